@@ -39,7 +39,7 @@ from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
 from copter.solvers.exact.certain import completed
-from copter.solvers.exact.model import WILD, keeps, wild
+from copter.solvers.exact.checks import WILD, keeps, wild
 from copter.solvers.features import Feature
 from copter.solvers.milp import Effort, MilpAnswer, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch

@@ -34,7 +34,7 @@ from copter.models.general_lp import GeneralLP
 from copter.models.highs import check, engine, load, pass_model, point_of, ray_of, status_of
 from copter.proof.whole import cost_between
 from copter.solution import Status
-from copter.solvers.exact.model import grain_of, keeps
+from copter.solvers.exact.checks import grain_of, keeps
 
 if TYPE_CHECKING:
     from copter.clock import Clock

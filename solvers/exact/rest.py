@@ -183,7 +183,7 @@ def rest_of(
     return Rest(lp, slot, column, m, unit)
 
 
-def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Rest:
+def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Rest:
     """The program of some of the columns that are left, unscaled and in its own costs.
 
     Parameters

@@ -31,8 +31,8 @@ from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.exact.certain import MOST_COLUMNS, settle
-from copter.solvers.exact.model import WILD, grain_of, wild
-from copter.solvers.exact.rest import model_of, rest_of
+from copter.solvers.exact.checks import WILD, grain_of, wild
+from copter.solvers.exact.rest import rest_of, unscaled_rest
 from copter.solvers.exact.tree import branch_and_bound
 from copter.solvers.milp import MilpAnswer
 from copter.store.allocation import SparseX
@@ -320,7 +320,7 @@ class Search:
         unproved = replace(answer, x=None, status=Status.UNPROVED, bound=-math.inf)
         if np.count_nonzero(mask) > MOST_COLUMNS:
             return unproved
-        here = model_of(self.store, left, mask)
+        here = unscaled_rest(self.store, left, mask)
         known = None if self.x is None else here.point(self.x)
         found = settle(here.lp, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
         self.nodes += found.nodes

@@ -135,6 +135,7 @@ def solve_lp(
     threads: int | None = None,
     highs_options: Mapping[str, Any] | None = None,
     start: Point | None = None,
+    own: bool = True,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
 
@@ -156,6 +157,8 @@ def solve_lp(
     start : Point, optional
         Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
         them without presolve.  If that ends without an answer everything begins anew.
+    own : bool
+        Whether the own solver is one of the parts.
 
     Raises
     ------
@@ -174,8 +177,11 @@ def solve_lp(
         alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
         # its program is shifted to 0: what its objective is relative to may be more than the LP's
         solver = entry.make(tolerance=_SHARPER * tolerance, threads=threads, **alone)
-    solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
-    return solve.run(presolve, start)
+    alone_by = None if isinstance(solver, str) else solver
+    tolerance = max(tolerance, getattr(alone_by, "tolerance", tolerance))
+    limit = np.inf if deadline is None else deadline
+    solve = _Solve(checked(lp), alone_by, tolerance, limit, polish, threads, highs_options or {})
+    return solve.run(presolve, start, own)
 
 
 def _setting(name: str, value: Any, check: Check[T]) -> T:
@@ -185,36 +191,28 @@ def _setting(name: str, value: Any, check: Check[T]) -> T:
         raise SettingError("solve_lp", name, value, str(error)) from None
 
 
+@dataclass
 class _Solve:
     """One call: what is left of its time, and who took how much."""
 
-    def __init__(
-        self,
-        lp: GeneralLP,
-        solver: str | Solver,
-        tolerance: float,
-        deadline: float | None,
-        polish: bool,
-        threads: int | None,
-        highs_options: Mapping[str, Any],
-    ) -> None:
-        self.lp = lp
-        self.solver = None if isinstance(solver, str) else solver
-        self.tolerance = max(tolerance, getattr(self.solver, "tolerance", tolerance))
-        self.limit = np.inf if deadline is None else deadline
-        self.polish = polish
-        self.threads = threads
-        self.options = highs_options
-        # for presolve, whose way back fails if it is told of interior point, and looks for a ray
-        self.plain_options = {
-            name: value
-            for name, value in highs_options.items()
-            if name != "solver" and not name.endswith("_limit")
-        }
-        self.watch = Stopwatch()
-        self.seconds: dict[str, float] = {}
-        self.iterations = self.crossover = 0
-        self.solution: Solution | None = None
+    lp: GeneralLP
+    solver: Solver | None
+    tolerance: float
+    limit: float
+    polish: bool
+    threads: int | None
+    options: Mapping[str, Any]
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    seconds: dict[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    crossover: int = 0
+    solution: Solution | None = None
+    reached: Point | None = None
+
+    @property
+    def plain_options(self) -> dict[str, Any]:
+        """Those for presolve, whose way back fails if it is told of interior point, and to look for a ray."""
+        return {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
 
     def left(self) -> float:
         return max(0.0, self.limit - self.watch())
@@ -222,10 +220,10 @@ class _Solve:
     def took(self, part: str, since: float) -> None:
         self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
 
-    def run(self, presolving: bool, start: Point | None = None) -> Answer:
+    def run(self, presolving: bool, start: Point | None, own: bool) -> Answer:
         answer = None if start is None else self._from(start)
         if answer is None:
-            answer = self._parts(presolving)
+            answer = self._parts(presolving, own)
         return replace(
             answer,
             seconds=self.seconds,
@@ -240,7 +238,7 @@ class _Solve:
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
         return replace(answer, warm_started=True) if ended else None
 
-    def _parts(self, presolving: bool) -> Answer:
+    def _parts(self, presolving: bool, own_part: bool) -> Answer:
         left, back = self.lp, Presolved()
         if presolving:
             begin = self.watch()
@@ -254,7 +252,7 @@ class _Solve:
                 found = self._judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self._sharper(found)
         own = None
-        own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
+        own_part &= "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
             own = self._own(left, back)
         if own is not None:

@@ -31,7 +31,7 @@ from copter.models.model import Model
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
-from copter.solvers.exact.model import DOUBTFUL, WILD, keeps, wild
+from copter.solvers.exact.checks import DOUBTFUL, WILD, keeps, wild
 from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.general.proof import violation
 from copter.solvers.general.scipy_arguments import (

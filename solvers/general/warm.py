@@ -9,16 +9,18 @@ other ends at a vertex, from which HiGHS' simplex goes on: by its primal kind if
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from copter.clock import Clock
 from copter.errors import EditError
+from copter.kernels import compile_seconds
 from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.model import Model
 from copter.models.reductions import Point
-from copter.solution import Status
-from copter.solvers.base import Stopwatch
+from copter.solution import Solution, Status
 from copter.solvers.general.handover import terms
 from copter.solvers.general.hybrid import Answer, own_share, solve_lp
 from copter.solvers.general.proof import prove
@@ -88,23 +90,24 @@ class WarmLP:
         SettingError, EditError
             As ``solve_lp``.
         """
-        watch = Stopwatch()
-        lp = checked(lp)
+        clock, lp = Clock(deadline), checked(lp)
         why = self._prepare(lp, warm)
-        own = None
-        if not polish:
-            own = self._by_own(lp, tolerance, deadline, threads)
+        begin = clock()
+        model = None if polish or terms(lp) < _FROM else self._updated(lp)
+        self._own.tolerance, self._own.threads = _SHARPER * tolerance, threads
+        own = None if model is None else self._by_own(lp, model, clock, begin, tolerance)
         if own is not None:
             return own, why if not own.warm_started else "the last point and prices"
         start = self._found
         answer = solve_lp(
             lp,
             tolerance=tolerance,
-            deadline=None if deadline is None else max(0.0, deadline - watch()),
+            deadline=None if deadline is None else clock.left(),
             presolve=presolve,
             polish=polish,
             threads=threads,
             start=start,
+            own=model is None,
         )
         if answer.status is Status.OPTIMAL and answer.x is not None and answer.y is not None:
             self._found = Point(answer.x, answer.y, answer.basis)
@@ -127,23 +130,18 @@ class WarmLP:
         return why
 
     def _by_own(
-        self, lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
+        self, lp: GeneralLP, model: Model, clock: Clock, begin: float, tolerance: float
     ) -> Answer | None:
-        """The own solver's answer if it is optimal; None where there are no blocks, or it does not end."""
-        if terms(lp) < _FROM:
-            return None
-        if self._pause:
-            self._pause -= 1
-            return None
-        watch = Stopwatch()
-        model = self._updated(lp)
-        if model is None:
-            return None
-        edited = watch()
-        limit = self.patience * own_share(model)
-        limit = limit if deadline is None else min(limit, max(0.0, deadline - edited) / 2)
-        self._own.tolerance, self._own.threads = _SHARPER * tolerance, threads
-        solution = self._own.solve(model.program, deadline=limit)
+        """The own solver's answer if it is optimal; None if it does not end."""
+        edited, compiled = clock(), compile_seconds()
+
+        def solve() -> Solution:
+            limit = min(self.patience * own_share(model), clock.left() / 2)
+            return self._own.solve(model.program, deadline=limit)
+
+        solution = solve()
+        if solution.status is Status.DEADLINE and compile_seconds() > compiled:
+            solution = replace(solve(), start=solution.start)  # the time went into compiling its kernels
         x, y, _ = model.invert(solution)
         x = np.clip(x, lp.lower, lp.upper)
         proof = prove(lp, x, y) if solution.found else None
@@ -160,14 +158,17 @@ class WarmLP:
             y,
             proof,
             finished_by=self._own.name,
-            seconds={"edit": edited, self._own.name: watch() - edited},
+            seconds={"edit": edited - begin, self._own.name: clock() - edited},
             iterations=solution.iterations,
             solution=solution,
             warm_started=solution.warm_started,
         )
 
     def _updated(self, lp: GeneralLP) -> Model | None:
-        """The LP as a program with the blocks that it has; None, and no program is made, if it has none."""
+        """The LP as a program with the blocks that it has; None if it has none, or pauses after a failure."""
+        if self._pause:
+            self._pause -= 1
+            return None
         try:
             if self._model is None:
                 self._model = Model(lp, fold=True, share=MOSTLY_SUMS, build=False)

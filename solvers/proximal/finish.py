@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from copter.clock import Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
+from copter.models.reductions import Point
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.proximal.steps import StepsResult
@@ -116,16 +117,16 @@ class HandOver:
         factor = 1.0
         if self._attempts % 2 and size > 0:
             factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
-        model = _Model.of(working, factor, self.tuning.least_row)
+        lp, back = _in_units(working, factor, self.tuning.least_row)
         highs = engine(
             self.budget.threads,
             **_WAYS[self._attempts % len(_WAYS)],
             primal_feasibility_tolerance=self.tuning.tolerance,
             dual_feasibility_tolerance=self.tuning.tolerance,
-            simplex_iteration_limit=max(1, self.tuning.pivots * (sum(model.lp.A.shape))),
+            simplex_iteration_limit=max(1, self.tuning.pivots * sum(lp.A.shape)),
         )
         try:
-            pass_model(highs, model.lp)
+            pass_model(highs, lp)
             run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
             if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
@@ -136,77 +137,80 @@ class HandOver:
         except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it
             return None
         self.budget.iterations += 1
-        return self._result(highs, status, working, model)
+        return self._result(highs, status, working, lp, back)
 
-    def _result(self, highs: Any, status: Status, working: WorkingSet, model: _Model) -> StepsResult | None:
+    def _result(
+        self, highs: Any, status: Status, working: WorkingSet, lp: GeneralLP, back: _InUnits
+    ) -> StepsResult | None:
         """The answer of a run in the units of the program; None if it has none that is of use."""
         from copter.models.highs import point_of, ray_of
 
-        x, y = np.zeros(model.unit.size), np.zeros(model.sharp.size)
-        ray = violation = None
+        point, ray, violation = Point(np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
         known = ray_of(highs, status)
         if status is Status.INFEASIBLE and known is not None:
-            violation = known[: y.size] * model.sharp * working.row_scale
+            violation = known[: back.sharp.size] * back.sharp * working.row_scale
             ray = farkas_ray(self.program, violation, self.budget.threads)
         elif status is Status.UNBOUNDED and known is not None:
-            ray = primal_ray(self.program, working.sparse(known * model.unit))
+            ray = primal_ray(self.program, working.sparse(known * back.unit))
             if ray is None:
                 return None
         elif status is Status.OPTIMAL:
-            value, price = point_of(highs)
-            if value is None or price is None:
+            x, y = point_of(highs)
+            if x is None or y is None:
                 return None
-            x = np.clip(value, 0.0, model.lp.upper) * model.unit
-            y = price[: y.size] * model.sharp / model.factor
+            point = Point(np.clip(x, 0.0, lp.upper), y)
         else:
             return None
+        x, y, _ = back.invert(point)
         return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation, by_highs=True)
 
 
-class _Model(NamedTuple):
-    """A working set as HiGHS takes it: rows of the program, then sum rows of 1.
+class _InUnits(NamedTuple):
+    """The way back to a working set from the units in which HiGHS has it.
 
     Attributes
     ----------
-    lp : GeneralLP
     unit : (columns,) what a value of 1 is in the set
     sharp : (program's rows,) factors on these rows
     factor : on costs
     """
 
-    lp: GeneralLP
     unit: NDArray[np.float64]
     sharp: NDArray[np.float64]
     factor: float
 
-    @classmethod
-    def of(cls, working: WorkingSet, factor: float, least: float) -> _Model:
-        """The model of a set."""
-        from scipy.sparse import csc_array, vstack
+    def invert(self, point: Point) -> Point:
+        """Values of the set's columns, and prices of the program's rows alone."""
+        return Point(point.x * self.unit, point.y[: self.sharp.size] * self.sharp / self.factor)
 
-        blocks, n = working.slot.size, working.column.size
-        summed = (working.relation != NO_TOTAL) & (working.total > 0)
-        closed = (working.relation != NO_TOTAL) & (working.total <= 0)
-        unit = np.where(summed, working.total, 1.0)[working.block]
-        matrix = csc_array(
-            (working.value, working.row.astype(np.int32), working.pointer), shape=(working.lower_row.size, n)
-        )
-        sums = csc_array(
-            (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
-        ).tocsr()[summed]
-        sharp = _sharper(working.lower_row, working.upper_row, least)
-        low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
-        lp = GeneralLP(
-            c=working.cost * unit * factor,
-            A=vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc(),
-            row_lower=np.concatenate((working.lower_row * sharp, low)),
-            row_upper=np.concatenate((working.upper_row * sharp, np.ones(low.size))),
-            lower=np.zeros(n),
-            upper=np.where(closed[working.block], 0.0, working.upper / unit),
-            offset=0.0,
-            integral=np.zeros(n, np.bool_),
-        )
-        return cls(lp, unit, sharp, factor)
+
+def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:
+    """A working set as HiGHS takes it, rows of the program and then sum rows of 1, and the way back."""
+    from scipy.sparse import csc_array, vstack
+
+    blocks, n = working.slot.size, working.column.size
+    summed = (working.relation != NO_TOTAL) & (working.total > 0)
+    closed = (working.relation != NO_TOTAL) & (working.total <= 0)
+    unit = np.where(summed, working.total, 1.0)[working.block]
+    matrix = csc_array(
+        (working.value, working.row.astype(np.int32), working.pointer), shape=(working.lower_row.size, n)
+    )
+    sums = csc_array(
+        (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
+    ).tocsr()[summed]
+    sharp = _sharper(working.lower_row, working.upper_row, least)
+    low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
+    lp = GeneralLP(
+        c=working.cost * unit * factor,
+        A=vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc(),
+        row_lower=np.concatenate((working.lower_row * sharp, low)),
+        row_upper=np.concatenate((working.upper_row * sharp, np.ones(low.size))),
+        lower=np.zeros(n),
+        upper=np.where(closed[working.block], 0.0, working.upper / unit),
+        offset=0.0,
+        integral=np.zeros(n, np.bool_),
+    )
+    return lp, _InUnits(unit, sharp, factor)
 
 
 def _sharper(lower: NDArray[np.float64], upper: NDArray[np.float64], least: float) -> NDArray[np.float64]:

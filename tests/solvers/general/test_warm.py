@@ -8,6 +8,7 @@ from scipy.sparse import csc_array, random_array
 
 from copter import Status
 from copter.models.general_lp import GeneralLP
+from copter.solvers.general import hybrid, warm
 from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.warm import WarmLP
 
@@ -77,6 +78,32 @@ def test_the_own_solver_goes_on_with_an_allocation():
     assert again.proof.worst <= 1e-6
     assert again.iterations < first.iterations
     assert again.proof.objective == pytest.approx(solve_lp(lp).proof.objective, rel=1e-5)
+
+
+def test_time_that_went_into_compiling_is_given_again(monkeypatch):
+    """The program is made once, and a failure that is not the solver's is none."""
+    solver, lp = WarmLP(patience=1e4), allocation()
+    seconds, made, real = [0.0], [], solver._own.solve
+
+    def late(program, *, deadline):
+        made.append(program)
+        if len(made) == 1:
+            seconds[0] = 3.0
+            return real(program, deadline=0.0)
+        return real(program, deadline=deadline)
+
+    monkeypatch.setattr(solver._own, "solve", late)
+    monkeypatch.setattr(warm, "compile_seconds", lambda: seconds[0])
+    answer, why = solver.solve(lp)
+    assert answer.finished_by == "copter" and not answer.warm_started and why == "no answer yet"
+    assert len(made) == 2 and made[0] is made[1]
+
+
+def test_who_failed_is_not_asked_again(monkeypatch):
+    asked = []
+    monkeypatch.setattr(hybrid, "Model", lambda *_, **__: asked.append(1))
+    answer, _ = WarmLP(patience=0.0).solve(allocation())
+    assert answer.status is Status.OPTIMAL and answer.finished_by == "highs" and not asked
 
 
 def test_a_claim_after_an_optimum_is_proved_and_the_way_back_is_warm():
