@@ -29,12 +29,7 @@ class Runs(NamedTuple):
     values: NDArray[Any]
 
     def sorted(self, order: NDArray[np.int64]) -> Runs:
-        """The runs in another order.
-
-        Parameters
-        ----------
-        order : (k,) ndarray
-        """
+        """The runs in another order."""
         starts = self.lengths.cumsum() - self.lengths
         picked = np.empty(self.values.size, self.values.dtype)
         _pick(contiguous(self.values), starts, contiguous(self.lengths), order, picked)

@@ -134,6 +134,20 @@ class ProximalPoint(ClockedSolver):
         """Tolerance that a solve aims at."""
         return self.tolerance
 
+    @property
+    def options(self) -> Options:
+        """The settings, as :func:`copter.solvers.proximal.loop.solve` takes them."""
+        return Options(
+            self.goal,
+            self.inner,
+            self.iteration_limit,
+            self.warm_start,
+            self.hand_over,
+            self.callback,
+            self.threads,
+            self.tuning,
+        )
+
     def reset(self) -> None:
         """Forget the last answer."""
         self._state = init()
@@ -157,21 +171,11 @@ class ProximalPoint(ClockedSolver):
                 descent.solve(program, deadline=_REHEARSAL)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold.
-
-        Returns
-        -------
-        (SparseX, (row slots,) ndarray) or None
-        """
+        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
         return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        """
+        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
         self._state = self._state.moved_to(program, x, y)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
@@ -183,19 +187,9 @@ class ProximalPoint(ClockedSolver):
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
-        options = Options(
-            self.goal,
-            self.inner,
-            self.iteration_limit,
-            self.warm_start,
-            self.hand_over,
-            self.callback,
-            self.threads,
-            self.tuning,
-        )
         starts, left = program.take_starts(), self._state
         try:
-            solution, left = solve(program, self._state, options, clock, starts)
+            solution, left = solve(program, self._state, self.options, clock, starts)
         finally:
             if left is self._state:  # what the starts were given for is still to come
                 program.return_starts(starts)
