@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.models.general_lp import checked
+from copter.models.highs import load, run, status_of
 from copter.solution import Status
 from copter.solvers.general import Answer, GeneralLP, read_mps, solve_lp
-from copter.solvers.general.presolve import pass_lp
-from copter.solvers.highs_model import engine, run, status_of
 
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
 WAYS: dict[str, dict[str, Any]] = {
@@ -154,8 +153,7 @@ def _small() -> GeneralLP:
 
 
 def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
-    highs = engine(None, time_limit=limit)
-    pass_lp(highs, lp)
+    highs = load(lp, None, time_limit=limit)
     seconds = run(highs)
     status = status_of(highs)[0]
     objective = highs.getInfo().objective_function_value if status is Status.OPTIMAL else np.nan

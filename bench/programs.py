@@ -4,7 +4,7 @@ They come from a folder of MPS, LP or npz files, or are generated: transport, mu
 staffing by shifts, blending, each sparse and of a size that simplex solves in seconds.  `copter` is the
 default way (:func:`copter.solvers.general.solve_lp`: presolve, own solver, HiGHS); `copter-own` is the own
 solver alone; all others are solvers of the registry on the program that
-:func:`copter.models.general_program.to_program` makes.  Every answer is judged on the LP itself
+:class:`copter.models.model.Model` makes.  Every answer is judged on the LP itself
 (:func:`copter.solvers.general.proof.prove`).
 """
 
@@ -26,7 +26,7 @@ from copter.bench.lp import files_in, read_lp, timed
 from copter.bench.settings import Record
 from copter.bench.solvers import CVXPY, ORTOOLS, OWN
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.general_program import to_program
+from copter.models.model import Model
 from copter.solution import Status
 from copter.solvers.general.proof import Proof, prove
 
@@ -94,13 +94,14 @@ class Programs(Course):
 
     def _registered(self, settings: SolverSettings) -> Iterator[Record]:
         for number, (name, lp) in enumerate(self._programs()):
-            general, solver = to_program(lp), settings.make()
+            model, solver = Model(lp, share=None), settings.make()
             begin = perf_counter()
-            solution = solver.solve(general.program)
+            solution = solver.solve(model.program)
             edit, seconds = solver.seconds(solution, perf_counter() - begin)
             proof = None
             if solution.found:
-                proof = prove(lp, general.point(solution), general.prices(solution))
+                found = model.solution(solution)
+                proof = prove(lp, found.x, found.y)
             yield _record(settings.name, number, name, lp, str(solution.status), edit, seconds, proof)
 
 

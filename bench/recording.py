@@ -1,7 +1,7 @@
-"""Rounds recorded once as deltas, so that every solver sees exactly the same edits.
+"""Rounds recorded once as edits, so that every solver sees exactly the same.
 
-A recording is a file of deltas (:mod:`copter.durable.deltas`), each with its length and checksum before it;
-a length of 0 ends a round.  It is read delta by delta, at most one of them in memory: a replay's peak memory
+A recording is a file of edits (:mod:`copter.durable.edits`), each with its length and checksum before it;
+a length of 0 ends a round.  It is read edit by edit, at most one of them in memory: a replay's peak memory
 is the program's and the solver's.  Reading one runs no code from the file.
 """
 
@@ -21,11 +21,12 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, solve_round
 from copter.bench.settings import Record
-from copter.durable.codec import CodecError, decode
-from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
+from copter.durable.codec import CodecError
+from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
+from copter.store.edit import Edit
 from copter.store.view import take_entries
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
-    """Writes the deltas of a :class:`RecordingProgram`, round by round.
+    """Writes the edits of a :class:`RecordingProgram`, round by round.
 
     Parameters
     ----------
@@ -56,9 +57,9 @@ class Recorder:
         self._file: BinaryIO = path.open("wb")
         self._file.write(_MAGIC)
 
-    def write(self, delta: bytes) -> None:
-        """Append one delta to the round under way."""
-        self._file.write(_FRAME.pack(len(delta), zlib.crc32(delta)) + delta)
+    def write(self, edit: bytes) -> None:
+        """Append one edit to the round under way."""
+        self._file.write(_FRAME.pack(len(edit), zlib.crc32(edit)) + edit)
 
     def end_round(self) -> None:
         """Close the round: a solve belongs here."""
@@ -73,18 +74,18 @@ class Recorder:
 
 
 class RecordingProgram(WrittenProgram):
-    """A program that also writes every verb it is given, with its arguments, to a recorder."""
+    """A program that also writes every edit to a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
 
-    def _write(self, delta: bytes) -> None:
-        self._recorder.write(delta)
+    def _write(self, edit: bytes) -> None:
+        self._recorder.write(edit)
 
 
-def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Delta]]:
-    """Iterate over the rounds of a recording, each an iterator over its deltas, to be exhausted before
+def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Edit]]:
+    """Iterate over the rounds of a recording, each an iterator over its edits, to be exhausted before
     the next round is asked for.
 
     Parameters
@@ -105,25 +106,25 @@ def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Delt
         left = path.stat().st_size - len(_MAGIC)
         done = 0
         while left and (rounds is None or done < rounds):
-            deltas = _Deltas(path, file, left)
-            yield iter(deltas)
-            left, done = deltas.left, done + 1
+            edits = _Edits(path, file, left)
+            yield iter(edits)
+            left, done = edits.left, done + 1
 
 
-class _Deltas:
-    """Deltas of a file up to the end of their round, and the bytes that are left."""
+class _Edits:
+    """Edits of a file up to the end of their round, and the bytes that are left."""
 
     def __init__(self, path: Path, file: BinaryIO, left: int) -> None:
         self.path, self.file, self.left = path, file, left
 
-    def __iter__(self) -> Iterator[Delta]:
+    def __iter__(self) -> Iterator[Edit]:
         while (frame := self._read(_FRAME.size)) != _END:
             length, check = _FRAME.unpack(frame)
-            delta = self._read(length)
-            if zlib.crc32(delta) != check:
+            content = self._read(length)
+            if zlib.crc32(content) != check:
                 raise FileError(self.path, "is damaged: the checksum of an edit is wrong")
             try:
-                yield known_delta(decode(delta))
+                yield read_edit(content)
             except CodecError as wrong:
                 raise FileError(self.path, f"holds an edit that is none: {wrong}") from None
 
@@ -135,7 +136,7 @@ class _Deltas:
 
 
 class Replayer:
-    """Applies recorded deltas to a program.
+    """Makes recorded edits in a program.
 
     Parameters
     ----------
@@ -146,9 +147,9 @@ class Replayer:
     def __init__(self, program: ContinualProgram | None = None) -> None:
         self.program = ContinualProgram() if program is None else program
 
-    def apply(self, delta: Delta) -> None:
-        """Apply one delta."""
-        apply_delta(self.program, delta)
+    def apply(self, edit: Edit) -> None:
+        """Make one edit."""
+        make_edit(self.program, edit)
 
 
 @dataclass(frozen=True)
@@ -196,11 +197,11 @@ class Recorded(Course):
             choices.append(rounded.choice)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
 
-        for number, deltas in enumerate(read_rounds(self.rounds)):
+        for number, edits in enumerate(read_rounds(self.rounds)):
             t_store = 0.0
-            for delta in deltas:
+            for edit in edits:
                 begin = perf_counter()
-                replayer.apply(delta)
+                replayer.apply(edit)
                 t_store += perf_counter() - begin
             record = solve_round(number, replayer.program, solver, t_store, finish)
             moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock

@@ -36,6 +36,7 @@ from copter.bench.machine import machine, peak_memory_mb
 from copter.bench.results import SolverResult, Status
 from copter.bench.settings import Record, SolverSettings
 from copter.bench.solvers import RIVALS
+from copter.first_calls import compile_at_once
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
 from copter.spreading.processes import Processes
@@ -192,6 +193,7 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
     seconds_of_others : float, optional
         Solvers that compile nothing play one round only, and have this many seconds for it.
     """
+    compile_at_once()  # and none of the rounds that are measured
     # a method of the course's own is no solver
     solver = settings.make() if settings.name in SOLVERS else None
     compiles = solver is not None and Feature.COMPILES in solver.features

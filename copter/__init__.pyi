@@ -18,9 +18,10 @@ from copter.extras import MissingExtraError as MissingExtraError
 from copter.metrics import Metrics as Metrics
 from copter.models.files import write_mps as write_mps
 from copter.models.general_lp import GeneralLP as GeneralLP
-from copter.models.general_program import GeneralProgram as GeneralProgram
 from copter.models.mathopt import from_mathopt as from_mathopt
 from copter.models.mathopt import to_mathopt as to_mathopt
+from copter.models.model import Model as Model
+from copter.models.model import ModelSolution as ModelSolution
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import SharedColumns as SharedColumns
 from copter.program.program import SharedCosts as SharedCosts
@@ -52,7 +53,6 @@ from copter.solvers.general import linprog as linprog
 from copter.solvers.general import milp as milp
 from copter.solvers.general import read_mps as read_mps
 from copter.solvers.general import solve_lp as solve_lp
-from copter.solvers.general import to_program as to_program
 from copter.solvers.proximal.solver import ProximalPoint as ProximalPoint
 from copter.solvers.registry import SOLVERS as SOLVERS
 from copter.solvers.registry import make_solver as make_solver

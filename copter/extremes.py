@@ -8,6 +8,7 @@ result is arbitrary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numba.extending import intrinsic
@@ -30,3 +31,8 @@ lesser: Any = intrinsic(_choice("<"))
 """lesser(a, b): the lesser of two floats of one type, in kernels."""
 greater: Any = intrinsic(_choice(">"))
 """greater(a, b): the greater of two floats of one type, in kernels."""
+IN_PYTHON: dict[Any, Callable[[Any, Any], Any]] = {
+    lesser: lambda a, b: a if a < b else b,
+    greater: lambda a, b: a if a > b else b,
+}
+"""Both as functions, for kernels that are not compiled (:mod:`copter.first_calls`)."""

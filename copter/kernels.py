@@ -16,6 +16,7 @@ from typing import Any, TypeVar, overload
 from numba import njit
 from numba.core import event
 
+from copter.first_calls import FirstCalls
 from copter.kernel_cache import cache_folder, settings
 from copter.parallel import available_threads
 
@@ -80,9 +81,12 @@ def kernel(
     users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
     try:
         # numba reads the folder here, once and for all, not when it compiles.
-        return jit(cache=folder is not None, **_ALWAYS, **options)(function)
+        compiled = jit(cache=folder is not None, **_ALWAYS, **options)(function)
     finally:
         settings.CACHE_DIR = users
+    if not inner:
+        compiled._compile_for_args = FirstCalls(compiled)
+    return compiled
 
 
 def compile_seconds() -> float:

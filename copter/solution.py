@@ -359,7 +359,7 @@ def check_roundable(program: ContinualProgram, solution: Solution) -> None:
         raise CopterError("the program was edited after this solution: solve it again before rounding")
 
 
-def make_solution(
+def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     program: ContinualProgram,
     x: SparseX | None,
     y: NDArray[np.float64],

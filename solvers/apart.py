@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from copter.clock import Clock, Interrupted
 from copter.errors import SolverError
-from copter.solvers.native import run_apart
+from copter.native import run_apart
 
 T = TypeVar("T")
 

@@ -10,12 +10,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.highs import load, point_of, run, set_option, status_of
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.highs_model import engine, pass_model, run, set_option, status_of
 
 if TYPE_CHECKING:
-    from copter.solvers.highs_model import Rows
+    from copter.proof.rigorous import LinearProgram
 
 _LEAST_TIME = 0.01
 """Seconds that a run has at least: HiGHS takes a limit of 0 for one that it need not keep."""
@@ -73,17 +73,15 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
     whole : bool
         Whether any column is more than continuous; if not, HiGHS' simplex has no bound and gap to tell.
     """
-    info, solution = highs.getInfo(), highs.getSolution()
-    status, reason = status_of(highs)
+    info, (x, _), (status, reason) = highs.getInfo(), point_of(highs), status_of(highs)
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
-    known = solution.value_valid and (feasible or status is Status.OPTIMAL)
-    known = known or not highs.getNumCol()  # of an empty model HiGHS knows nothing
+    known = x is not None and (feasible or status is Status.OPTIMAL or not x.size)
     bound, gap = float(info.mip_dual_bound), float(info.mip_gap)
     if not whole:
         proven = known and status is Status.OPTIMAL
         bound, gap = (float(info.objective_function_value), 0.0) if proven else (-math.inf, math.inf)
     return MilpAnswer(
-        np.array(solution.col_value) if known else None,
+        x if known else None,
         status,
         reason,
         bound,
@@ -93,7 +91,7 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
 
 
 def run_milp(
-    program: Rows,
+    program: LinearProgram,
     integrality: NDArray[np.bool_],
     *,
     mip_gap: float,
@@ -124,8 +122,7 @@ def run_milp(
         HiGHS refused the model.
     """
     watch = Stopwatch() if watch is None else watch
-    highs = engine(threads, mip_rel_gap=mip_gap)
-    pass_model(highs, program, integrality.astype(np.int32))
+    highs = load(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)
     built = watch()
     if deadline is not None:
         set_option(highs, "time_limit", max(deadline - built, _LEAST_TIME))

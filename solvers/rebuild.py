@@ -29,8 +29,8 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.changes import Starts
     from copter.proof.pricing import Pricing
+    from copter.store.edit import Starts
 
 
 class Rebuild(ProximalPoint):
@@ -145,9 +145,7 @@ class Copy:
         store, table = original.store, original.store.requests
         ids, slots = original.request_ids, original.request_slots
         self._rows = original.resource_slots
-        lower, upper = store.rows.lower[self._rows].tolist(), store.rows.upper[self._rows].tolist()
-        for id, low, high in zip(original.resource_ids, lower, upper, strict=True):
-            self.program.add_resource(id, high, lower=low)
+        self.program.add_resources(**vars(original.resources[:]))
         position = row_positions(store, self._rows)
         # One call takes one kind of sum row and of integrality.
         kind = 2 * table.relation[slots] + table.integral[slots]
@@ -196,24 +194,11 @@ class Copy:
         Parameters
         ----------
         y : (row slots of the original,) ndarray
-
-        Returns
-        -------
-        (row slots,) ndarray
         """
         return y[self._rows]
 
     def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the new program's row slots in those of the original one.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-
-        Returns
-        -------
-        (row slots of the original,) ndarray
-        """
+        """Prices of the new program's row slots in those of the original one."""
         prices = np.zeros(self.original.store.rows.size)
         prices[self._rows] = y
         return prices

@@ -10,10 +10,12 @@ import sys
 import numpy as np
 
 from copter import ContinualProgram, ProximalPoint
+from copter.first_calls import compile_at_once
 
 
 def solvers() -> None:
     """Small programs, solved in both ways: a bounded one, and after an edit one that is infeasible."""
+    compile_at_once()
     program = ContinualProgram()
     for resource, upper in (("a", 3.0), ("b", 0.5)):
         program.add_resource(resource, upper, lower=-1.0)
@@ -34,6 +36,7 @@ def domains() -> None:
     from copter.problems.load_balancing.spread import NOWHERE, Fleet, SpreadShim
     from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
 
+    compile_at_once()
     fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
     answer = np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5])
     SpreadShim().round(fleet, SpreadShim().round(fleet, NOWHERE, *answer), *answer)

@@ -23,6 +23,7 @@ INNER = "from copter.kernels import kernel\n\n@kernel\ndef inner(x):\n    return
 MIDDLE = "from copter.kernels import kernel\nimport lines.inner\nfrom lines.inner import inner\n"
 MIDDLE += "\n@kernel\ndef middle(x):\n    return inner(x)\n"
 OUTER = """
+from copter.first_calls import compile_at_once
 from copter.kernels import kernel
 from lines.middle import middle
 from lines.table import STEP, Pair
@@ -32,6 +33,7 @@ def outer(x):
     pair = Pair(x, 3.0)
     return middle(pair.a) + STEP
 
+compile_at_once()
 print(outer(2.0), sum(outer.stats.cache_hits.values()))
 """
 

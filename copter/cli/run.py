@@ -14,6 +14,7 @@ import numpy as np
 from copter.cli.command import RunOptions, command_line
 from copter.cli.console import errors, print_json, progress, table
 from copter.cli.runfolder import RowFile, RunFolder
+from copter.first_calls import compile_at_once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +166,8 @@ def conclude(run: Run, **first: Any) -> None:
 
 
 def preparing(solver: str) -> None:
-    """Say that kernels are compiled before the rounds begin."""
+    """Say that kernels are compiled before the rounds begin, which they are from now on."""
+    compile_at_once()
     errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
 
 

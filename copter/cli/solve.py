@@ -212,7 +212,8 @@ def _branched(
         "reason": answer.reason,
         "iterations": 0 if answer.nodes is None else answer.nodes,
     }
-    return _with_gap(lp, figures, objective + lp.offset, bound + lp.offset, tolerance), answer.x, None
+    own = lp.own_sense(objective + lp.offset), lp.own_sense(bound + lp.offset)
+    return _with_gap(figures, *own, tolerance), answer.x, None
 
 
 def _integral(
@@ -220,34 +221,30 @@ def _integral(
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
     """Figures of a solver that takes integral columns, and its point."""
     from copter.bench.settings import SolverSettings
+    from copter.models.model import Model
     from copter.solvers.features import Feature
-    from copter.solvers.general import to_program
 
     branching = SolverSettings(solver, tolerance, deadline, threads, mip_gap=tolerance).make()
     if Feature.INTEGRALITY not in branching.features:
         why = f"{int(lp.integral.sum())} columns are integral, and {solver} takes none"
         raise UnsupportedError(f"{why}: add --relax, or leave --solver {solver}")
-    general = to_program(lp)
-    answer = branching.solve(general.program)
-    proof = answer.integer
-    bound = answer.bound if proof is None else proof.bound
+    model = Model(lp, share=None)
+    answer = branching.solve(model.program)
+    found, proof = model.solution(answer), answer.integer
+    bound = found.bound if proof is None else model.objective(proof.bound)
     figures: dict[str, Any] = {
         "status": str(answer.status),
         "reason": answer.reason,
         "primal_residual": answer.primal_residual,
-        "relaxation_bound": general.bound(answer),
+        "relaxation_bound": found.bound,
         "iterations": answer.iterations,
     }
     if answer.ray is not None:
         figures["ray"] = {"kind": answer.ray.kind, "value": answer.ray.value}
-    x = general.point(answer) if answer.found else None
-    constant = general.constant
-    return _with_gap(lp, figures, answer.objective + constant, bound + constant, tolerance), x, None
+    return _with_gap(figures, found.objective, bound, tolerance), found.x if answer.found else None, None
 
 
-def _with_gap(
-    lp: GeneralLP, figures: dict[str, Any], objective: float, bound: float, tolerance: float
-) -> dict[str, Any]:
+def _with_gap(figures: dict[str, Any], objective: float, bound: float, tolerance: float) -> dict[str, Any]:
     """The figures with the gap to the bound of branch and bound: optimal only within the tolerance."""
     apart, size = abs(objective - bound), max(abs(objective), abs(bound))
     gap = 0.0 if apart == 0 else apart / size
@@ -255,8 +252,8 @@ def _with_gap(
         figures["status"] = "unproved"
         figures["reason"] += f", but its bound is {apart:.3g} away"
     return figures | {
-        "objective": lp.own_sense(objective),
-        "bound": lp.own_sense(bound),
+        "objective": objective,
+        "bound": bound,
         "gap": gap,
         "size": size,
         "gap_is": "proved by branch and bound",

@@ -115,7 +115,7 @@ def encode(value: Any) -> bytes:
     return b"".join(parts)
 
 
-def _put(value: Any, parts: list[bytes], depth: int) -> None:
+def _put(value: Any, parts: list[bytes], depth: int) -> None:  # noqa: C901 - a branch a type
     if depth > DEEPEST:
         raise CodecError(f"values are nested more than {DEEPEST} deep")
     if value is None or value is False or value is True:

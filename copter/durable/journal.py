@@ -24,20 +24,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 from copter.durable.blocks import Blocks
 from copter.durable.codec import CodecError, decode, encode, term_classes
-from copter.durable.deltas import TAKEN, WrittenProgram, apply_delta, known_delta
+from copter.durable.edits import WrittenProgram, make_edit, pack_edit, read_edit
 from copter.durable.files import TEMPORARY, sync_folder
 from copter.durable.records import UNIT, Record, RecordFile, create_records
 from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 from copter.errors import CopterError, FileError
 from copter.program.spread import SpreadProgram
 from copter.solution import Solution, check_optimal
+from copter.store.edit import TAKE_STARTS, Edit
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
+    from copter.store.edit import Starts
     from copter.store.spread import SpreadStore
     from copter.terms.convex import ConvexTerm
 
@@ -47,7 +48,7 @@ COMPACT_FROM = 1 << 24
 """Bytes of rounds from which on a new snapshot is taken, or as many as the last snapshot has."""
 _NAME = re.compile(r"(snapshot|rounds)-(\d{12})\.copter")
 _LOCK = "lock"
-_TAKEN = encode((TAKEN, {}))
+_TAKEN = pack_edit(Edit(TAKE_STARTS))
 
 
 class Journal(WrittenProgram):
@@ -219,8 +220,8 @@ class Journal(WrittenProgram):
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _write(self, delta: bytes) -> None:
-        self._edits.append(delta)
+    def _write(self, edit: bytes) -> None:
+        self._edits.append(edit)
 
     def _check_writable(self) -> None:
         self._usable()
@@ -346,17 +347,14 @@ class Journal(WrittenProgram):
         """Make the edits of a round again; what the solver remembered at its end."""
         assert self._rounds is not None
         path = self._rounds.path
-        self._replays = True
         try:
             kind, state, edits = decode(record.content)
             for edit in edits:
-                apply_delta(self, known_delta(decode(edit, classes)))
+                make_edit(self, read_edit(edit, classes))
         except (CopterError, CodecError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again: {wrong}") from wrong
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again") from wrong
-        finally:
-            self._replays = False
         return kind, state
 
     def _file(self, what: str, number: int) -> Path:

@@ -14,8 +14,8 @@ from copter.durable.blocks import Blocks
 from copter.durable.soundness import Unsound, check_store
 from copter.durable.stores import pack_store, unpack_store
 from copter.store.executor import Part
-from copter.store.far import FarColumns
 from copter.store.part_store import PartStore
+from copter.store.spread import SpreadStore
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
 
@@ -23,7 +23,7 @@ _KNOWN = ("usage_of", "vector_of")
 """Slots of what all parts share, by their slots in the program."""
 
 
-def pack_parts(store: FarColumns, blocks: Blocks) -> None:
+def pack_parts(store: SpreadStore, blocks: Blocks) -> None:
     """Add the parts of a store to a file's blocks.
 
     Parameters
@@ -45,7 +45,7 @@ def _store(part: Part) -> Any:
 
 def check_parts(store: ConstraintStore, blocks: Blocks) -> None:
     """Raise a FileError unless a file has as many parts as the store that it is to fill."""
-    found, wanted = blocks.facts.get("parts"), store.parts if isinstance(store, FarColumns) else None
+    found, wanted = blocks.facts.get("parts"), store.parts if isinstance(store, SpreadStore) else None
     if found != wanted:
         there, here = (
             "a program of one process" if parts is None else f"a program in {parts} parts"
@@ -55,7 +55,7 @@ def check_parts(store: ConstraintStore, blocks: Blocks) -> None:
 
 
 def unpack_parts(
-    store: FarColumns, blocks: Blocks, cost_dtype: np.dtype[Any], classes: dict[str, type[ConvexTerm]]
+    store: SpreadStore, blocks: Blocks, cost_dtype: np.dtype[Any], classes: dict[str, type[ConvexTerm]]
 ) -> None:
     """Fill the parts of an empty store from a file's blocks.
 

@@ -21,8 +21,8 @@ from copter.durable.stores import pack_store, unpack_store
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.program.records import COST_TYPES
-from copter.store.far import FarColumns
 from copter.store.slabs import Pool
+from copter.store.spread import SpreadStore
 from copter.terms.convex import ConvexTerm
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
     for index in (program._requests, program._resources):
         _pack_index(index, blocks)
     pack_store(store, blocks)
-    if isinstance(store, FarColumns):
+    if isinstance(store, SpreadStore):
         pack_parts(store, blocks)
     for name, handles in _handles(program):
         fields = [(each.slot, each.n_columns, each.birth, each.key) for each in handles.values()]
@@ -149,7 +149,7 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
             for fields in blocks.take(name, np.int64).reshape(-1, 4).tolist():
                 handles[fields[0]] = handles.kind(*fields)
         _unpack_starts(program, blocks)
-        if isinstance(store, FarColumns):
+        if isinstance(store, SpreadStore):
             unpack_parts(store, blocks, np.dtype(cost_dtype), classes)
         else:
             check_store(store)

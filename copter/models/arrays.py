@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from copter.models.general_lp import GeneralLP
-from copter.store.compiled import compile_program, refuse_terms
+from copter.store.compiled import CompiledProgram, compile_program, refuse_terms
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -41,25 +42,30 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     UnsupportedError
         A request has a convex term: names it.
     """
-    from scipy.sparse import csc_array
-
     refuse_terms(program, "to_arrays")
     whole = compile_program(program)
+    lp = flat_lp(whole)
     requests = [str(request) for request in whole.request_ids]
     sizes = np.diff(whole.column_start).tolist()
     columns = (f"{request}[{j}]" for request, size in zip(requests, sizes, strict=True) for j in range(size))
     totals = (f"total[{requests[k]}]" for k in np.flatnonzero(whole.sum_row >= 0).tolist())
+    rows = [*(str(id) for id in whole.resource_ids), *totals]
+    return replace(lp, column_names=safe_names(columns), row_names=safe_names(rows))
+
+
+def flat_lp(compiled: CompiledProgram) -> GeneralLP:
+    """A compiled program without the ids of its requests and resources."""
+    from scipy.sparse import csc_array
+
     return GeneralLP(
-        whole.c,
-        csc_array(whole.A),
-        whole.row_lower,
-        whole.row_upper,
-        whole.lower,
-        whole.upper,
+        compiled.c,
+        csc_array(compiled.A),
+        compiled.row_lower,
+        compiled.row_upper,
+        compiled.lower,
+        compiled.upper,
         0.0,
-        whole.integrality.astype(np.bool_),
-        column_names=safe_names(columns),
-        row_names=safe_names([*(str(id) for id in whole.resource_ids), *totals]),
+        compiled.integrality.astype(np.bool_),
     )
 
 

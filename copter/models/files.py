@@ -13,7 +13,6 @@ from copter.errors import CopterError, EditError, FileError
 from copter.models import lp_format, mps
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.highs_form import to_highs
 from copter.models.text import Source
 
 if TYPE_CHECKING:
@@ -98,12 +97,8 @@ def _named(lp: GeneralLP) -> GeneralLP:
 
 
 def _write(lp: GeneralLP, target: Path) -> None:
-    import highspy
+    from copter.models.highs import check, engine, to_highs  # only what is written pays for HiGHS
 
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    for name, value in _WHATEVER.items():
-        highs.setOptionValue(name, value)
     size = abs(lp.A.data)
     if (dropped := (size > 0) & (size < _WHATEVER["small_matrix_value"])).any():
         entry = int(dropped.argmax())
@@ -113,7 +108,8 @@ def _write(lp: GeneralLP, target: Path) -> None:
         raise EditError(
             f"A: row {row}, column {column}", "A", value, "HiGHS, which writes the file, drops it"
         )
-    if highs.passModel(to_highs(lp)) == highspy.HighsStatus.kError:
-        raise CopterError(f"{target}: HiGHS refused the program")
-    if highs.writeModel(str(target)) == highspy.HighsStatus.kError or not target.is_file():
+    highs = engine(None, **_WHATEVER)
+    check(highs.passModel(to_highs(lp)), f"the program of {target}")
+    check(highs.writeModel(str(target)), f"to write {target}")
+    if not target.is_file():
         raise CopterError(f"{target}: HiGHS cannot write it")

@@ -5,7 +5,7 @@ OR-Tools comes with the extra ``baselines``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from copter.errors import UnsupportedError
 from copter.extras import extra
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP
-from copter.models.general_program import GeneralProgram, to_program
+from copter.models.model import Model, ModelSolution
 
 if TYPE_CHECKING:
     from ortools.math_opt.python import mathopt
@@ -34,62 +34,26 @@ _BEYOND = (
 """What a model of MathOpt may have and a linear program has not."""
 
 
-@dataclass(frozen=True)
-class MathOptProgram:
-    """A model of MathOpt inside a ContinualProgram, and the way back.
+class _MathOpt:
+    """A model of MathOpt as the source of a program."""
 
-    Attributes
-    ----------
-    general : GeneralProgram
-        The program, and its way back to columns and rows by number.
-    variables, constraints : tuple
-        Those of the model, in the order of columns and rows.
-    """
+    def __init__(self, model: mathopt.Model) -> None:
+        self.model = model
 
-    general: GeneralProgram
-    model: mathopt.Model
-    variables: tuple[mathopt.Variable, ...]
-    constraints: tuple[mathopt.LinearConstraint, ...]
+    def read(self) -> GeneralLP:
+        """Its linear program as it is now, whose columns and rows are those that answers are of."""
+        self.columns, self.rows = tuple(self.model.variables()), tuple(self.model.linear_constraints())
+        self.sign = 1.0 if self.model.objective.is_maximize else -1.0
+        return _arrays(self.model.export_model())
 
-    @property
-    def program(self) -> ContinualProgram:
-        """The program, to be edited and solved; see :func:`from_mathopt` for its ids."""
-        return self.general.program
-
-    def variable_values(self, solution: Solution) -> dict[mathopt.Variable, float]:
-        """Values of the model's variables; NaN if the solution has no allocation.
-
-        Parameters
-        ----------
-        solution : Solution
-            Of :attr:`program`.
-        """
-        return dict(zip(self.variables, self.general.point(solution).tolist(), strict=True))
-
-    def dual_values(self, solution: Solution) -> dict[mathopt.LinearConstraint, float]:
-        """Dual values of the model's linear constraints, with MathOpt's sign: what a bound is worth.
-
-        Parameters
-        ----------
-        solution : Solution
-            Of :attr:`program`.
-        """
-        sign = 1.0 if self.general.source.maximize else -1.0
-        values = sign * self.general.prices(solution)
-        return dict(zip(self.constraints, values.tolist(), strict=True))
-
-    def objective_value(self, solution: Solution) -> float:
-        """Objective of the model, in its own sense.
-
-        Parameters
-        ----------
-        solution : Solution
-            Of :attr:`program`.
-        """
-        return self.general.objective(solution)
+    def deliver(self, answer: Solution, found: ModelSolution) -> ModelSolution:
+        """Values by variable and duals by constraint."""
+        values = dict(zip(self.columns, found.x.tolist(), strict=True))
+        duals = dict(zip(self.rows, (self.sign * found.y).tolist(), strict=True))
+        return replace(found, values=values, duals=duals)
 
 
-def from_mathopt(model: mathopt.Model) -> MathOptProgram:
+def from_mathopt(model: mathopt.Model) -> Model:
     """A ContinualProgram from a linear model of OR-Tools MathOpt.
 
     Parameters
@@ -99,9 +63,10 @@ def from_mathopt(model: mathopt.Model) -> MathOptProgram:
 
     Returns
     -------
-    MathOptProgram
+    Model
         Constraints that are sums over blocks of variables are the totals of requests; the others are
-        resources, called as they are numbered in the order of ``model.linear_constraints()``.
+        resources, called as they are numbered in the order of ``model.linear_constraints()``.  Answers have
+        values by variable and duals by constraint.
 
     Raises
     ------
@@ -110,9 +75,7 @@ def from_mathopt(model: mathopt.Model) -> MathOptProgram:
     EditError
         A number cannot be: a NaN, crossed bounds.
     """
-    variables, constraints = tuple(model.variables()), tuple(model.linear_constraints())
-    general = to_program(_arrays(model.export_model()), blocks=True, share=0.0)
-    return MathOptProgram(general, model, variables, constraints)
+    return Model(_MathOpt(model))
 
 
 def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:

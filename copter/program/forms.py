@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.program.validation import (
-    checked_requests,
     cost_vector,
     flag,
     is_vector,
@@ -30,8 +29,8 @@ from copter.program.validation import (
     whole_numbers,
     within,
 )
-from copter.store.costs import CostsOfVectors
-from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, first_outside
+from copter.store.edit import Entries
+from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL, first_outside
 from copter.terms.convex import ConvexTerm
 
 
@@ -44,43 +43,8 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None means something: leave the field as it is."""
 
 
-class Entries(NamedTuple):
-    """Numbers for single columns of some requests.
-
-    Attributes
-    ----------
-    which : (k,) places of the requests in the batch, None for all of it
-    counts : (k,) entries of each
-    columns, values : (sum(counts),) flat
-    """
-
-    which: NDArray[np.int64] | None
-    counts: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    def each(self) -> list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]]:
-        """(place, (columns, values)) of each request."""
-        places = range(self.counts.size) if self.which is None else self.which.tolist()
-        ends = np.cumsum(self.counts).tolist()
-        parts = zip([0, *ends], ends, strict=False)
-        return [
-            (place, (self.columns[a:b].copy(), self.values[a:b].copy()))
-            for place, (a, b) in zip(places, parts, strict=True)
-        ]
-
-
 SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
 """Kinds of sum rows, one for all or one each, and totals; None if nobody has one."""
-
-
-class NewRequests(NamedTuple):
-    """Checked columns and sum rows of new requests: sizes, flat costs, kinds of rows, totals."""
-
-    sizes: NDArray[np.int64]
-    costs: NDArray[np.float64] | CostsOfVectors
-    kinds: NDArray[np.int8] | int
-    totals: NDArray[np.float64] | None
 
 
 def in_parts(values: Any) -> bool:
@@ -151,40 +115,6 @@ def columns_of(
         why = "flat costs need the number of columns of each request; or give one array a request"
         raise EditError(label, "sizes", sizes, why)
     return widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
-
-
-def new_requests_of(
-    label: str,
-    ids: Sequence[Hashable],
-    columns: tuple[Any, ArrayLike | None],
-    totals: Any,
-    relation: Any,
-) -> NewRequests:
-    """Columns, given as (costs, sizes), and sum rows of new requests.
-
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    columns : (costs, sizes)
-        As for :func:`columns_of`, or shared vectors.
-    totals, relation
-        As for :func:`sum_rows_of`.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
-    """
-    costs, sizes = columns
-    if isinstance(costs, CostsOfVectors):
-        return NewRequests(costs.sizes, costs, *sum_rows_of(label, ids, totals, relation))
-    if isinstance(relation, str):
-        sound = checked_requests(len(ids), sizes, costs, totals)
-        if sound is not None:
-            kind = kind_of_row(label, relation, totals is not None)
-            return NewRequests(sound[0], sound[1], kind, totals)
-    widths, flat = columns_of(label, ids, costs, sizes)
-    return NewRequests(widths, flat, *sum_rows_of(label, ids, totals, relation))
 
 
 def sum_rows_of(
@@ -334,13 +264,13 @@ def entries_of(
     if is_flat(given):
         return Entries(None, *flat_entries(label, field, ids, given, widths))
     each = _one_each(label, ids, f"{field}s", given)
-    which = [k for k, own in enumerate(each) if own is not None]
-    found = [sparse_entries(ids[k], field, each[k], int(widths[k])) for k in which]
-    counts = np.array([columns.size for columns, _ in found], np.int64)
+    which = np.array([own is not None for own in each], np.bool_)
+    found = [sparse_entries(ids[k], field, each[k], int(widths[k])) for k in np.flatnonzero(which).tolist()]
+    counts = np.zeros(len(ids), np.int64)
+    counts[which] = [columns.size for columns, _ in found]
     columns = np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in found)])
     values = np.concatenate([np.empty(0), *(values for _, values in found)])
-    places = None if len(which) == len(ids) else np.array(which, np.int64)
-    return Entries(places, counts, columns, values)
+    return Entries(None if which.all() else which, counts, columns, values)
 
 
 def is_flat(given: Any) -> bool:
@@ -401,10 +331,8 @@ def flat_entries(
     return counts, columns, values
 
 
-def terms_of(
-    label: str, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]
-) -> list[tuple[int, tuple[ConvexTerm, NDArray[np.float64]] | None]]:
-    """(place, (term, image)) of requests that are given a convex term, or (place, None) for no term.
+def terms_of(label: str, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]) -> NDArray[Any]:
+    """(term, image) of requests that are given a convex term, or None for no term.
 
     Parameters
     ----------
@@ -415,8 +343,7 @@ def terms_of(
 
     Returns
     -------
-    list
-        An entry a request.
+    (k,) ndarray of objects
 
     Raises
     ------
@@ -425,7 +352,7 @@ def terms_of(
     """
     one = terms is None or isinstance(terms, ConvexTerm)
     each = [terms] * len(ids) if one else _one_each(label, ids, "terms", terms)
-    return [
-        (k, None if term is None else term_of(id, term, n))
-        for k, (id, term, n) in enumerate(zip(ids, each, widths.tolist(), strict=True))
-    ]
+    checked = np.empty(len(ids), object)
+    for k, (id, term, n) in enumerate(zip(ids, each, widths.tolist(), strict=True)):
+        checked[k] = None if term is None else term_of(id, term, n)
+    return checked

@@ -10,10 +10,9 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from copter.errors import ArgumentTypeError, ConcurrentUseError, choices
-from copter.store.view import forget_view
 
 _MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
 """Arguments that people write for others."""
@@ -74,38 +73,7 @@ class Guard:
                 self.solved = False
 
 
-class EditLog(Protocol):
-    """Who writes down an edit of a program."""
-
-    def before(self, verb: str, arguments: dict[str, Any]) -> None:
-        """Take note of the edit that is about to be made; an error here leaves the program as it is."""
-
-    def after(self, result: Any) -> None:
-        """Write it down, now that it was made."""
-
-
 Verb = TypeVar("Verb", bound=Callable[..., Any])
-
-
-def edit(verb: Verb) -> Verb:
-    """Make a method of a program an edit: exclusive, and known to the program's log, if it has one."""
-    signature = inspect.signature(verb)
-
-    @functools.wraps(verb)
-    def logged(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        log = self.log
-        if log is None:
-            return verb(self, *args, **kwargs)
-        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-        del arguments["self"]
-        log.before(verb.__name__, arguments)
-        result = verb(self, *args, **kwargs)
-        log.after(result)
-        return result
-
-    guarded: Any = exclusive(logged)
-    guarded.edits = True
-    return cast("Verb", guarded)
 
 
 def exclusive(verb: Verb) -> Verb:
@@ -114,7 +82,7 @@ def exclusive(verb: Verb) -> Verb:
     Parameters
     ----------
     verb : callable
-        A method of something that has a ``guard`` and a ``store``.
+        A method of something that has a ``guard``.
 
     Raises
     ------
@@ -131,7 +99,6 @@ def exclusive(verb: Verb) -> Verb:
         try:
             if guard.solved:
                 raise ConcurrentUseError(f"{verb.__name__}: the program is being solved: do it afterwards")
-            forget_view(self.store)
             return verb(self, *args, **kwargs)
         except TypeError:
             for name in kwargs.keys() - known:

@@ -6,12 +6,12 @@ good for the program that made it and for copies of that, saved ones too, and fo
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from copter.errors import EditError
+from copter.store.edit import Edit
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,10 @@ class Handles(dict[int, H], Generic[H]):
         super().__init__()
         self.kind, self._called, self._given_as = kind, called, given_as
 
-    def make(self, slot: int, n_columns: int, birth: int) -> H:
-        """A handle of what is new in a slot."""
-        self[slot] = self.kind(slot, n_columns, birth, secrets.randbits(62))
+    def make(self, slot: int, edit: Edit, birth: int) -> H:
+        """A handle of what an edit has put into a slot."""
+        assert edit.sizes is not None
+        self[slot] = self.kind(slot, int(edit.sizes[0]), birth, edit.key)
         return self[slot]
 
     def check(self, subject: Hashable, handle: Any) -> None:

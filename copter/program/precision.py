@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.store.costs import CostsOfVectors
-from copter.store.edits import first_beyond
+from copter.store.kernels import first_beyond
 from copter.store.reading import overrides_of
 from copter.store.slabs import contiguous
 
 if TYPE_CHECKING:
-    from copter.program.changes import Change
-    from copter.program.forms import Entries
+    from copter.store.edit import Edit
     from copter.store.store import ConstraintStore
 
 _KEPT = np.finfo(np.float32)
@@ -31,24 +29,13 @@ LEAST, MOST = float(_KEPT.tiny), float(_KEPT.max)
 _WHY = f"costs of 32 bits are 0, or from {LEAST:.2g} to {MOST:.2g} in size: keep them as float64"
 
 
-def check_new(
-    store: ConstraintStore,
-    ids: Sequence[Hashable],
-    sizes: NDArray[np.int64],
-    costs: NDArray[np.float64] | CostsOfVectors,
-    scales: NDArray[np.float64] | float,
-    change: Change | None,
-) -> None:
-    """Whether the store can hold the costs of new requests.
+def check_costs(store: ConstraintStore, ids: Sequence[Hashable], edit: Edit) -> None:
+    """Whether the store can hold the costs that an edit leaves.
 
     Parameters
     ----------
     ids : (k,) sequence of hashable
-    sizes : (k,) ndarray
-    costs : (sum(sizes),) ndarray, or vectors
-    scales : (k,) ndarray, or one for all
-    change : Change, optional
-        With their overrides.
+        Of the requests, or what stands for shared costs.
 
     Raises
     ------
@@ -57,64 +44,21 @@ def check_new(
     """
     if store.cost_dtype == np.float64:
         return
-    if not isinstance(costs, CostsOfVectors):
-        _check_costs(ids, sizes, costs)
-    if change is not None and change.overrides is not None:
-        _check_overrides(ids, np.broadcast_to(scales, sizes.shape), change.overrides)
-
-
-def check_vector(store: ConstraintStore, costs: NDArray[np.float64]) -> None:
-    """Whether the store can hold the costs of a vector.
-
-    Parameters
-    ----------
-    costs : (n,) ndarray
-
-    Raises
-    ------
-    EditError
-        Names the column.
-    """
-    if store.cost_dtype != np.float64:
-        _check_costs(["cost vector"], np.array([costs.size]), costs)
-
-
-def check_change(
-    store: ConstraintStore,
-    ids: Sequence[Hashable],
-    slots: NDArray[np.int64],
-    change: Change,
-    *,
-    replaced: bool,
-) -> None:
-    """Whether the store can hold the costs that requests will have.
-
-    Parameters
-    ----------
-    ids, slots : (k,) sequence and ndarray
-    replaced : bool
-        Whether the requests get new columns, which begin without overrides.
-
-    Raises
-    ------
-    EditError
-        Names the request and the column.
-    """
-    if store.cost_dtype == np.float64:
-        return
-    own = () if change.costs is None or isinstance(change.costs, CostsOfVectors) else change.costs
-    for id, costs in zip(ids, own, strict=False):
-        _check_costs([id], np.array([costs.size]), costs)
-    scales = store.requests.scale[slots] if change.scales is None else change.scales
-    if change.overrides is not None:
-        _check_overrides(ids, scales, change.overrides)
-    if change.scales is not None and not replaced:
-        stays = np.ones(slots.size, np.bool_)
-        if change.overrides is not None:
-            stays[slice(None) if change.overrides.which is None else change.overrides.which] = False
+    if edit.costs is not None:
+        _check_costs(ids, *edit.costs)
+    given = store.requests.scale[edit.slots] if edit.scales is None else edit.scales
+    if edit.overrides is not None:
+        which, counts, columns, values = edit.overrides
+        scales = np.broadcast_to(given, counts.shape)
+        _check_each(ids, np.arange(counts.size), counts, columns, values, scales)
+    if edit.scales is not None and edit.slots.size and edit.usage is None:
+        stays = np.ones(edit.slots.size, np.bool_)
+        if edit.overrides is not None:
+            stays[slice(None) if which is None else which] = False
         kept = np.flatnonzero(stays)
-        columns, values = overrides_of(store, slots[kept])
-        _check_each(ids, kept, columns.lengths, columns.values, values.values, scales)
+        old, old_values = overrides_of(store, edit.slots[kept])
+        scales = np.broadcast_to(given, edit.slots.shape)
+        _check_each(ids, kept, old.lengths, old.values, old_values.values, scales)
 
 
 def _check_costs(ids: Sequence[Hashable], sizes: NDArray[np.int64], costs: NDArray[np.float64]) -> None:
@@ -124,11 +68,6 @@ def _check_costs(ids: Sequence[Hashable], sizes: NDArray[np.int64], costs: NDArr
         k = int(np.searchsorted(ends, where, side="right"))
         column = where - int(ends[k] - sizes[k])
         raise EditError(ids[k], f"costs, column {column}", float(costs[where]), _WHY)
-
-
-def _check_overrides(ids: Sequence[Hashable], scales: NDArray[np.float64], given: Entries) -> None:
-    places = np.arange(len(ids)) if given.which is None else given.which
-    _check_each(ids, places, given.counts, given.columns, given.values, scales)
 
 
 def _check_each(

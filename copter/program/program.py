@@ -27,21 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.program.changes import (
-    Starts,
-    additions_to_many,
-    additions_to_one,
-    change_of_many,
-    change_of_one,
-    check_replacement,
-    costs_of_many,
-    widths_of,
-)
-from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
-from copter.program.guard import EditLog, Guard, edit, exclusive
+from copter.program.forms import KEEP
+from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Ids, Index, listed
-from copter.program.precision import check_change, check_new, check_vector
+from copter.program.parse import Parser
 from copter.program.records import (
     COST_TYPES,
     CostType,
@@ -50,26 +40,9 @@ from copter.program.records import (
     Requests,
     Resources,
 )
-from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
-from copter.program.validation import (
-    all_are,
-    cost_vector,
-    flag,
-    is_vector,
-    moved_bounds,
-    number,
-    places_of,
-    prices_of,
-    row_bounds,
-    row_bounds_of,
-    scale_factor,
-    scales_of,
-    sum_row,
-    upper_bounds,
-    whole_number,
-    whole_numbers,
-)
-from copter.store.costs import CostsOfVectors
+from copter.program.usage import Usage
+from copter.program.validation import number
+from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
 
@@ -82,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEEP",
-    "VERBS",
     "ContinualProgram",
     "EntriesLike",
     "Relation",
@@ -90,8 +62,6 @@ __all__ = [
     "SharedCosts",
     "Usage",
 ]
-
-_NONE = np.empty(0)
 
 
 class ContinualProgram:
@@ -137,11 +107,6 @@ class ContinualProgram:
         self.guard = Guard()
         self.mend = None
 
-    @property
-    def log(self) -> EditLog | None:
-        """Who writes down the next edit, if anybody does."""
-        return None
-
     def __len__(self) -> int:
         return len(self._requests)
 
@@ -165,6 +130,11 @@ class ContinualProgram:
         said = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n or what in always]
         return f"<{type(self).__name__}: {', '.join(said)}>"
 
+    @property
+    def _parser(self) -> Parser:
+        """Who makes an edit of a verb's arguments."""
+        return Parser(self.store, self._resources, self._requests, self._templates, self._vectors)
+
     # ---- resources --------------------------------------------------------------------------------------
 
     @property
@@ -182,7 +152,7 @@ class ContinualProgram:
         """The resources as they are now: ``program.resources["gpu"].upper``, or many in one record."""
         return Resources(self.store, self._resources)
 
-    @edit
+    @exclusive
     def add_resource(self, id: Hashable, upper: float = math.inf, *, lower: float = -math.inf) -> None:
         """Add a coupling row ``lower <= usage <= upper``.
 
@@ -196,11 +166,9 @@ class ContinualProgram:
         EditError
             The id is taken, a bound is NaN, or lower > upper.
         """
-        self._resources.check_new([id], "add_resource")
-        lower, upper = row_bounds(id, lower, upper)
-        self._resources.add([id], [self.store.add_row(lower, upper)])
+        self.apply(self._parser.new_resource(id, lower, upper))
 
-    @edit
+    @exclusive
     def add_resources(
         self,
         ids: Ids,
@@ -221,17 +189,12 @@ class ContinualProgram:
         EditError
             As :meth:`add_resource`; also for an id that is given twice.
         """
-        label = "add_resources"
         ids = listed(ids)
-        self._resources.check_new(ids, label)
-        low, high = (
-            _one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))
-        )
-        bounds = row_bounds_of(label, ids, (low, high), (_NONE, _NONE))
+        edit = self._parser.new_resources(ids, lower, upper)
         if ids:
-            self._resources.add(ids, self.store.add_rows(len(ids), *bounds).tolist())
+            self.apply(edit)
 
-    @edit
+    @exclusive
     def update_resources(
         self,
         ids: Ids,
@@ -257,21 +220,9 @@ class ContinualProgram:
             A resource is unknown or given twice, a bound is NaN, lower > upper, or units are taken away that
             are not there (an upper bound would fall below 0): names the resource.
         """
-        label = "update_resources"
-        ids = self._resources.listed(ids)
-        slots = self._resources.slots(ids, label)
-        old = self.store.rows.lower[slots], self.store.rows.upper[slots]
-        if by is not None:
-            if upper is not None:
-                raise EditError(label, "by", by, "is instead of upper: give one of them")
-            upper = moved_bounds(label, ids, _one_each(label, "by", by, ids), old)
-        low, high = (
-            None if each is None else _one_each(label, field, each, ids)
-            for field, each in (("lower", lower), ("upper", upper))
-        )
-        self.store.set_rows(slots, *row_bounds_of(label, ids, (low, high), old))
+        self.apply(self._parser.new_bounds(self._resources.listed(ids), lower, upper, by))
 
-    @edit
+    @exclusive
     def remove_resources(self, ids: Ids) -> None:
         """Remove one or many coupling rows; columns that used them stay, without them.
 
@@ -285,9 +236,8 @@ class ContinualProgram:
             An id is unknown or given twice: nothing is removed.
         """
         ids = self._resources.listed(ids)
-        for slot in self._resources.slots(ids, "remove_resources").tolist():
-            self.store.drop_row(slot)
-        self._resources.remove(ids)
+        slots = self._resources.slots(ids, "remove_resources")
+        self.apply(Edit("remove_resources", slots=slots, ids=ids))
 
     # ---- columns and costs that requests share ----------------------------------------------------------
 
@@ -301,7 +251,7 @@ class ContinualProgram:
         """Handles of all costs that requests can share, in the order in which they were made."""
         return list(self._vectors.values())
 
-    @edit
+    @exclusive
     def share_columns(self, usage: Mapping[Any, Any], n_columns: int) -> SharedColumns:
         """Columns that many requests will share: the handle is given as their ``usage``.
 
@@ -317,13 +267,10 @@ class ContinualProgram:
         EditError
             Unknown resource, wrong length or number.
         """
-        label = "shared columns"
-        n_columns = whole_number(label, "n_columns", n_columns)
-        columns = self._compressed(label, usage, n_columns)
-        slot = int(self.store.add_usages(np.array([n_columns]), *columns, shared=True)[0])
-        return self._templates.make(slot, n_columns, self.store.tick())
+        handle: SharedColumns = self.apply(self._parser.new_columns(usage, n_columns))
+        return handle
 
-    @edit
+    @exclusive
     def share_costs(self, costs: ArrayLike) -> SharedCosts:
         """Costs that many requests will share: the handle is given as their ``costs``.
 
@@ -340,12 +287,10 @@ class ContinualProgram:
         EditError
             No vector, a NaN or an infinite cost.
         """
-        checked = cost_vector("shared costs", "costs", costs)
-        check_vector(self.store, checked)
-        slot = self.store.add_vector(checked)
-        return self._vectors.make(slot, checked.size, self.store.tick())
+        handle: SharedCosts = self.apply(self._parser.new_costs(costs))
+        return handle
 
-    @edit
+    @exclusive
     def forget(self, handle: SharedColumns | SharedCosts) -> None:
         """Forget a handle; requests that share its columns or costs keep them.
 
@@ -354,14 +299,7 @@ class ContinualProgram:
         EditError
             It is no handle of this program (any more).
         """
-        if isinstance(handle, SharedColumns):
-            self._templates.check("forget", handle)
-            del self._templates[handle.slot]
-            self.store.drop_usage(handle.slot)
-        else:
-            self._vectors.check("forget", handle)
-            del self._vectors[handle.slot]
-            self.store.drop_vector(handle.slot)
+        self.apply(self._parser.forgotten(handle))
 
     @exclusive
     def reserve(self, columns: int) -> None:
@@ -383,6 +321,7 @@ class ContinualProgram:
         given = number("reserve", "columns", columns)
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
             raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
+        self.store.last_view = None
         try:
             self.store.reserve(int(given))
         except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
@@ -412,7 +351,7 @@ class ContinualProgram:
         """Store slot of each request as it is now; later edits do not change this mapping."""
         return self._requests.frozen
 
-    @edit
+    @exclusive
     def add_request(
         self,
         id: Hashable,
@@ -461,31 +400,10 @@ class ContinualProgram:
             Duplicate id, unknown resource or handle, wrong length, NaN, an infinite cost, a negative
             total or upper bound: names the request, the field and the value.
         """
-        self._requests.check_new([id], "add_request")
-        cost = self._costs_of_one(id, costs)
-        kind, amount = sum_row(id, total, relation)
-        bound = upper_bounds(id, upper, cost.size)
-        factor = scale_factor(id, scale)
-        rest = None
-        if override or start is not None or term is not None:
-            rest = additions_to_one(id, cost.size, override or None, start, KEEP if term is None else term)
-        whole = flag(id, "integral", integral)
-        check_new(self.store, [id], np.array([cost.size]), cost, factor, rest)
-        slots = self.store.add_requests(
-            np.array([cost.size]),
-            self._usage_slot(id, usage, cost.size),
-            cost,
-            relation=kind,
-            totals=np.array([amount]),
-            scales=factor,
-            upper=bound,
-            integral=whole,
-        )
-        self._requests.add([id], slots.tolist())
-        if rest is not None:
-            rest.make(self.store, slots, self._starts)
+        given = total, relation, upper, scale, override, integral, start, term
+        self.apply(self._parser.new_request(id, costs, usage, *given))
 
-    @edit
+    @exclusive
     def add_requests(
         self,
         ids: Ids,
@@ -536,36 +454,12 @@ class ContinualProgram:
         EditError
             As :meth:`add_request`; also for an id that is given twice.
         """
-        label = "add_requests"
-        ids = listed(ids)
-        self._requests.check_new(ids, label)
-        given_costs = self._costs_of_many(label, ids, costs, sizes)
-        new = new_requests_of(label, ids, (given_costs, sizes), totals, relation)
-        bound = uppers_of(label, ids, upper, new.sizes)
-        factors = 1.0 if scales is None else scales_of(label, ids, scales)
-        whole = flags_of(label, ids, integral)
-        rest = None
-        if overrides is not None or starts is not None or terms is not None:
-            given = KEEP if terms is None else terms
-            rest = additions_to_many(label, ids, new.sizes, overrides, starts, given)
-        if not ids:
-            return
-        check_new(self.store, ids, new.sizes, new.costs, factors, rest)
-        slots = self.store.add_requests(
-            new.sizes,
-            self._usage_slots(label, ids, usage, new.sizes),
-            new.costs,
-            relation=new.kinds,
-            totals=new.totals,
-            scales=factors,
-            upper=bound,
-            integral=whole,
-        )
-        self._requests.add(ids, slots.tolist())
-        if rest is not None:
-            rest.make(self.store, slots, self._starts)
+        given = totals, relation, upper, scales, overrides, integral, starts, terms
+        edit = self._parser.new_requests(listed(ids), costs, sizes, usage, *given)
+        if edit is not None:
+            self.apply(edit)
 
-    @edit
+    @exclusive
     def update_request(
         self,
         id: Hashable,
@@ -607,32 +501,10 @@ class ContinualProgram:
         EditError
             As :meth:`add_request`; also for an id that is unknown.
         """
-        given = {
-            "scale": scale,
-            "override": override,
-            "total": total,
-            "relation": relation,
-            "upper": upper,
-            "integral": integral,
-            "start": start,
-            "term": term,
-        }
-        slot = self._requests.slot(id)
-        slots, n = np.array([slot]), int(self.store.requests.n_columns[slot])
-        cost = None if costs is None else self._costs_of_one(id, costs)
-        if usage is not None:
-            if cost is None:
-                raise EditError(id, "usage", usage, "needs the costs of the new columns too")
-            check_replacement(self.store, [id], slots, given)
-        elif cost is not None and cost.size != n:
-            raise EditError(id, "costs", cost.size, f"the request has {n} columns; give a new usage too")
-        change = change_of_one(self.store, id, slot, cost, given)
-        check_change(self.store, [id], slots, change, replaced=usage is not None)
-        if usage is not None and cost is not None:
-            change.usage = self._usage_slot(id, usage, cost.size)
-        change.make(self.store, slots, self._starts)
+        given = costs, scale, override, usage, total, relation, upper, integral, start, term
+        self.apply(self._parser.changed_request(id, *given))
 
-    @edit
+    @exclusive
     def update_requests(
         self,
         ids: Ids,
@@ -684,44 +556,18 @@ class ContinualProgram:
             As :meth:`update_request`; also for an id that is given twice, and parameters for a request
             without a term.
         """
-        label = "update_requests"
-        ids = self._requests.listed(ids)
-        slots = self._requests.slots(ids, label)
-        given = {
-            "scales": scales,
-            "overrides": overrides,
-            "totals": totals,
-            "relation": relation,
-            "upper": upper,
-            "integral": integral,
-            "starts": starts,
-            "term": terms,
-        }
-        if usage is not None:
-            if costs is None:
-                raise EditError(label, "usage", type(usage).__name__, "needs the costs of new columns too")
-            check_replacement(self.store, ids, slots, given)
-        fresh = None
-        if costs is not None or sizes is not None:
-            columns = self._costs_of_many(label, ids, costs, sizes), sizes
-            fresh = costs_of_many(self.store, label, ids, slots, columns, new=usage is not None)
-        change = change_of_many(self.store, label, ids, slots, fresh, given)
-        if not ids:
-            return
-        check_change(self.store, ids, slots, change, replaced=usage is not None)
-        if usage is not None and fresh is not None:
-            change.usage = self._usage_slots(label, ids, usage, widths_of(fresh))
-        change.make(self.store, slots, self._starts)
+        given = costs, sizes, scales, overrides, usage, totals, relation, upper, integral, starts, terms
+        edit = self._parser.changed_requests(self._requests.listed(ids), *given)
+        if edit is not None:
+            self.apply(edit)
 
-    @edit
+    @exclusive
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
         slot = self._requests.slot(id)
-        self._requests.remove([id])
-        self._starts.pop(slot, None)
-        self.store.remove_requests(np.array([slot]))
+        self.apply(Edit("remove_requests", slots=np.array([slot]), ids=[id]))
 
-    @edit
+    @exclusive
     def remove_requests(self, ids: Ids) -> None:
         """Remove one or many requests; all of them or, if an id is unknown or given twice, none.
 
@@ -731,11 +577,7 @@ class ContinualProgram:
         """
         ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
-        self._requests.remove(ids)
-        if self._starts:
-            for slot in slots.tolist():
-                self._starts.pop(slot, None)
-        self.store.remove_requests(slots)
+        self.apply(Edit("remove_requests", slots=slots, ids=ids))
 
     @exclusive
     def price_moves(
@@ -760,16 +602,51 @@ class ContinualProgram:
         EditError
             An id is unknown or given twice, a request has no such column, or a price is not as it should be.
         """
-        label = "price_moves"
-        ids = self._requests.listed(ids)
-        slots = self._requests.slots(ids, label)
-        column = places_of(label, ids, columns, self.store.requests.n_columns[slots])
-        price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
-        placed = column >= 0
-        slot = slots[placed]
-        view, place = self.store.executor.columns(slot, column[placed])
-        costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
-        self.update_requests(ids, overrides=(1 * placed, column[placed], costs))
+        edit = self._parser.price_of_moves(self._requests.listed(ids), columns, prices)
+        if edit is not None:
+            self.apply(edit)
+
+    def apply(self, edit: Edit) -> Any:
+        """Make an edit that was checked: what every verb comes to.
+
+        Parameters
+        ----------
+        edit : Edit
+            Of this program as it is now.
+
+        Returns
+        -------
+        SharedColumns, SharedCosts or None
+            The handle of what is shared from now on.
+        """
+        if edit.verb == TAKE_STARTS:
+            self._starts.clear()
+            return None
+        self.store.last_view = None
+        slots = self.store.apply(edit)
+        match edit.verb:
+            case "add_requests":
+                self._requests.add(edit.ids, slots.tolist())
+            case "remove_requests":
+                self._requests.remove(edit.ids)
+            case "add_resources":
+                self._resources.add(edit.ids, slots.tolist())
+            case "remove_resources":
+                self._resources.remove(edit.ids)
+            case "share_columns":
+                return self._templates.make(int(slots[0]), edit, self.store.tick())
+            case "share_costs":
+                return self._vectors.make(int(slots[0]), edit, self.store.tick())
+            case "forget_columns":
+                del self._templates[int(slots[0])]
+            case "forget_costs":
+                del self._vectors[int(slots[0])]
+        if self._starts and (edit.usage is not None or edit.verb == "remove_requests"):
+            for slot in slots.tolist():
+                self._starts.pop(slot, None)
+        if edit.starts is not None:
+            self._starts |= _by_slot(slots, edit.starts)
+        return None
 
     # ---- what it holds ----------------------------------------------------------------------------------
 
@@ -924,98 +801,18 @@ class ContinualProgram:
 
         write_mps(self, path)
 
-    # ---- inside -----------------------------------------------------------------------------------------
 
-    def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | CostsOfVectors:
-        """Costs of one request's columns: an array, or the vector that was given."""
-        if not isinstance(costs, SharedCosts):
-            return cost_vector(id, "costs", costs)
-        self._vectors.check(id, costs)
-        return CostsOfVectors(np.array([costs.slot]), np.array([costs.n_columns]))
-
-    def _costs_of_many(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Any:
-        """What was given as costs of many requests, vectors resolved: one for all, or one each."""
-        one = isinstance(costs, SharedCosts)
-        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
-            return costs
-        if one:
-            self._vectors.check(label, costs)
-        elif len(costs) != len(ids):
-            raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
-        else:
-            for id, own in zip(ids, costs, strict=True):
-                self._vectors.check(id, own)
-        each = [costs] * len(ids) if one else costs
-        slots = np.array([own.slot for own in each], np.int64)
-        shared = CostsOfVectors(slots, np.array([own.n_columns for own in each], np.int64))
-        if sizes is not None:
-            wrong = whole_numbers(label, "sizes", sizes, len(ids)) != shared.sizes
-            if wrong.any():
-                where = int(wrong.argmax())
-                why = f"its shared costs have {int(shared.sizes[where])} columns"
-                raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
-        return shared
-
-    def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> NDArray[np.int64] | int:
-        """Slot of the usage of one request's new columns."""
-        if isinstance(usage, SharedColumns):
-            return self._template_slot(id, [id], usage, np.array([n]))
-        return self.store.add_usages(np.array([n]), *self._compressed(id, usage, n))
-
-    def _usage_slots(
-        self, label: str, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
-    ) -> NDArray[np.int64] | int:
-        """Slots of the usages of many requests' new columns: one for all, or one each."""
-        if isinstance(usage, SharedColumns):
-            return self._template_slot(label, ids, usage, widths)
-        if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
-            return self._usages_each(ids, usage, widths)
-        columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
-        return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
-
-    def _template_slot(
-        self, subject: Hashable, ids: Sequence[Hashable], template: SharedColumns, widths: NDArray[np.int64]
-    ) -> int:
-        self._templates.check(subject, template)
-        if not all_are(widths, template.n_columns):
-            wrong = int((widths != template.n_columns).argmax())
-            why = f"its shared columns are {template.n_columns}"
-            raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
-        return template.slot
-
-    def _usages_each(
-        self, ids: Sequence[Hashable], usages: Sequence[Usage], widths: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Slots of usages that are given one a request, all checked before any is added."""
-        slots, own, columns = np.empty(len(ids), np.int64), [], []
-        for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
-            if isinstance(usage, SharedColumns):
-                slots[k] = self._template_slot(id, [id], usage, widths[k : k + 1])
-            else:
-                own.append(k)
-                columns.append(self._compressed(id, usage, n))
-        if own:
-            slots[own] = self.store.add_usages(widths[own], *joined(columns))
-        return slots
-
-    def _compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
-        """The n columns that a mapping or a matrix stands for; rows are slots."""
-        if not hasattr(usage, "tocsc"):
-            return from_mapping(subject, usage, n, self._resources)
-        columns = from_matrix(subject, usage, (len(self._resources), n))
-        return columns._replace(row=self.resource_slots[columns.row].astype(np.int32))
-
-
-def _one_each(label: str, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
-    if is_vector(given):
-        return given
-    return np.full(len(ids), number(ids[0] if len(ids) == 1 else label, field, given))
+def _by_slot(slots: NDArray[np.int64], starts: Entries) -> Starts:
+    """Columns and values of the requests for which they are given."""
+    ends = np.cumsum(starts.counts).tolist()
+    given = [True] * slots.size if starts.given is None else starts.given.tolist()
+    return {
+        slot: (starts.columns[begin:end].copy(), starts.values[begin:end].copy())
+        for slot, begin, end, wanted in zip(slots.tolist(), [0, *ends], ends, given, strict=False)
+        if wanted
+    }
 
 
 def _empty(kind: type[ContinualProgram]) -> Any:
     """A program to be filled from another."""
     return kind.__new__(kind)
-
-
-VERBS = tuple(name for name, value in vars(ContinualProgram).items() if getattr(value, "edits", False))
-"""Methods that change a program."""

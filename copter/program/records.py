@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.store.edits import EXACTLY, NO_TOTAL
+from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.changes import Starts
     from copter.program.handles import Handles, SharedColumns, SharedCosts
     from copter.program.index import Index
+    from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 

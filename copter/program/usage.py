@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from copter.errors import EditError
 from copter.program.validation import LARGEST_COST, coefficients_of
-from copter.store.edits import compress, sound_columns
+from copter.store.kernels import compress, sound_columns
 from copter.store.slabs import contiguous
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError, TermError
-from copter.store.edits import all_within, sound_entries, sound_overrides, sound_requests
+from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import Table, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
@@ -293,8 +293,8 @@ def parameters_of(
     given: Mapping[str, ArrayLike],
     table: TermTable,
     slots: NDArray[np.int64],
-) -> tuple[int, dict[str, NDArray[np.float64]]]:
-    """(kind, values) of new parameters for terms of one kind.
+) -> dict[str, Any]:
+    """New parameters for terms of one kind, as the fields ``names`` and ``parameters`` of an edit.
 
     Parameters
     ----------
@@ -319,7 +319,8 @@ def parameters_of(
     sizes, images = table.images(slots)
     largest = np.maximum.reduceat(images, np.cumsum(sizes) - sizes)
     _check_terms(ids, cls, largest, now | values)
-    return first, values
+    columns = [np.empty((len(ids), 0)), *values.values()]
+    return {"names": tuple(values), "parameters": np.column_stack(columns)}
 
 
 def _check_terms(

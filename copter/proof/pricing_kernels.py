@@ -159,7 +159,7 @@ def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[n
 
 
 @kernel(allocates=True)
-def price_chunk(  # type: ignore[no-untyped-def]
+def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
     """Price the requests of a chunk: bound, its rounding error and squared violation as pairs, dual, ...

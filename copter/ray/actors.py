@@ -21,7 +21,7 @@ from copter.clock import current
 from copter.errors import CopterError, UnusableError
 from copter.extras import extra
 from copter.ray.holder import Holder, MissedEditsError, writable
-from copter.store.edit_log import Edit
+from copter.store.edit import Edit
 from copter.store.part_store import PartStore
 
 with extra("ray"):

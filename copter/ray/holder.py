@@ -16,7 +16,7 @@ import numpy as np
 
 from copter.errors import CopterError
 from copter.parallel import limit_threads
-from copter.store.edit_log import Edit
+from copter.store.edit import Edit
 from copter.store.executor import Part, Task
 from copter.store.part_store import PartStore
 from copter.store.slabs import Pool, Table, contiguous
@@ -73,7 +73,7 @@ class Holder:
             raise
 
     def _make(self, edit: Edit) -> None:
-        fresh = edit._replace(fields={name: writable(each) for name, each in edit.fields.items()})
+        fresh = writable(edit)
         for k, part in enumerate(self._parts):
             own = fresh.of(k, k + 1)
             if own is not None:

@@ -18,7 +18,7 @@ from copter.errors import UnsupportedError
 from copter.extras import extra
 from copter.parallel import available_threads
 from copter.ray.actors import Actor, answers
-from copter.store.edit_log import Edit, size_of
+from copter.store.edit import Edit, size_of
 from copter.store.executor import Task
 from copter.store.part_store import PartStore
 

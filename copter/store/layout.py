@@ -34,7 +34,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.store.edits import NO_TOTAL
+from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
 
@@ -93,6 +93,7 @@ class Layout:
         )
         self.terms = TermTable()
         self.packed_terms: Any = None
+        self.last_view: Any = None
         self.known: tuple[int, dict[Any, Any]] = (-1, {})
         self._dropped_rows: list[int] = []
         self._token, self._copied_at = uuid4().hex, -1
@@ -101,6 +102,7 @@ class Layout:
         # what else it knows is found again when asked for
         return vars(self) | {
             "packed_terms": None,
+            "last_view": None,
             "known": (-1, {}),
             "_token": self.token,
             "_copied_at": self.clock,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.store.edit import Runs
 from copter.store.executor import Part
-from copter.store.runs import Runs, runs_of
+from copter.store.runs import runs_of
 from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 

@@ -23,14 +23,12 @@ from copter.store.slabs import slice_indices
 from copter.store.view import StoreView
 
 if TYPE_CHECKING:
-    from copter.store.edit_log import Edit
+    from copter.store.edit import Edit
     from copter.store.executor import Key
     from copter.store.offloaded import Offloaded
     from copter.store.workers import Workers
 
 Result = TypeVar("Result")
-_NO_COLUMNS = {"add_requests", "set_totals", "set_sum_rows", "set_integral", "set_term", "restate_terms"}
-"""Edits of requests that leave columns as they are."""
 _SEND_FROM = 1 << 26
 """Bytes from which on logged edits are sent without waiting for the round."""
 
@@ -60,14 +58,12 @@ class RemoteExecutor(Executor):
     # ---- edits ---------------------------------------------------------------------------------
 
     def log(self, edit: Edit, slots: NDArray[np.int64]) -> None:
-        """Log an edit of the requests in ``slots``, or of none of them."""
+        """Log an edit after which the columns of requests in some slots are others."""
         self.check()
-        if edit.verb == "drop_row":  # entries go when enough rows have been dropped
+        if edit.verb == "remove_resources":  # entries go when enough rows have been dropped
             self._cache = None
         elif self._cache is not None:
-            if edit.verb == "set_scales":  # costs of an override stay as they are: what is stored is another
-                slots = slots[self.store.requests.override_length[slots] > 0]
-            self._cache.edited(slots[:0] if edit.verb in _NO_COLUMNS else slots)
+            self._cache.edited(slots)
         self._log.append(edit)
         self._logged += edit.nbytes
         if self._logged > _SEND_FROM:

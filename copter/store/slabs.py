@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.edits import fill_slices
+from copter.store.kernels import fill_slices
 
 _FIRST = 64
 _COMPACT_FROM = 4096

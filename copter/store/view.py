@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.array_record import ArrayRecord
 from copter.kernels import kernel
-from copter.store.edits import place_among
+from copter.store.kernels import place_among
 from copter.store.layout import Layout
-
-_last: WeakKeyDictionary[Layout, tuple[tuple[Any, ...], StoreView]] = WeakKeyDictionary()
-"""The last view of each store, with the arrays that it is of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +70,12 @@ def view_of(store: Layout) -> StoreView:
         (store.overrides.column, whole),
         (store.overrides.value, whole),
     )
-    last = _last.get(store)
+    last = store.last_view
     if last is not None and all(a is b and i == j for (a, i), (b, j) in zip(parts, last[0], strict=True)):
         return last[1]
     view = StoreView(*(array if size is None else array[:size] for array, size in parts))
-    _last[store] = parts, view
+    store.last_view = parts, view
     return view
-
-
-def forget_view(store: Layout) -> None:
-    """Let go of the arrays of the last view: the store is about to be edited, and may replace them."""
-    _last.pop(store, None)
 
 
 def with_own_costs(view: StoreView) -> StoreView:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from numpy.typing import DTypeLike
 
 from copter.clock import check
-from copter.store.edit_log import Edit
+from copter.store.edit import Edit
 from copter.store.executor import Part, Task
 from copter.store.offloaded import Offloaded, OnThreads
 from copter.store.part_store import PartStore

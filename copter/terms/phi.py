@@ -21,6 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from copter.first_calls import BY_ADDRESS
 from copter.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
@@ -55,6 +56,7 @@ class Phi(NamedTuple):
         return cls(table.ctypes.data, table.strides[0], 1.0)
 
 
+BY_ADDRESS.add(Phi)
 HEAD = 1 + len(FUNCTIONS)
 """Where the parameters begin in a row of the table."""
 

@@ -297,7 +297,10 @@ def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, g
             if value[i] > 0.0:
                 total[group[i]] += value[i]
         best = np.maximum(best, total)
-    return best.sum()
+    every = 0.0
+    for i in range(n):
+        every += best[i]
+    return every
 
 
 @kernel(allocates=True)

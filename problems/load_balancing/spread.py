@@ -554,7 +554,9 @@ def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: 
 
 
 @kernel(inner=True)
-def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weight):  # type: ignore[no-untyped-def]
+def _help(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
+    pool: Replicas, search, outward, lower, upper, dispensable, idle, weight
+):
     """Add the replica that can take most load over the border of the closure just explored, or return -1."""
     n, k, stamp = pool.load_on.size, pool.copies.size, search.stamp[0]
     wanted = 0.0

@@ -22,6 +22,7 @@ of two random jobs which has fewer GPUs; where a node has too few, that of two w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -213,11 +214,11 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> Non
     for job in range(jobs):
         if rng.random() < RESET:
             matrix[job] = held[job]
-    count = np.exp(rng.random() * np.log(jobs)) if jobs > 1 else 1.0
+    count = math.exp(rng.random() * math.log(jobs)) if jobs > 1 else 1.0
     share = min(count / (jobs * nodes), 0.5)
     at = -1
     while True:
-        at += 1 + int(np.log(1.0 - rng.random()) / np.log(1.0 - share))
+        at += 1 + int(math.log(1.0 - rng.random()) / math.log(1.0 - share))
         if at >= jobs * nodes:
             break
         node = at % nodes

@@ -20,7 +20,7 @@ from copter.cli.options import JsonPath, Seed
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.store.edit_log import Edit
+    from copter.store.edit import Edit
     from copter.store.executor import Task
     from copter.store.offloaded import Offloaded
     from copter.store.part_store import PartStore
@@ -70,7 +70,7 @@ class Metered:
         return found
 
     def _count(self, *sent: Any) -> None:
-        from copter.store.edit_log import size_of
+        from copter.store.edit import size_of
 
         self.calls += 1
         self.nbytes += sum(map(size_of, sent))

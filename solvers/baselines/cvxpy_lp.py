@@ -69,12 +69,7 @@ class CvxpyLP(Baseline):
         self.backend = backend
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances of the solver's own.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Tolerances of the solver's own."""
         return {name: value for name, value in self._options(1.0, math.inf).items() if name in _TOLERANCES}
 
     def _load(self, program: ContinualProgram) -> Layout:

@@ -87,12 +87,7 @@ class DeDe(Baseline):
         self._unit = np.zeros(0)
 
     def stopping(self) -> dict[str, float]:
-        """Its own rule's share, or the wanted tolerance.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Its own rule's share, or the wanted tolerance."""
         return {"tolerance": self.tolerance} if self.rule == "ours" else {"least_improvement": 0.01}
 
     def solve(

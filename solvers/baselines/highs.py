@@ -29,18 +29,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from copter.clock import Clock, Interrupted, check_for
+from copter.models.arrays import flat_lp
+from copter.models.highs import Engine, check, iterations_of, load, point_of, run_until, set_option, status_of
 from copter.proof.integer import IntegerProof, gap_between
-from copter.solution import Status
+from copter.solution import Start, Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
 from copter.solvers.exact.certain import completed
-from copter.solvers.exact.model import WILD, Model, wild
+from copter.solvers.exact.model import WILD, keeps, wild
 from copter.solvers.features import Feature
-from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.milp import Effort, MilpAnswer, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
@@ -86,14 +86,6 @@ def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[
     Measured with HiGHS 1.13.1, one thread, primal against dual: Sia, 189,000 columns by 307 rows, 2.6 s
     against 15 s; traffic engineering, 16,000 by 8,200, 26 s against 5 s; shard balancing, 131,072 by 1,280
     with equalities, 3.7 s against 1.2 s.
-
-    Parameters
-    ----------
-    row_lower, row_upper : (m,) arrays
-
-    Returns
-    -------
-    "primal" or "dual"
     """
     zero_feasible = bool(((row_lower <= 0) & (row_upper >= 0)).all())
     return "primal" if zero_feasible and n >= WIDE * row_lower.size else "dual"
@@ -150,12 +142,7 @@ class HighsRebuild(Baseline):
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances and gap that HiGHS is given.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Tolerances and gap that HiGHS is given."""
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 
@@ -163,9 +150,8 @@ class HighsRebuild(Baseline):
         watch = Stopwatch()
         self._compiled = compile_program(program)
         check_for(watch())  # HiGHS takes it in one piece
-        self._highs = engine(self.threads, **self._options())
         kinds = self._compiled.integrality.astype(np.int32) if self.method == "milp" else None
-        pass_model(self._highs, self._compiled, kinds)
+        self._highs = load(self._compiled, self.threads, kinds=kinds, **self._options())
         return Layout.of(program)
 
     def _options(self) -> dict[str, Any]:
@@ -208,16 +194,10 @@ class HighsRebuild(Baseline):
         if self.method == "milp" and self.isolated:
             return self._run_apart(clock, reserve, left)
         seconds = run_until(highs, clock, reserve)
-        status, reason = status_of(highs)
-        info = highs.getInfo()
-        x, dual = answer(highs, compiled.lower, compiled.upper)
-        details = {"seconds": seconds}
         if self.method == "milp":
             found = read_answer(highs, whole=bool(compiled.integrality.any()))
             return self._integral(found, seconds, clock, left)
-        counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
-        iterations = sum(max(0, int(count)) for count in counts)
-        return Outcome(status, reason, x, dual, iterations, details=details)
+        return outcome_of(highs, status_of(highs), compiled.upper, seconds)
 
     def _run_apart(self, clock: Clock, reserve: float, left: float) -> Outcome:
         """Branch and bound in a process of its own."""
@@ -234,24 +214,16 @@ class HighsRebuild(Baseline):
     def _integral(self, found: MilpAnswer, seconds: float, clock: Clock, left: float) -> Outcome:
         """Branch and bound's answer, judged exactly."""
         compiled = self._compiled
-        model = Model(
-            compiled.c,
-            csc_array(compiled.A),
-            compiled.row_lower,
-            compiled.row_upper,
-            compiled.lower,
-            compiled.upper,
-            compiled.integrality,
-        )
+        lp = flat_lp(compiled)
         x, status, reason, dual, known = None, found.status, found.reason, None, True
         if found.x is not None:
             x = np.clip(found.x, compiled.lower, compiled.upper)
             x = np.where(compiled.integrality, np.rint(x), x)
-            if not model.keeps(x):
-                better = completed(model, x)
+            if not keeps(lp, x):
+                better = completed(lp, x)
                 x, known = (x, False) if better is None else (better, True)
             dual = self._relaxation_dual(clock, left)
-        if compiled.integrality.any() and (not known or wild(model, WILD)):
+        if compiled.integrality.any() and (not known or wild(lp, WILD)):
             known = False
             if status in (Status.OPTIMAL, Status.INFEASIBLE):
                 status, reason = (
@@ -282,13 +254,32 @@ class HighsRebuild(Baseline):
 
     def _relaxation_dual(self, clock: Clock, reserve: float) -> NDArray[np.float64] | None:
         """Row duals of the LP relaxation, as good as they are when time is up; None if it is given up."""
-        highs = engine(self.threads, **self._simplex_options())
+        highs = load(self._compiled, self.threads, **self._simplex_options())
         try:
-            pass_model(highs, self._compiled)
             run_until(highs, clock, reserve)
         except Interrupted:
             return None
-        return answer(highs, self._compiled.lower, self._compiled.upper)[1]
+        _, y = point_of(highs)
+        return None if y is None else -y
+
+
+def outcome_of(
+    highs: Engine,
+    ended: tuple[Status, str],
+    upper: NDArray[np.float64],
+    seconds: float,
+    warm: Start = COLD,
+) -> Outcome:
+    """What a run that ended so found, its columns moved into their bounds."""
+    x, y = point_of(highs)
+    return Outcome(
+        *ended,
+        None if x is None else np.clip(x, 0.0, upper),
+        None if y is None else -y,
+        iterations_of(highs)[0],
+        warm,
+        {"seconds": seconds},
+    )
 
 
 def _branch_and_bound(

@@ -30,23 +30,14 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
+from copter.models.highs import Engine, check, load, run_until, set_option, status_of
+from copter.models.highs_units import fits
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
-from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
+from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, outcome_of, simplex_options
 from copter.solvers.baselines.highs_start import first_basis
 from copter.solvers.features import Feature
-from copter.solvers.highs_model import (
-    Engine,
-    answer,
-    check,
-    engine,
-    pass_model,
-    run_until,
-    set_option,
-    status_of,
-)
-from copter.solvers.highs_units import fits
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.compiled import append_sum_rows, compile_program
 from copter.store.reading import effective_costs, sum_row_bounds, upper_bounds, usage_columns
@@ -102,12 +93,7 @@ class HighsHot(Baseline):
         self._model, self._began = None, False
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances that HiGHS is given.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Tolerances that HiGHS is given."""
         options = simplex_options(self.tolerance, "choose")
         return {name: value for name, value in options.items() if name.endswith("tolerance")}
 
@@ -126,7 +112,7 @@ class HighsHot(Baseline):
             lost = ColdStart.OTHER_PROGRAM if other else ColdStart.NOTHING_LEFT
             self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             options = simplex_options(self.tolerance, "choose")
-            model = HotModel(engine(self.threads, **options), program)
+            model = HotModel(program, self.threads, options)
         self._began = True
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
         self._model = model
@@ -177,9 +163,7 @@ class HighsHot(Baseline):
             warm = ColdStart.BASIS_FAILED.start(f" ({reason})")
             status, reason = status_of(highs)
         self._model = model
-        x, dual = answer(highs, 0.0, model.upper())
-        iterations = max(0, int(highs.getInfo().simplex_iteration_count))
-        return Outcome(status, reason, x, dual, iterations, warm, {"seconds": seconds})
+        return outcome_of(highs, (status, reason), model.upper(), seconds, warm)
 
 
 class _OtherUnits(Exception):
@@ -200,14 +184,14 @@ class HotModel:
         That making it took.
     """
 
-    def __init__(self, highs: Engine, program: ContinualProgram) -> None:
-        self.highs, self.program = highs, program
+    def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
+        self.program = program
         self.store: ConstraintStore = program.store
         store, table = self.store, self.store.requests
         watch = Stopwatch()
         compiled = compile_program(program)
         check_for(watch())
-        pass_model(highs, compiled)
+        self.highs: Engine = load(compiled, threads, **options)
         self.seconds = watch()
         self.slot = program.request_slots
         self.birth, self.size = table.birth[self.slot], table.n_columns[self.slot]

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from copter.clock import Interrupted
-from copter.models.general_lp import GeneralLP
+from copter.models.arrays import flat_lp
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
-from copter.solvers.general.hybrid import solve_lp
+from copter.solvers.general.hybrid import Answer, solve_lp
 from copter.store.allocation import dense_to_sparse
 from copter.store.compiled import compile_program
 
@@ -70,10 +69,7 @@ def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray 
     Interrupted
         HiGHS did not end until the clock was over.
     """
-    lp = _general(program)
-    answer = solve_lp(replace(lp, c=np.zeros(lp.c.size)), deadline=_left(clock), presolve=False)
-    if answer.status is Status.DEADLINE:
-        raise Interrupted(clock.why())
+    answer = _relaxed(program, clock, costs=False)
     if answer.ray is None:
         return answer.status is Status.OPTIMAL, None
     return False, farkas_ray(program, _by_slot(program, answer.ray.vector))
@@ -81,36 +77,25 @@ def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray 
 
 def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
     """A ray of a program that has a feasible point."""
-    answer = solve_lp(_general(program), deadline=_left(clock), presolve=False)
-    if answer.status is Status.DEADLINE:
-        raise Interrupted(clock.why())
+    answer = _relaxed(program, clock)
     if answer.ray is None or answer.ray.kind != "unbounded":
         return None
     sizes = program.store.requests.n_columns[program.request_slots]
     return primal_ray(program, dense_to_sparse(program.request_slots, sizes, answer.ray.vector))
 
 
-def _left(clock: Clock) -> float | None:
-    return None if clock.left() == np.inf else max(clock.left(), 1e-3)
+def _relaxed(program: ContinualProgram, clock: Clock, *, costs: bool = True) -> Answer:
+    """What is known of the relaxation, resources and then sum rows, by HiGHS without presolve."""
+    lp = flat_lp(compile_program(program))
+    lp = replace(lp, c=lp.c if costs else np.zeros(lp.c.size), integral=np.zeros(lp.c.size, np.bool_))
+    deadline = None if clock.left() == np.inf else max(clock.left(), 1e-3)
+    answer = solve_lp(lp, deadline=deadline, presolve=False)
+    if answer.status is Status.DEADLINE:
+        raise Interrupted(clock.why())
+    return answer
 
 
 def _by_slot(program: ContinualProgram, prices: NDArray[np.float64]) -> NDArray[np.float64]:
     y = np.zeros(program.store.rows.size)
     y[program.resource_slots] = prices[: program.resource_slots.size]
     return y
-
-
-def _general(program: ContinualProgram) -> GeneralLP:
-    """The relaxation as a general LP: resources, then sum rows."""
-    compiled = compile_program(program)
-    n = compiled.c.size
-    return GeneralLP(
-        compiled.c,
-        csc_array(compiled.A),
-        compiled.row_lower,
-        compiled.row_upper,
-        compiled.lower,
-        compiled.upper,
-        offset=0.0,
-        integral=np.zeros(n, np.bool_),
-    )

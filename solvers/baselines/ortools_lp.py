@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.extras import extra
+from copter.native import run_apart
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
 from copter.solvers.features import Feature
-from copter.solvers.native import run_apart
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
 from copter.store.store import slice_indices
@@ -72,12 +72,7 @@ class Glop(Baseline):
     _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
-        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
         tolerance = min(1e-6, max(self.tolerance, 1e-10))
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 

@@ -18,12 +18,12 @@ from cvxpy.reductions.solution import Solution, failure_solution
 from cvxpy.reductions.solvers import utilities
 from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from copter.errors import SettingError
 from copter.models.general_lp import GeneralLP, crossed_column
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.cvxpy.form import lp_of
 from copter.solvers.general.hybrid import Answer
 from copter.solvers.general.integer import branch_and_bound
 from copter.solvers.general.warm import WarmLP
@@ -102,12 +102,7 @@ class CopterSolver(ConicSolver):
         return ""
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Data of the solver, and what leads back from its answer.
-
-        Parameters
-        ----------
-        problem : cvxpy's ParamConeProg
-        """
+        """Data of the solver, and what leads back from its answer."""
         data, back = super().apply(problem)
         program = data[s.PARAM_PROB]
         data[s.LOWER_BOUNDS], data[s.UPPER_BOUNDS] = program.lower_bounds, program.upper_bounds
@@ -157,16 +152,7 @@ class CopterSolver(ConicSolver):
         return result
 
     def invert(self, solution: Result, inverse_data: Any) -> Solution:
-        """The answer in terms of cvxpy's cone problem.
-
-        Parameters
-        ----------
-        inverse_data : cvxpy's InverseData
-
-        Returns
-        -------
-        cvxpy's Solution
-        """
+        """The answer in terms of cvxpy's cone problem."""
         about = {
             s.SOLVE_TIME: solution.seconds,
             s.NUM_ITERS: solution.iterations,
@@ -180,6 +166,34 @@ class CopterSolver(ConicSolver):
             return failure_solution(solution.status, about, duals)
         values = {inverse_data[self.VAR_ID]: solution.x}
         return Solution(solution.status, solution.value + inverse_data[s.OFFSET], values, duals, about)
+
+
+def lp_of(data: Mapping[str, Any]) -> GeneralLP:
+    """The LP of cvxpy's cone data, its integral columns marked; without the objective's constant.
+
+    Parameters
+    ----------
+    data : mapping
+        ``A x + s = b`` with s first in the zero cone, then in the nonnegative one; bounds of x, and which
+        columns are Boolean or integral.
+    """
+    b = np.array(data[s.B], np.float64)
+    A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)
+    row_lower = b.copy()
+    row_lower[data["dims"].zero :] = -np.inf
+    lower, upper = (
+        np.full(A.shape[1], none) if data[side] is None else np.array(data[side], np.float64)
+        for side, none in ((s.LOWER_BOUNDS, -np.inf), (s.UPPER_BOUNDS, np.inf))
+    )
+    boolean, integral = _indices(data[s.BOOL_IDX]), np.zeros(A.shape[1], np.bool_)
+    integral[boolean] = True
+    integral[_indices(data[s.INT_IDX])] = True
+    lower[boolean], upper[boolean] = np.maximum(lower[boolean], 0.0), np.minimum(upper[boolean], 1.0)
+    return GeneralLP(np.array(data[s.C], np.float64), A, row_lower, b, lower, upper, 0.0, integral)
+
+
+def _indices(columns: Any) -> NDArray[np.int64]:
+    return np.array(columns, np.int64)
 
 
 def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:

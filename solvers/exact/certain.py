@@ -20,6 +20,7 @@ Source: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,9 +30,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from copter.errors import SolverError
+from copter.models.general_lp import GeneralLP
+from copter.models.highs import check, engine, load, pass_model, point_of, ray_of, status_of
 from copter.proof.whole import cost_between
-from copter.solvers.exact.model import Model, grain_of
-from copter.solvers.highs_model import check, engine, pass_model
+from copter.solution import Status
+from copter.solvers.exact.model import grain_of, keeps
 
 if TYPE_CHECKING:
     from copter.clock import Clock
@@ -69,7 +72,7 @@ class Settled(NamedTuple):
 
 
 def settle(
-    model: Model,
+    model: GeneralLP,
     known: NDArray[np.float64] | None = None,
     *,
     gap: float = 0.0,
@@ -91,7 +94,7 @@ def settle(
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
 
-def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """A point that keeps everything and has the whole numbers of another; None if none is found.
 
     Parameters
@@ -99,38 +102,38 @@ def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | Non
     x : (n,) ndarray
         Whole where it must be.
     """
-    whole = model.integrality
+    whole = model.integral
     if whole.all():
         return None
     fixed = np.where(whole, x, 0.0)
     own = model.A @ fixed
     loose = np.flatnonzero(~whole)
-    rest = Model(
+    rest = GeneralLP(
         model.c[loose],
         csc_array(model.A)[:, loose],
         model.row_lower - own,
         model.row_upper - own,
         model.lower[loose],
         model.upper[loose],
+        0.0,
         whole[loose],
     )
-    highs = engine(1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
     try:
-        pass_model(highs, rest)  # type: ignore[arg-type]
+        highs = load(rest, 1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
         check(highs.run(), "run")
     except SolverError:
         return None
-    solution = highs.getSolution()
-    if not solution.value_valid:
+    found, _ = point_of(highs)
+    if found is None:
         return None
-    fixed[loose] = np.clip(solution.col_value, rest.lower, rest.upper)
-    return fixed if model.keeps(fixed) else None
+    fixed[loose] = np.clip(found, rest.lower, rest.upper)
+    return fixed if keeps(model, fixed) else None
 
 
 class _Search:
     def __init__(
         self,
-        model: Model,
+        model: GeneralLP,
         known: NDArray[np.float64] | None,
         gap: tuple[float, float],
         clock: Clock | None,
@@ -141,7 +144,7 @@ class _Search:
         self.cost, self.nodes = math.inf, 0
         self.model = model
         self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
-        loose = model.c[~model.integrality]
+        loose = model.c[~model.integral]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
         self.rows: list[list[tuple[int, float]]] | None = None
@@ -172,13 +175,13 @@ class _Search:
     def run(self) -> Settled:
         self.model = _relaxed(self.model)
         try:
-            pass_model(self.highs, self.model)  # type: ignore[arg-type]
+            pass_model(self.highs, self.model)
         except SolverError:  # numbers that HiGHS does not take: no prices, all by splitting
             self.usable = False
         self._narrow()
         lower, upper = self.box
-        lower = np.where(self.model.integrality, np.ceil(lower), lower)
-        upper = np.where(self.model.integrality, np.floor(upper), upper)
+        lower = np.where(self.model.integral, np.ceil(lower), lower)
+        upper = np.where(self.model.integral, np.floor(upper), upper)
         open_nodes, lost = [(-math.inf, lower, upper)], math.inf
         while open_nodes:
             if self.nodes >= self.most_nodes or (self.clock is not None and self.clock.over()):
@@ -207,7 +210,7 @@ class _Search:
 
     def _offer(self, x: NDArray[np.float64]) -> bool:
         """Take a point if it keeps everything and costs less."""
-        if not self.given.keeps(x):
+        if not keeps(self.given, x):
             return False
         cost = cost_between(self.model.c, x)[1]
         if cost < self.cost:
@@ -223,7 +226,7 @@ class _Search:
 
         A bound of infinity says that nothing is in it.
         """
-        whole = self.model.integrality
+        whole = self.model.integral
         free = np.flatnonzero(whole & (lower < upper))
         point = None
         if free.size or not whole.all():
@@ -281,21 +284,19 @@ class _Search:
         if highs.run() == highspy.HighsStatus.kError:
             highs.clearSolver()
             return -math.inf, None
-        kind, status = highspy.HighsModelStatus, highs.getModelStatus()
-        solution = highs.getSolution()
-        if status in (kind.kInfeasible, kind.kUnboundedOrInfeasible):
-            _, found, ray = highs.getDualRay()
-            if found:
-                ray = np.asarray(ray)
+        status, _ = status_of(highs)
+        if status is Status.INFEASIBLE:
+            ray = ray_of(highs, status)
+            if ray is not None:
                 ray = ray / (abs(ray).max(initial=0.0) or 1.0)
                 none = np.zeros(n)
                 if max(self._bound(sign * ray, none, lower, upper) for sign in (1.0, -1.0)) > 0.0:
                     return math.inf, None
             return -math.inf, None
-        point = np.array(solution.col_value) if solution.value_valid else None
-        if not solution.dual_valid:
+        point, prices = point_of(highs)
+        if prices is None:
             return -math.inf, point
-        return self._bound(np.array(solution.row_dual), self.model.c, lower, upper), point
+        return self._bound(-prices, self.model.c, lower, upper), point
 
     def _bound(self, y, c, lower, upper):  # type: ignore[no-untyped-def]
         """Least c'x within bounds and rows by prices y, rounded down; minus infinity if nothing holds it."""
@@ -342,13 +343,13 @@ class _Search:
         for _ in range(_PASSES):
             before = lower.copy(), upper.copy()
             for row, low, high in rows:
-                _tighten(row, low, high, lower, upper, model.integrality)
+                _tighten(row, low, high, lower, upper, model.integral)
             if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
                 break
         return lower, upper
 
 
-def _relaxed(model: Model) -> Model:
+def _relaxed(model: GeneralLP) -> GeneralLP:
     """Rows with what numbers that are not whole may be off by, see :mod:`copter.proof.whole`."""
     m, data = model.row_lower.size, model.A.data
     reach = np.maximum(abs(model.lower), abs(model.upper))
@@ -361,7 +362,7 @@ def _relaxed(model: Model) -> Model:
     for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
         own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), abs(bound), 0.0)
         ends.append(np.where(own > 0.0, np.nextafter(bound + sign * _EPS * own, sign * np.inf), bound))
-    return model._replace(row_lower=ends[0], row_upper=ends[1])
+    return replace(model, row_lower=ends[0], row_upper=ends[1])
 
 
 def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:

@@ -80,7 +80,7 @@ def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] 
     problem = _problem(rest)
     if problem is None:
         return None
-    base = float(rest.c[problem.fixed].sum()) + problem.wasted + rest.offset
+    base = float(rest.lp.c[problem.fixed].sum()) + problem.wasted + rest.lp.offset
     if (problem.room < 0).any():  # columns that must be taken do not fit
         return None, most
     known, best, picks = _search(problem, most - base - _NO_BETTER)
@@ -88,40 +88,40 @@ def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] 
         return None
     if picks is None:
         return None, most - _NO_BETTER
-    x = np.zeros(rest.c.size)
+    x = np.zeros(rest.lp.c.size)
     x[problem.fixed] = 1.0
     taken = problem.column[picks]
     x[taken[taken >= 0]] = 1.0
     k = rest.slot.size
-    activity = rest.A[:, :k] @ x[:k]
-    slack = rest.A[:, k:].tocsc()
-    x[k:] = np.maximum(0.0, (rest.row_upper[slack.indices] - activity[slack.indices]) / slack.data)
+    activity = rest.lp.A[:, :k] @ x[:k]
+    slack = rest.lp.A[:, k:].tocsc()
+    x[k:] = np.maximum(0.0, (rest.lp.row_upper[slack.indices] - activity[slack.indices]) / slack.data)
     return x, base + best
 
 
 def _problem(rest: Rest) -> _Problem | None:
     """The rest as choices; None if it has another shape."""
     k = rest.slot.size
-    matrix = rest.A.tocsc()
+    matrix = rest.lp.A.tocsc()
     entries, extra = matrix[:, :k].tocoo(), matrix[:, k:].tocoo()
-    if not rest.integrality[:k].all() or not k:
+    if not rest.lp.integral[:k].all() or not k:
         return None
     # sum rows hold the columns of one request each, all with 1, and come after the rows
     requests, owner = np.unique(rest.slot, return_inverse=True)
     price, slack = np.zeros(matrix.shape[0]), np.zeros(matrix.shape[0], np.bool_)
     if (extra.data <= 0.0).any():
         return None
-    price[extra.row], slack[extra.row] = rest.c[k:][extra.col], True
+    price[extra.row], slack[extra.row] = rest.lp.c[k:][extra.col], True
     rows = rest.n_rows
     sums = entries.row >= rows
     if (entries.data[sums] != 1.0).any() or (entries.data[~sums] < 0.0).any():
         return None
     sum_row = np.full(requests.size, -1)
     sum_row[owner[entries.col[sums]]] = entries.row[sums]
-    fixed = np.flatnonzero(rest.lower[:k] > 0.0)
-    free = np.flatnonzero((rest.lower[:k] <= 0.0) & (rest.upper[:k] >= 1.0))
+    fixed = np.flatnonzero(rest.lp.lower[:k] > 0.0)
+    free = np.flatnonzero((rest.lp.lower[:k] <= 0.0) & (rest.lp.upper[:k] >= 1.0))
     if (
-        (rest.lower[fixed] != 1.0).any()
+        (rest.lp.lower[fixed] != 1.0).any()
         or (sum_row[owner[fixed]] >= 0).any()
         or (sum_row[owner[free]] < 0).any()
     ):
@@ -129,13 +129,13 @@ def _problem(rest: Rest) -> _Problem | None:
     of = sum_row[sum_row >= 0]
     if np.setdiff1d(np.arange(rows, matrix.shape[0]), sum_row).size:  # a request has no column left
         return None
-    may_abstain = slack[of] | (rest.row_lower[of] <= 0.0)
-    if (rest.row_upper[of] != 1.0).any() or (~may_abstain & (rest.row_lower[of] != 1.0)).any():
+    may_abstain = slack[of] | (rest.lp.row_lower[of] <= 0.0)
+    if (rest.lp.row_upper[of] != 1.0).any() or (~may_abstain & (rest.lp.row_lower[of] != 1.0)).any():
         return None
-    spare = rest.upper[k:]
-    capacity = rest.row_upper[:rows]
+    spare = rest.lp.upper[k:]
+    capacity = rest.lp.row_upper[:rows]
     bounded = np.flatnonzero(np.isfinite(capacity))
-    lower = np.where(slack[:rows], capacity, rest.row_lower[:rows])
+    lower = np.where(slack[:rows], capacity, rest.lp.row_lower[:rows])
     lower[extra.row[extra.row < rows]] -= spare[extra.col[extra.row < rows]]
     if (lower > 0.0).any() or not np.isfinite(price).all():
         return None
@@ -153,7 +153,7 @@ def _problem(rest: Rest) -> _Problem | None:
     with_sum = np.flatnonzero(sum_row >= 0)
     column = np.concatenate((free, np.full(none.size, -1)))
     block = np.concatenate((np.searchsorted(with_sum, owner[free]), none))
-    loss = np.concatenate((rest.c[free], price[of[none]]))
+    loss = np.concatenate((rest.lp.c[free], price[of[none]]))
     used = np.concatenate((whole[free], np.zeros((none.size, bounded.size), np.int64)))
     if np.unique(block).size < with_sum.size or (loss < 0.0).any():
         return None

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from copter.solvers.exact.model import Model
+from copter.models.general_lp import GeneralLP
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import costs_at, take_entries
@@ -36,72 +36,44 @@ BUDGET = 1e4
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """A mixed-integer program in the form that :func:`copter.solvers.highs_model.pass_model` takes.
+    """A mixed-integer program of some of the columns that are left.
 
     Attributes
     ----------
-    c, lower, upper : (n,) ndarrays
+    lp : GeneralLP
         First the columns that are left, then what is left of rows and of totals.
-    A : (m, n) csc_array
-    row_lower, row_upper : (m,) ndarrays
-    integrality : (n,) bool ndarray
     slot, column : (k,) ndarrays
         Of the columns that are left.
-    unit : float
-        What 1 of its objective is in units of the program's costs.
-    offset : float
-        Constant of the objective.
     n_rows : int
         How many of the rows are the program's; the sum rows of requests come after them.
+    unit : float
+        What 1 of its objective is in units of the program's costs.
     """
 
-    c: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    A: csc_array
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    integrality: NDArray[np.bool_]
+    lp: GeneralLP
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
-    unit: float
-    offset: float
     n_rows: int
-
-    @property
-    def model(self) -> Model:
-        """Its numbers alone."""
-        rows = self.row_lower, self.row_upper
-        return Model(self.c, self.A, *rows, self.lower, self.upper, self.integrality)
+    unit: float = 1.0
 
     def allocation(self, x: NDArray[np.float64]) -> SparseX:
-        """Allocation of the program that a point is.
-
-        Parameters
-        ----------
-        x : (n,) ndarray
-        """
+        """Allocation of the program that a point, (n,), is."""
         value = x[: self.slot.size]
         return SparseX(self.slot, self.column, value).where(value > 0.0)
 
     def point(self, x: SparseX) -> NDArray[np.float64] | None:
-        """Point that an allocation of the program is, None if it uses a column that is not left.
-
-        Returns
-        -------
-        (n,) ndarray or None
-        """
+        """Point, (n,), that an allocation of the program is; None if it uses a column that is not left."""
         width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, x.slot * width + x.column
         at = np.searchsorted(keys, wanted)
         if at.size and (at.max() >= keys.size or (keys[at] != wanted).any()):
             return None
-        point = np.zeros(self.c.size)
+        lp, k = self.lp, self.slot.size
+        point = np.zeros(lp.c.size)
         point[at] = x.value
-        k = self.slot.size
-        activity = self.A[:, :k] @ point[:k]
-        owner = self.A[:, k:].indices
-        point[k:] = np.maximum(0.0, (self.row_upper[owner] - activity[owner]) / self.A[:, k:].data)
+        activity = lp.A[:, :k] @ point[:k]
+        slack = lp.A[:, k:]
+        point[k:] = np.maximum(0.0, (lp.row_upper - activity)[slack.indices] / slack.data)
         return point
 
 
@@ -198,50 +170,20 @@ def rest_of(
     spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
     own = excess if near is None else excess + near[mask]
     costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -marginal[owners[short]]))
-    return Rest(
+    lp = GeneralLP(
         c=costs / unit,
-        lower=np.concatenate((lower, np.zeros(spare.size))),
-        upper=np.concatenate((upper, spare)),
         A=csc_array((np.concatenate(values), where), shape=(m + owners.size, k + extra.size)),
         row_lower=row_lower,
         row_upper=row_upper,
-        integrality=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
-        slot=slot,
-        column=column,
-        unit=unit,
+        lower=np.concatenate((lower, np.zeros(spare.size))),
+        upper=np.concatenate((upper, spare)),
         offset=left.offset / unit,
-        n_rows=m,
+        integral=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
     )
+    return Rest(lp, slot, column, m, unit)
 
 
-class Neighbourhood(NamedTuple):
-    """Some of the columns that are left, with the program's own numbers.
-
-    Attributes
-    ----------
-    slot, column : (k,) ndarrays
-    """
-
-    model: Model
-    slot: NDArray[np.int64]
-    column: NDArray[np.int64]
-
-    def allocation(self, x: NDArray[np.float64]) -> SparseX:
-        """Allocation of the program that a point is."""
-        return SparseX(self.slot, self.column, x).where(x > 0.0)
-
-    def point(self, x: SparseX) -> NDArray[np.float64] | None:
-        """Point that an allocation is, None if it uses a column that is not here."""
-        width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
-        keys, wanted = self.slot * width + self.column, x.slot * width + x.column
-        if not np.isin(wanted, keys).all():
-            return None
-        point = np.zeros(keys.size)
-        point[np.searchsorted(keys, wanted)] = x.value
-        return point
-
-
-def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Neighbourhood:
+def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Rest:
     """The program of some of the columns that are left, unscaled and in its own costs.
 
     Parameters
@@ -264,13 +206,14 @@ def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -
     )
     view, place = store.executor.columns(slot, column)
     least = np.where(relation[owners] == EXACTLY, total[owners], -np.inf)
-    model = Model(
-        costs_at(view, slot, place),
-        matrix,
-        np.concatenate((store.rows.lower[live], least)),
-        np.concatenate((store.rows.upper[live], total[owners])),
-        left.lower[mask],
-        left.upper[mask],
-        table.integral[slot],
+    lp = GeneralLP(
+        c=costs_at(view, slot, place),
+        A=matrix,
+        row_lower=np.concatenate((store.rows.lower[live], least)),
+        row_upper=np.concatenate((store.rows.upper[live], total[owners])),
+        lower=left.lower[mask],
+        upper=left.upper[mask],
+        offset=0.0,
+        integral=table.integral[slot],
     )
-    return Neighbourhood(model, slot, column)
+    return Rest(lp, slot, column, m)

@@ -290,7 +290,7 @@ class Search:
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
         inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
-        if not kept or wild(rest.model, WILD, costs=False):
+        if not kept or wild(rest.lp, WILD, costs=False):
             return self._certainly(left, mask, slack, answer)
         self._raise(min(inside, self._outside(slack)))
         if answer.status is Status.DEADLINE and clock is self.clock:
@@ -322,7 +322,7 @@ class Search:
             return unproved
         here = model_of(self.store, left, mask)
         known = None if self.x is None else here.point(self.x)
-        found = settle(here.model, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
+        found = settle(here.lp, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
         self.nodes += found.nodes
         if found.x is not None:
             self._offer(here.allocation(found.x))

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
+from copter.models.highs import check, load, run_until
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.multichoice import choose
-from copter.solvers.highs_model import check, engine, pass_model, run_until
 from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
+    from copter.models.general_lp import GeneralLP
     from copter.solvers.exact.rest import Rest
 
 _OPTIONS = {
@@ -63,11 +64,12 @@ def branch_and_bound(
     Interrupted
         HiGHS did not end in time, or the solve was cancelled.
     """
-    if not rest.c.size:  # of an empty model HiGHS knows nothing
-        if (rest.row_lower <= 0.0).all() and (rest.row_upper >= 0.0).all():
-            return MilpAnswer(rest.c, Status.OPTIMAL, "nothing is left", rest.offset, 0.0, 0)
+    lp = rest.lp
+    if not lp.c.size:  # of an empty model HiGHS knows nothing
+        if (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all():
+            return MilpAnswer(lp.c, Status.OPTIMAL, "nothing is left", lp.offset, 0.0, 0)
         return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
-    known = math.inf if start is None else float(rest.c @ start) + rest.offset
+    known = math.inf if start is None else float(lp.c @ start) + lp.offset
     if (chosen := choose(rest, known)) is not None:
         x, bound = chosen
         x = start if x is None else x
@@ -77,36 +79,34 @@ def branch_and_bound(
             )
         return MilpAnswer(x, Status.OPTIMAL, "dynamic programming", min(bound, known), 0.0, 0)
     if not isolated:
-        return _by_highs(rest, clock, start, gap, whole)
+        return _by_highs(lp, clock, start, gap, whole)
     try:
-        return call_apart(_within, clock.left(_START), rest, start, gap, whole, clock=clock, reserve=_RESERVE)
+        return call_apart(_within, clock.left(_START), lp, start, gap, whole, clock=clock, reserve=_RESERVE)
     except ProcessDied as died:
         return MilpAnswer(None, Status.NUMERICAL_ERROR, str(died), -math.inf, math.inf, 0)
 
 
-def _within(seconds: float, *arguments: Any) -> MilpAnswer:
+def _within(seconds: float, lp: GeneralLP, *others: Any) -> MilpAnswer:
     """Of a process of its own: it has so many seconds."""
-    rest, *others = arguments
-    return _by_highs(rest, Clock(seconds if seconds < math.inf else None), *others)
+    return _by_highs(lp, Clock(seconds if seconds < math.inf else None), *others)
 
 
 def _by_highs(
-    rest: Rest, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
+    lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
 ) -> MilpAnswer:
     options = _OPTIONS | {"presolve": "on"} if whole else _OPTIONS
-    highs = engine(1, mip_abs_gap=gap, **options)
-    pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
+    highs = load(lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **options)
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()
         check(highs.setSolution(solution), "the best allocation so far")
     run_until(highs, clock, _RESERVE)
-    found = read_answer(highs, whole=bool(rest.integrality.any()))
+    found = read_answer(highs, whole=bool(lp.integral.any()))
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:  # no proof of either
         return replace(found, x=None, status=Status.NUMERICAL_ERROR, bound=-math.inf)
     if found.status is Status.INFEASIBLE:
         return replace(found, bound=math.inf)
     if found.x is None:
         return found
-    x = np.clip(found.x, rest.lower, rest.upper)
-    return replace(found, x=np.where(rest.integrality, np.rint(x), x))
+    x = np.clip(found.x, lp.lower, lp.upper)
+    return replace(found, x=np.where(lp.integral, np.rint(x), x))

@@ -3,7 +3,7 @@
     minimise  c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
 
 :mod:`~copter.models.general_lp` holds such a program, :mod:`~copter.models.files` reads one, and
-:mod:`~copter.models.general_program` turns it into requests and resources.  It is solved by presolve, the
+:mod:`~copter.models.model` turns it into requests and resources.  It is solved by presolve, the
 own solver and HiGHS in :mod:`~copter.solvers.general.hybrid`, and :mod:`~copter.solvers.general.proof`
 checks what came out.
 :mod:`~copter.solvers.general.scipy_form` and :mod:`~copter.solvers.general.integer` have scipy's arguments
@@ -12,7 +12,7 @@ and results.
 
 from copter.models.files import read_mps
 from copter.models.general_lp import GeneralLP
-from copter.models.general_program import GeneralProgram, to_program
+from copter.models.model import Model, ModelSolution
 from copter.solvers.general.hybrid import Answer, solve_lp
 from copter.solvers.general.integer import milp
 from copter.solvers.general.scipy_form import from_arrays, linprog
@@ -20,11 +20,11 @@ from copter.solvers.general.scipy_form import from_arrays, linprog
 __all__ = [
     "Answer",
     "GeneralLP",
-    "GeneralProgram",
+    "Model",
+    "ModelSolution",
     "from_arrays",
     "linprog",
     "milp",
     "read_mps",
     "solve_lp",
-    "to_program",
 ]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
+from copter.models.highs import iterations_of, load, point_of, ray_of, run_until, status_of
+from copter.models.reductions import Point
 from copter.solution import Status
-from copter.solvers.general.presolve import Vertex, pass_lp
-from copter.solvers.highs_model import engine, run_until, status_of
 
 LARGE = 4e6
 """Rows times nonzeros from which on a program is large."""
@@ -43,7 +43,7 @@ class Run:
 
     status: Status
     reason: str
-    found: Vertex | None
+    found: Point | None
     ray: NDArray[np.float64] | None
     iterations: int
     crossover: int = 0
@@ -52,7 +52,7 @@ class Run:
 def optimize(
     lp: GeneralLP,
     *,
-    start: Vertex | None = None,
+    start: Point | None = None,
     by_simplex: bool = False,
     seconds: float = np.inf,
     tolerance: float = 1e-7,
@@ -63,7 +63,7 @@ def optimize(
 
     Parameters
     ----------
-    start : Vertex, optional
+    start : Point, optional
         Its basis if it has one, or else what its point and prices say of one.
     by_simplex : bool
         Whether it has to be simplex, for a large program as well: only that gives rays.
@@ -91,8 +91,7 @@ def optimize(
     settings |= {"presolve": "off", **(options or {})}
     if by_simplex or not lp.A.shape[0]:
         settings["solver"] = "simplex"
-    highs = engine(threads, **settings)
-    pass_lp(highs, lp)
+    highs = load(lp, threads, **settings)
     if start is not None:
         highs.setBasis(start.basis or likely_basis(lp, start.x, start.y))
     try:
@@ -104,26 +103,16 @@ def optimize(
 
 def _read(highs: highspy.Highs) -> Run:
     """Answer, or ray, of the last run, and its iterations."""
-    status, reason = status_of(highs)
-    solution, found, ray = highs.getSolution(), None, None
-    if status is Status.INFEASIBLE:
-        _, known, multipliers = highs.getDualRay()
-        ray = -np.array(multipliers) if known else None
-    elif status is Status.UNBOUNDED:
-        _, known, direction = highs.getPrimalRay()
-        ray = np.array(direction) if known else None
-    elif solution.value_valid and solution.dual_valid:
-        basis = highs.getBasis()
-        found = Vertex(
-            np.array(solution.col_value), -np.array(solution.row_dual), basis if basis.valid else None
-        )
-    info = highs.getInfo()
-    crossover = max(0, int(info.crossover_iteration_count))
-    counts = (info.simplex_iteration_count, info.ipm_iteration_count)
-    return Run(status, reason, found, ray, crossover + sum(max(0, int(count)) for count in counts), crossover)
+    (status, reason), found = status_of(highs), None
+    if status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+        (x, y), basis = point_of(highs), highs.getBasis()
+        if x is not None and y is not None:
+            found = Point(x, y, basis if basis.valid else None)
+    own, crossover = iterations_of(highs)
+    return Run(status, reason, found, ray_of(highs, status), own + crossover, crossover)
 
 
-def _strategy(start: Vertex | None) -> int:
+def _strategy(start: Point | None) -> int:
     """HiGHS' number: dual from nothing, primal from a guessed basis, its choice from a true one."""
     if start is None:
         return 1

@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingError
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.general_program import GeneralProgram, to_program
+from copter.models.model import Model
+from copter.models.reductions import Point
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.general.handover import LEAST, Run, optimize, terms
-from copter.solvers.general.presolve import Presolved, Vertex
+from copter.solvers.general.presolve import Presolved, presolve
 from copter.solvers.general.proof import (
     LPRay,
     Proof,
@@ -111,16 +113,15 @@ class Answer:
     warm_started: bool = False
 
 
-def own_share(general: GeneralProgram) -> float:
+def own_share(model: Model) -> float:
     """Seconds that the own solver has for a presolved LP before HiGHS takes over.
 
     About as long as HiGHS will need, so that no more than half of the time is lost where it leads nowhere.
     Measured: Netlib ends sooner with HiGHS throughout; an allocation of 100,000 columns in 2,000 blocks takes
     1.5 s against 1.6 s of interior point, one of 300,000 in 5,000 blocks 2.8 s against 7 s.
     """
-    lp = general.source
-    longer = _LONGER if general.sums.size else 1
-    return longer * min(_SECONDS_A_TERM * terms(lp), _MOST_SHARE)
+    longer = _LONGER if model.n_sums else 1
+    return longer * min(_SECONDS_A_TERM * terms(model.rest), _MOST_SHARE)
 
 
 def solve_lp(
@@ -133,7 +134,7 @@ def solve_lp(
     polish: bool = False,
     threads: int | None = None,
     highs_options: Mapping[str, Any] | None = None,
-    start: Vertex | None = None,
+    start: Point | None = None,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
 
@@ -152,7 +153,7 @@ def solve_lp(
         Whether the answer is to be a vertex.
     highs_options : mapping, optional
         Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
-    start : Vertex, optional
+    start : Point, optional
         Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
         them without presolve.  If that ends without an answer everything begins anew.
 
@@ -221,10 +222,10 @@ class _Solve:
     def took(self, part: str, since: float) -> None:
         self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
 
-    def run(self, presolve: bool, start: Vertex | None = None) -> Answer:
+    def run(self, presolving: bool, start: Point | None = None) -> Answer:
         answer = None if start is None else self._from(start)
         if answer is None:
-            answer = self._parts(presolve)
+            answer = self._parts(presolving)
         return replace(
             answer,
             seconds=self.seconds,
@@ -233,41 +234,40 @@ class _Solve:
             solution=self.solution,
         )
 
-    def _from(self, start: Vertex) -> Answer | None:
+    def _from(self, start: Point) -> Answer | None:
         """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
-        answer = self._highs(self.lp, None, start)
+        answer = self._highs(self.lp, Presolved(), start)
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
         return replace(answer, warm_started=True) if ended else None
 
-    def _parts(self, presolve: bool) -> Answer:
-        rest = None
-        if presolve:
+    def _parts(self, presolving: bool) -> Answer:
+        left, back = self.lp, Presolved()
+        if presolving:
             begin = self.watch()
             limit = {"time_limit": self.limit} if self.limit < np.inf else {}
-            rest = Presolved(self.lp, **self.plain_options, **limit)
+            left, back = presolve(self.lp, **self.plain_options, **limit)
             self.took("presolve", begin)
-            if rest.claim is not None:
-                return self._without_optimum(rest.claim, "presolve")
-            if rest.empty:
-                nothing = Vertex(np.empty(0), np.zeros(rest.lp.A.shape[0]))
-                found = self._judged(Status.OPTIMAL, "presolve solved it", rest.back(nothing), "presolve")
+            if back.claim is not None:
+                return self._without_optimum(back.claim, "presolve")
+            if back.solved:
+                nothing = back.invert(Point(np.empty(0), np.zeros(left.A.shape[0])))
+                found = self._judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self._sharper(found)
-        left = self.lp if rest is None else rest.lp
         own = None
         own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
-            own = self._own(left, rest)
+            own = self._own(left, back)
         if own is not None:
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
                 return own
         near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
-        answer = self._highs(left, rest, self.reached if near else None)
+        answer = self._highs(left, back, self.reached if near else None)
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
         return answer
 
-    def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer | None:
+    def _own(self, left: GeneralLP, back: Presolved) -> Answer | None:
         """The own solver's answer, or that of the one which was asked for, brought back and judged.
 
         None if nobody was asked for and there are no sum rows: where every column is a request of its own
@@ -277,12 +277,12 @@ class _Solve:
         solver = self.solver or ProximalPoint(
             tolerance=_SHARPER * self.tolerance, threads=self.threads, hand_over=False
         )
-        general = to_program(left, blocks=True)
-        if self.solver is None and not general.sums.size:
+        model = Model(left, share=MOSTLY_SUMS, build=False)
+        if self.solver is None and not model.n_sums:
             return None
-        limit = self.left() if self.solver is not None else min(own_share(general), self.left() / 2)
+        limit = self.left() if self.solver is not None else min(own_share(model), self.left() / 2)
         limit = max(limit, _INSTANT)
-        solution = solver.solve(general.program, deadline=limit if np.isfinite(limit) else None)
+        solution = solver.solve(model.program, deadline=limit if np.isfinite(limit) else None)
         self.took(solver.name, begin)
         self.iterations += solution.iterations
         self.solution = solution
@@ -290,12 +290,11 @@ class _Solve:
             return self._without_optimum(solution.status, solver.name, solution.reason)
         if not solution.found:
             return Answer(solution.status, solution.reason, finished_by=solver.name)
-        x = np.clip(general.point(solution), left.lower, left.upper)
-        self.reached = Vertex(x, general.prices(solution))
-        back = self.reached if rest is None else rest.back(self.reached)
-        return self._judged(solution.status, solution.reason, back, solver.name)
+        x, y, _ = model.invert(solution)
+        self.reached = Point(np.clip(x, left.lower, left.upper), y)
+        return self._judged(solution.status, solution.reason, back.invert(self.reached), solver.name)
 
-    def _highs(self, left: GeneralLP, rest: Presolved | None, start: Vertex | None) -> Answer:
+    def _highs(self, left: GeneralLP, back: Presolved, start: Point | None) -> Answer:
         """HiGHS' answer, from a point if one is given."""
         begin = self.watch()
         found = self._optimize(left, start=start)
@@ -303,13 +302,10 @@ class _Solve:
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
                 return self._without_optimum(found.status, "highs")
-            found = self._optimize(self.lp, by_simplex=True)
-            rest = None
-        back = found.found
-        if back is not None and rest is not None:
-            back = rest.back(back)
+            found, back = self._optimize(self.lp, by_simplex=True), Presolved()
+        point = None if found.found is None else back.invert(found.found)
         self.took("highs", begin)
-        return self._sharper(self._judged(found.status, found.reason, back, "highs"))
+        return self._sharper(self._judged(found.status, found.reason, point, "highs"))
 
     def _sharper(self, answer: Answer) -> Answer:
         """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.
@@ -321,7 +317,7 @@ class _Solve:
             return answer
         begin = self.watch()
         larger = _enlargement(lp.c)
-        start = Vertex(x, larger * y, answer.basis)
+        start = Point(x, larger * y, answer.basis)
         run = self._optimize(replace(lp, c=larger * lp.c), start=start, tolerance=LEAST)
         self.took("highs", begin)
         along = run.ray if run.status is Status.UNBOUNDED and run.ray is not None else falling(lp)
@@ -331,7 +327,7 @@ class _Solve:
         if run.found is None:
             known = run.status in (Status.INFEASIBLE, Status.UNBOUNDED)
             return self._without_optimum(run.status, "highs", run.reason) if known else answer
-        found = replace(run.found, y=run.found.y / larger)
+        found = run.found._replace(y=run.found.y / larger)
         again = self._judged(run.status, run.reason, found, "highs")
         better = again.proof and answer.proof and again.proof.worst < answer.proof.worst
         return again if better else answer
@@ -339,7 +335,7 @@ class _Solve:
     def _optimize(
         self,
         lp: GeneralLP,
-        start: Vertex | None = None,
+        start: Point | None = None,
         *,
         by_simplex: bool = False,
         tolerance: float | None = None,
@@ -368,7 +364,7 @@ class _Solve:
             options=self.plain_options,
         )
 
-    def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
+    def _judged(self, status: Status, reason: str, found: Point | None, by: str) -> Answer:
         """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
         if found is None:
             return Answer(status, reason, finished_by=by)

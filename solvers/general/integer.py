@@ -1,9 +1,15 @@
 """Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
 
-By HiGHS, and for large programs of the shape of an allocation by :mod:`copter.solvers.general.priced` first.
 What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`); where it does not hold, or where
 the numbers are too far apart for HiGHS' tolerances, small programs are solved once more by
 :mod:`copter.solvers.exact.certain`, and of large ones nothing is said to be proved.
+
+Large programs of the shape of an allocation go by prices first, which fix most columns: whole numbers only,
+every column in a row that is a sum of a block, and few other rows.  Then the relaxation is near the integral
+optimum, and :mod:`copter.solvers.exact.solver` proves in seconds what branch and bound on everything takes
+minutes for: 77 s against 0.6 s on 75,419 columns and 257 rows (a round of ``copter bench sia --gpus 2048
+--jobs 250 --exact``).  Where it does not end at the gap that is wanted, HiGHS is given everything as if
+nothing had been tried.
 """
 
 from __future__ import annotations
@@ -15,18 +21,18 @@ from typing import TYPE_CHECKING, Any
 import highspy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_array
 
 from copter.clock import Clock
 from copter.errors import SolverError
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked, crossed_column
+from copter.models.highs import load, run, status_of
+from copter.models.model import Model
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
-from copter.solvers.base import Stopwatch
 from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
-from copter.solvers.exact.model import DOUBTFUL, WILD, Model, wild
-from copter.solvers.general.presolve import pass_lp
-from copter.solvers.general.priced import solve_priced
+from copter.solvers.exact.model import DOUBTFUL, WILD, keeps, wild
+from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.general.proof import violation
 from copter.solvers.general.scipy_arguments import (
     bounds_of_columns,
@@ -36,7 +42,6 @@ from copter.solvers.general.scipy_arguments import (
     scipy_status,
 )
 from copter.solvers.general.scipy_options import MILP, highs_options
-from copter.solvers.highs_model import engine, run, status_of
 from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
@@ -57,6 +62,14 @@ _DOUBTS = 150
 """Nodes for looking again at an answer that is likely to hold."""
 _SHARE = 0.5
 """Of a time limit, that prices are given."""
+_SECONDS = 60.0
+"""That they may take without one: HiGHS' own way is to follow where it is hard."""
+_LEAST_COLUMNS = 20_000
+"""Smaller programs are no trouble for branch and bound on everything."""
+_COLUMNS_A_ROW = 500
+"""Columns for each row that couples blocks, at least, for prices to fix most of them."""
+_SHARPER, _LEAST_GAP = 0.1, 1e-9
+"""Of the gap, what prices aim at, for sizes differ; and the least."""
 
 
 def milp(
@@ -169,30 +182,28 @@ def branch_and_bound(
     if empty is not None:
         return IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
     lp, settings = checked(lp), dict(settings or {})
-    watch, limit = Stopwatch(), settings.get("time_limit")
+    limit, gap = settings.get("time_limit"), settings.get("mip_rel_gap", _GAP)
+    clock, whole = Clock(limit), bool(kinds.any()) and bool((kinds <= _INTEGER).all())
     if _BY_PRICES.issuperset(settings):
-        gap = settings.get("mip_rel_gap", _GAP)
-        priced = solve_priced(lp, gap, None if limit is None else _SHARE * limit)
-        if priced is not None and not _violation(lp, kinds, priced.x):
-            figures = priced.x, priced.objective, priced.bound, priced.gap, priced.nodes
-            return IntegerAnswer(Status.OPTIMAL, priced.reason, *figures)
+        priced = by_prices(lp, gap, None if limit is None else _SHARE * limit)
+        if priced is not None and priced.x is not None and not _violation(lp, kinds, priced.x):
+            return priced
         if limit is not None:
-            settings["time_limit"] = max(limit - watch(), _SHARE * limit)
+            settings["time_limit"] = max(clock.left(), _SHARE * limit)
     try:
         highs = _run(lp, kinds, settings)
     except SolverError as error:
-        if not kinds.any() or (kinds > _INTEGER).any():
+        if not whole:
             raise
         none = MilpAnswer(None, Status.NUMERICAL_ERROR, str(error), -np.inf, np.inf, 0)
-        return _judged(lp, none.status, none.reason, none, settings.get("mip_rel_gap", _GAP), watch, limit)
+        return _judged(lp, none, gap, clock)
     found = read_answer(highs, whole=bool(kinds.any()))
-    status, reason, x = found.status, found.reason, found.x
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings))[0]
-        status = Status.UNBOUNDED if without is Status.OPTIMAL else without
-    if kinds.any() and (kinds <= _INTEGER).all():
-        gap = settings.get("mip_rel_gap", _GAP)
-        return _judged(lp, status, reason, replace(found, x=x), gap, watch, limit)
+        found = replace(found, status=Status.UNBOUNDED if without is Status.OPTIMAL else without)
+    if whole:
+        return _judged(lp, found, gap, clock)
+    status, reason, x = found.status, found.reason, found.x
     if status in (Status.INFEASIBLE, Status.UNBOUNDED) or x is None:
         return IntegerAnswer(status, reason)
     why = _violation(lp, kinds, x)
@@ -206,48 +217,66 @@ def branch_and_bound(
     return IntegerAnswer(status, reason, x, objective, found.bound, found.gap, found.nodes)
 
 
-def _judged(
-    lp: GeneralLP,
-    status: Status,
-    reason: str,
-    found: MilpAnswer,
-    gap: float,
-    watch: Stopwatch,
-    limit: float | None,
-) -> IntegerAnswer:
+def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> IntegerAnswer | None:
+    """A point within a gap of the optimum, if the program has the shape of an allocation and it is found.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+        Checked.
+    seconds : float, optional
+        Time limit; a minute by default.
+    """
+    if lp.c.size < _LEAST_COLUMNS or not lp.integral.all():
+        return None
+    model = Model(lp, share=MOSTLY_SUMS, build=False)
+    coupling = lp.row_lower.size - model.n_sums
+    if not model.n_sums or coupling * _COLUMNS_A_ROW > lp.c.size or model.n_sums < len(model.program):
+        return None
+    solver = ExactSolver(
+        integer_gap=max(_SHARPER * gap, _LEAST_GAP), deadline=_SECONDS if seconds is None else seconds
+    )
+    solution = solver.solve(model.program)
+    proof = solution.integer
+    if proof is None or not solution.found or not np.isfinite(proof.bound):
+        return None
+    x = np.rint(model.invert(solution).x)
+    bound = float(lp.c @ x) - max(solution.objective - proof.bound, 0.0)
+    answer = _with_bound(lp, Status.OPTIMAL, proof.reason, x, bound, proof.nodes)
+    return answer if answer.gap is not None and answer.gap <= max(gap, _LEAST_GAP) else None
+
+
+def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:
     """HiGHS' answer to a program of whole numbers, as far as exact arithmetic confirms it."""
-    model = Model(lp.c, csc_array(lp.A), lp.row_lower, lp.row_upper, lp.lower, lp.upper, lp.integral)
-    x = None
+    status, reason, x = found.status, found.reason, None
     if found.x is not None:
         x = np.clip(np.where(lp.integral, np.rint(found.x), found.x), lp.lower, lp.upper)
-        x = x if model.keeps(x) else completed(model, x)
+        x = x if keeps(lp, x) else completed(lp, x)
     small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
     if not proved and not (small and status is Status.NUMERICAL_ERROR):
-        return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
+        return _with_bound(lp, status, reason, x, found.bound, found.nodes)
     # without a point that keeps all rows, or with numbers that far apart, nothing is proved by HiGHS' word
-    taken = proved and (x is None) == (found.x is None) and not wild(model, WILD)
-    if taken and not (small and wild(model, DOUBTFUL)):
-        return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
+    taken = proved and (x is None) == (found.x is None) and not wild(lp, WILD)
+    if taken and not (small and wild(lp, DOUBTFUL)):
+        return _with_bound(lp, status, reason, x, found.bound, found.nodes)
     if small:
-        clock, most_nodes = Clock(None if limit is None else max(0.0, limit - watch())), MOST_NODES
-        if taken:
-            most_nodes = _DOUBTS
-        settled = settle(model, x, relative=gap, clock=clock, most_nodes=most_nodes)
+        most_nodes = _DOUBTS if taken else MOST_NODES
+        settled = settle(lp, x, relative=gap, clock=clock, most_nodes=most_nodes)
         nodes = found.nodes + settled.nodes
         if settled.complete:
             status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
             reason = "branch and bound in exact arithmetic"
-            return _integer_answer(lp, status, reason, settled.x, settled.bound, nodes)
+            return _with_bound(lp, status, reason, settled.x, settled.bound, nodes)
         if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # nothing against it
             best = x if settled.x is None else settled.x
-            return _integer_answer(lp, status, reason, best, found.bound, nodes)
+            return _with_bound(lp, status, reason, best, found.bound, nodes)
         reason = f"{reason}, which exact arithmetic did not confirm"
-        return _integer_answer(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
+        return _with_bound(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
     why = "numbers too far apart for its tolerances" if x is not None else "its point does not keep all rows"
-    return _integer_answer(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
+    return _with_bound(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
 
 
-def _integer_answer(
+def _with_bound(
     lp: GeneralLP, status: Status, reason: str, x: NDArray[np.float64] | None, bound: float, nodes: int
 ) -> IntegerAnswer:
     if x is None:
@@ -261,8 +290,7 @@ def _integer_answer(
 def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:
     switch = settings.get("presolve", "choose")
     presolve = {True: "on", False: "off"}.get(switch, switch)
-    highs = engine(None, **{**settings, "presolve": presolve})
-    pass_lp(highs, lp, kinds)
+    highs = load(lp, None, kinds=kinds, **{**settings, "presolve": presolve})
     run(highs)
     return highs
 

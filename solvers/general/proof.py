@@ -159,10 +159,6 @@ def quietest(
     y : (m,) ndarray
     enough : float
         Worst of residuals and gap that is good enough.
-
-    Returns
-    -------
-    (n,) ndarray, (m,) ndarray, Proof
     """
     proof = prove(lp, x, y)
     price = abs(y) * _largest(abs(lp.A))
@@ -203,10 +199,6 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
     """Ray from a direction, (n,), along which the objective falls without end from any feasible point.
-
-    Parameters
-    ----------
-    direction : (n,) ndarray
 
     Returns
     -------

@@ -61,10 +61,6 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
     name : str
         The argument's.
 
-    Returns
-    -------
-    (k,) ndarray
-
     Raises
     ------
     ArgumentTypeError
@@ -82,14 +78,6 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
 
 def costs(given: ArrayLike) -> NDArray[np.float64]:
     """The argument c, (n,), n > 0.
-
-    Parameters
-    ----------
-    given : (n,) array_like
-
-    Returns
-    -------
-    (n,) ndarray
 
     Raises
     ------
@@ -144,10 +132,6 @@ def rows(
     matrix : (m, n) array_like, sparse array or None
     right : (m,) array_like or None
 
-    Returns
-    -------
-    (m, n) csc_array, (m,) ndarray
-
     Raises
     ------
     ArgumentTypeError
@@ -173,10 +157,6 @@ def rows(
 
 def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them.
-
-    Parameters
-    ----------
-    bounds : pair, sequence of pairs, empty sequence or None
 
     Returns
     -------
@@ -220,10 +200,6 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
     integrality : array_like or None
         One for all columns, or one for each; None is 0.
 
-    Returns
-    -------
-    (n,) ndarray
-
     Raises
     ------
     EditError
@@ -252,10 +228,6 @@ def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray
     Parameters
     ----------
     bounds : scipy.optimize.Bounds, or the arguments of one, or None
-
-    Returns
-    -------
-    (n,) ndarray, (n,) ndarray
 
     Raises
     ------
@@ -288,10 +260,6 @@ def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float
     given : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, or None
     n : int
         Number of columns.
-
-    Returns
-    -------
-    (m, n) csc_array, (m,) ndarray, (m,) ndarray
 
     Raises
     ------

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
-from copter.models.general_program import GeneralProgram, to_program
+from copter.models.model import Model
 from copter.proof.rigorous import reduced_costs
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -30,7 +30,7 @@ METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 
-def linprog(
+def linprog(  # noqa: PLR0913 - scipy's arguments
     c: ArrayLike,
     A_ub: Any = None,
     b_ub: ArrayLike | None = None,
@@ -98,11 +98,11 @@ def from_arrays(
     b_eq: ArrayLike | None = None,
     bounds: Any = (0, None),
     integrality: ArrayLike | None = None,
-) -> GeneralProgram:
+) -> Model:
     """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
 
     Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
-    of requests (:mod:`copter.models.blocks`); every other row becomes a resource.
+    of requests (:mod:`copter.models.formulation`); every other row becomes a resource.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ def from_arrays(
 
     Returns
     -------
-    GeneralProgram
+    Model
         ``program``, whose resources are called as the rows are numbered, those of A_ub first, and the way
-        back: ``point(solution)``, ``prices(solution)``, ``objective(solution)``.
+        back: ``solution(answer)`` has ``x``, ``y`` and ``objective``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def from_arrays(
         why = "a program has continuous (0) and integral (1) columns; copter.milp takes semi-continuous ones"
         raise EditError(f"column {int((kinds > 1).argmax())}", "integrality", int(kinds.max()), why)
     lp, _ = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
-    return to_program(lp, blocks=True, share=0.0)
+    return Model(lp)
 
 
 def _kinds(

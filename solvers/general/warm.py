@@ -1,7 +1,7 @@
 """A general LP that is solved again and again, each time from its last answer.
 
 Where a large LP has rows that are sums of blocks of columns, as an allocation has, it is kept as a
-ContinualProgram (:mod:`copter.models.live`) and the own solver goes on from its last point.  Any
+ContinualProgram (:mod:`copter.models.model`) and the own solver goes on from its last point.  Any
 other ends at a vertex, from which HiGHS' simplex goes on: by its primal kind if the vertex is still feasible
 (costs have changed), by its dual kind if not (bounds have).
 """
@@ -13,13 +13,14 @@ import math
 import numpy as np
 
 from copter.errors import EditError
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.live import LiveLP
+from copter.models.model import Model
+from copter.models.reductions import Point
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.handover import terms
 from copter.solvers.general.hybrid import Answer, own_share, solve_lp
-from copter.solvers.general.presolve import Vertex
 from copter.solvers.general.proof import prove
 from copter.solvers.proximal.solver import ProximalPoint
 
@@ -52,8 +53,8 @@ class WarmLP:
         """Forget all answers."""
         self._own.reset()
         self._shape: tuple[int, ...] = ()
-        self._found: Vertex | None = None
-        self._live: LiveLP | None = None
+        self._found: Point | None = None
+        self._model: Model | None = None
         self._failures = 0
         self._pause: float = 0
 
@@ -106,7 +107,7 @@ class WarmLP:
             start=start,
         )
         if answer.status is Status.OPTIMAL and answer.x is not None and answer.y is not None:
-            self._found = Vertex(answer.x, answer.y, answer.basis)
+            self._found = Point(answer.x, answer.y, answer.basis)
         if start is None:
             return answer, why
         if not answer.warm_started:
@@ -135,22 +136,23 @@ class WarmLP:
             self._pause -= 1
             return None
         watch = Stopwatch()
-        live = self._updated(lp)
-        if live is None:
+        model = self._updated(lp)
+        if model is None:
             return None
         edited = watch()
-        limit = self.patience * own_share(live.general)
+        limit = self.patience * own_share(model)
         limit = limit if deadline is None else min(limit, max(0.0, deadline - edited) / 2)
         self._own.tolerance, self._own.threads = _SHARPER * tolerance, threads
-        solution = self._own.solve(live.program, deadline=limit)
-        x, y = np.clip(live.point(solution), lp.lower, lp.upper), live.prices(solution)
+        solution = self._own.solve(model.program, deadline=limit)
+        x, y, _ = model.invert(solution)
+        x = np.clip(x, lp.lower, lp.upper)
         proof = prove(lp, x, y) if solution.found else None
         if proof is None or not proof.worst <= tolerance:
             self._failures += 1
             self._pause = _PAUSE**self._failures
             return None
         self._failures = 0
-        self._found = Vertex(x, y)
+        self._found = Point(x, y)
         return Answer(
             Status.OPTIMAL,
             solution.reason,
@@ -164,15 +166,17 @@ class WarmLP:
             warm_started=solution.warm_started,
         )
 
-    def _updated(self, lp: GeneralLP) -> LiveLP | None:
-        """The LP as a program with the blocks that it has; None if it has none."""
+    def _updated(self, lp: GeneralLP) -> Model | None:
+        """The LP as a program with the blocks that it has; None, and no program is made, if it has none."""
         try:
-            if self._live is None:
-                self._live = LiveLP(lp)
+            if self._model is None:
+                self._model = Model(lp, fold=True, share=MOSTLY_SUMS, build=False)
             else:
-                self._live.update(lp)
+                self._model.update(lp)
+            if self._model.n_sums:
+                self._model.program  # noqa: B018
+                return self._model
         except EditError:  # bounds that contradict each other: HiGHS finds the ray that proves it
             return None
-        if not self._live.n_blocks:
-            self._live, self._pause = None, math.inf
-        return self._live
+        self._model, self._pause = None, math.inf
+        return None

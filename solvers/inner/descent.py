@@ -238,7 +238,9 @@ def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignor
 
 
 @kernel(inner=True)
-def visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
+def visit(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
+    w, b, x, shifted, centre, ray, sigma, eta, tolerance
+):
     """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0

@@ -59,7 +59,9 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
+def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
+    w, cost, y, centre, sigma, first, last, x, free, tight
+):
     """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); (part of psi, of A x, of x'x).
 
     p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
@@ -131,7 +133,9 @@ def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ignore[no-untyped-def]
+def dense_hessian(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
+    w, free, tight, index, size, sample, stands_for
+):
     """sum_q A_q P_q A_q' on the active rows, from a sample of the blocks."""
     hessian = np.zeros((size, size))
     total = np.zeros(size)

@@ -56,7 +56,9 @@ def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # 
     """
     group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
     _, own = geometric_means(pointer, row, size, starts, counted, m, passes)
-    return np.exp(own)[group]
+    for g in range(own.size):
+        own[g] = math.exp(own[g])
+    return own[group]
 
 
 @kernel(allocates=True, inner=True)
@@ -72,7 +74,8 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
                 groups += 1
             group[j] = groups - 1
             for k in range(pointer[j], pointer[j + 1]):
-                size[k] = np.log(abs(value[k] * times))
+                entry = abs(value[k] * times)
+                size[k] = math.log(entry) if entry > 0.0 else -np.inf
     starts[groups] = first[-1]
     return group, starts[: groups + 1], counted[:groups], size
 

@@ -333,7 +333,9 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
 @kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
     """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
-    square = np.sum(x * x)
+    square = 0.0
+    for j in range(x.size):
+        square += x[j] * x[j]
     worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
     return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from copter.first_calls import compile_at_once
 from copter.kernels import ASIDE, compile_seconds
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
@@ -100,6 +101,7 @@ PARTS: dict[str, Callable[[], None]] = {
 def compile_part(name: str) -> float:
     """Compile a part in this process, and no other part beside it; returns the seconds that took."""
     os.environ[ASIDE] = "1"
+    compile_at_once()
     PARTS[name]()
     return compile_seconds()
 
@@ -107,6 +109,7 @@ def compile_part(name: str) -> float:
 def main() -> None:
     """Compile Newton's method, then the shim, unless who asked for it is gone."""
     parent = os.getppid()
+    compile_at_once()
     for part in (compile_newton, compile_shim):
         if os.getppid() == parent:
             part()

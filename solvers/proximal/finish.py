@@ -110,8 +110,8 @@ class HandOver:
         Each attempt goes another way.  In every second one the ``size`` of the objective is the unit of cost:
         reduced costs then hold relative to it.
         """
-        from copter.solvers.general.presolve import pass_lp  # only programs that stall pay for HiGHS
-        from copter.solvers.highs_model import engine, run_until, status_of
+        # only programs that stall pay for HiGHS
+        from copter.models.highs import engine, pass_model, run_until, status_of
 
         factor = 1.0
         if self._attempts % 2 and size > 0:
@@ -125,7 +125,7 @@ class HandOver:
             simplex_iteration_limit=max(1, self.tuning.pivots * (sum(model.lp.A.shape))),
         )
         try:
-            pass_lp(highs, model.lp)
+            pass_model(highs, model.lp)
             run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
             if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
@@ -140,24 +140,24 @@ class HandOver:
 
     def _result(self, highs: Any, status: Status, working: WorkingSet, model: _Model) -> StepsResult | None:
         """The answer of a run in the units of the program; None if it has none that is of use."""
+        from copter.models.highs import point_of, ray_of
+
         x, y = np.zeros(model.unit.size), np.zeros(model.sharp.size)
         ray = violation = None
-        if status is Status.INFEASIBLE:
-            _, found, multipliers = highs.getDualRay()
-            if not found:
-                return None
-            violation = -np.asarray(multipliers)[: y.size] * model.sharp * working.row_scale
+        known = ray_of(highs, status)
+        if status is Status.INFEASIBLE and known is not None:
+            violation = known[: y.size] * model.sharp * working.row_scale
             ray = farkas_ray(self.program, violation, self.budget.threads)
-        elif status is Status.UNBOUNDED:
-            _, found, direction = highs.getPrimalRay()
-            if found:
-                ray = primal_ray(self.program, working.sparse(np.asarray(direction) * model.unit))
+        elif status is Status.UNBOUNDED and known is not None:
+            ray = primal_ray(self.program, working.sparse(known * model.unit))
             if ray is None:
                 return None
         elif status is Status.OPTIMAL:
-            solution = highs.getSolution()
-            x = np.clip(solution.col_value, 0.0, model.lp.upper) * model.unit
-            y = -np.array(solution.row_dual)[: y.size] * model.sharp / model.factor
+            value, price = point_of(highs)
+            if value is None or price is None:
+                return None
+            x = np.clip(value, 0.0, model.lp.upper) * model.unit
+            y = price[: y.size] * model.sharp / model.factor
         else:
             return None
         return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation, by_highs=True)

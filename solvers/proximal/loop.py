@@ -37,10 +37,10 @@ from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
+    from copter.store.edit import Starts
 
 log = logging.getLogger("copter")
 

@@ -20,10 +20,10 @@ from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.solvers.proximal.tuning import ProximalTuning
     from copter.store.allocation import SparseX
+    from copter.store.edit import Starts
 
 Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "SparseX"]
 

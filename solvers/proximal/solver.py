@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.first_calls import compile_at_once
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
 from copter.solvers.base import ClockedSolver, SolverState
@@ -155,12 +156,15 @@ class ProximalPoint(ClockedSolver):
     def rehearse(self, program: ContinualProgram | None = None) -> None:
         """Solve a program by each inner solver that a round may need, outside of any round and deadline.
 
+        From then on this process compiles kernels when they are first called (:mod:`copter.first_calls`).
+
         Parameters
         ----------
         program : ContinualProgram, optional
             Given one, only coordinate descent, which a later round may first fall back on, solves it.  One
             with 32-bit costs, for which kernels are others, is given before its first round.
         """
+        compile_at_once()
         if program is None or program.cost_dtype != "float64":
             for each in small_programs() if program is None else small_programs(program.cost_dtype):
                 for inner in INNER if self.inner == "auto" else (self.inner,):

@@ -16,10 +16,10 @@ from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
+    from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
 
 

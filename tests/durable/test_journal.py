@@ -36,8 +36,9 @@ from copter import (
     make_solver,
 )
 from copter.durable.codec import encode
-from copter.durable.deltas import pack_delta
+from copter.durable.edits import pack_edit
 from copter.errors import ConcurrentUseError
+from copter.store.edit import Columns, Edit
 
 
 def open_journal(path, **options) -> Journal:
@@ -142,7 +143,7 @@ def test_what_cannot_be_written_is_named_and_changes_nothing(tmp_path):
         assert caught.value.subject is strange
         with pytest.raises(EditError) as caught:
             journal.add_request("x", [1.0], {"a": strange})
-        assert (caught.value.subject, caught.value.field) == ("x", "usage")
+        assert (caught.value.subject, caught.value.field) == ("x", "usage['a']")
         journal.forget(journal.shared_columns[0])
         assert journal.request_ids == [] and snapshot(journal)[4] == before[4]
 
@@ -464,9 +465,9 @@ def test_an_edit_between_the_steps_of_another_is_refused(tmp_path, monkeypatch):
             journal.add_resource("here")
         write = journal._write
 
-        def late(delta):  # the verb is done, its delta is not written
+        def late(edit):  # it is made, and not written yet
             refused_elsewhere(lambda: journal.add_resource("late"))
-            write(delta)
+            write(edit)
 
         monkeypatch.setattr(journal, "_write", late)
         journal.add_resource("there")
@@ -570,15 +571,24 @@ def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
         open_journal(folder)
 
 
+def one_column(row=0):
+    return Columns(np.array([1]), np.array([0, 1]), np.array([row]), np.ones(1))
+
+
 @pytest.mark.parametrize(
     "edit",
     [
-        pack_delta("share_columns", {"usage": {"a": 1.0}, "n_columns": 2**40}),
-        pack_delta("no_such_verb", {}),
-        pack_delta("remove_request", {"id": "nobody"}),
-        encode(("add_resource", {"id": ["no", "id"]})),
-        pack_delta("add_resource", {"nothing": 1}),
-        encode(["add_resource"]),
+        pack_edit(Edit("share_columns", sizes=np.array([2**40]), columns=one_column())),
+        pack_edit(Edit("share_columns", sizes=np.array([1]), columns=one_column(row=7))),
+        pack_edit(Edit("no_such_verb")),
+        pack_edit(Edit("remove_requests", ids=["nobody"], slots=np.array([0]))),
+        pack_edit(Edit("update_requests", slots=np.array([0]), scales=2.0)),
+        pack_edit(Edit("add_requests", ids=["x"], sizes=np.array([1]), usage=0)),
+        pack_edit(Edit("forget_columns", slots=np.array([0]))),
+        pack_edit(Edit("update_resources", slots=np.array([1]), lower=np.zeros(1), upper=np.ones(1))),
+        encode({"verb": "add_resources", "ids": [["no", "id"]]}),
+        encode({"verb": "add_resources", "nothing": 1}),
+        encode(["add_resources"]),
         b"",
     ],
 )

@@ -317,6 +317,7 @@ def test_every_attribute_is_in_the_file_or_found_again():
         "_token",
         "_dropped_rows",
         "packed_terms",
+        "last_view",
         "known",
     }
     assert set(vars(solver._state)) == {"answer", "x", "y", "slack", "proof"}

@@ -40,9 +40,9 @@ def test_totals_of_blocks_become_requests(seed, relation):
     assert all(found.program.requests[request].total is not None for request in found.program.request_ids)
     for solver in (make_solver("highs-simplex"), ProximalPoint(tolerance=1e-7)):
         solution = solver.solve(found.program)
-        x, y = found.point(solution), found.prices(solution)
+        x, y = found.solution(solution).x, found.solution(solution).y
         assert given["c"] @ x == pytest.approx(truth.fun, rel=1e-4)
-        assert found.objective(solution) == pytest.approx(given["c"] @ x)
+        assert found.solution(solution).objective == pytest.approx(given["c"] @ x)
         assert (given["A_ub"] @ x <= given["b_ub"] + 1e-5).all() and (x >= 0).all() and (x <= 2 + 1e-5).all()
         reduced = given["c"] + np.vstack((given["A_ub"], given.get("A_eq", np.empty((0, x.size))))).T @ y
         bound = np.minimum(0, reduced) @ np.full(x.size, 2.0) - y @ np.append(
@@ -57,8 +57,8 @@ def test_any_lp_keeps_its_optimum(seed):
     found = from_arrays(**given)
     solution = make_solver("highs-simplex").solve(found.program)
     truth = scipy.optimize.linprog(**given)
-    assert found.objective(solution) == pytest.approx(truth.fun, rel=1e-6, abs=1e-6)
-    assert given["c"] @ found.point(solution) == pytest.approx(truth.fun, rel=1e-6, abs=1e-6)
+    assert found.solution(solution).objective == pytest.approx(truth.fun, rel=1e-6, abs=1e-6)
+    assert given["c"] @ found.solution(solution).x == pytest.approx(truth.fun, rel=1e-6, abs=1e-6)
 
 
 def test_one_total_among_many_rows_is_enough_and_edits_are_rounds():
@@ -68,7 +68,7 @@ def test_one_total_among_many_rows_is_enough_and_edits_are_rounds():
     solver = ProximalPoint(tolerance=1e-7)
     solver.solve(found.program)
     found.program.update_resources(3, upper=0.7)
-    x = found.point(solver.solve(found.program))
+    x = found.solution(solver.solve(found.program)).x
     truth = scipy.optimize.linprog([-3.0, -1.0, -2.0], A_ub=A, b_ub=[1, 1.5, 1.5, 0.7, 1.5])
     assert [-3.0, -1.0, -2.0] @ x == pytest.approx(truth.fun, rel=1e-5)
 
@@ -78,7 +78,7 @@ def test_integral_columns():
     found = from_arrays(**given, bounds=[(0, 1.5), (0, 3), (-1, 3)], integrality=1)
     solution = make_solver("highs-milp", mip_gap=0.0).solve(found.program)
     truth = scipy.optimize.linprog(**given, bounds=[(0, 1.5), (0, 3), (-1, 3)], integrality=1)
-    np.testing.assert_allclose(found.point(solution), truth.x, atol=1e-6)
+    np.testing.assert_allclose(found.solution(solution).x, truth.x, atol=1e-6)
 
 
 @pytest.mark.parametrize(

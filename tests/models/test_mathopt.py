@@ -17,7 +17,7 @@ from copter import (
     make_solver,
     to_mathopt,
 )
-from copter.models.general_program import to_program
+from copter.models.model import Model
 
 mathopt = pytest.importorskip("ortools.math_opt.python.mathopt", reason="needs copter-opt[baselines]")
 
@@ -29,13 +29,13 @@ def test_to_mathopt_and_back_keeps_optimum_and_shape(seed, maximize):
     model = to_mathopt(lp)
     truth = mathopt.solve(model, mathopt.SolverType.GLOP)
     back = from_mathopt(model)
-    source = back.general.source
+    source = back.lp
     np.testing.assert_array_equal(source.A.toarray(), lp.A.toarray())
     np.testing.assert_array_equal([source.c, source.lower, source.upper], [lp.c, lp.lower, lp.upper])
     solution = make_solver("highs-simplex").solve(back.program)
-    assert back.objective_value(solution) == pytest.approx(truth.objective_value(), rel=1e-6, abs=1e-6)
-    expected = to_program(lp)
-    assert expected.objective(make_solver("highs-simplex").solve(expected.program)) == pytest.approx(
+    assert back.solution(solution).objective == pytest.approx(truth.objective_value(), rel=1e-6, abs=1e-6)
+    expected = Model(lp, share=None)
+    assert expected.solution(make_solver("highs-simplex").solve(expected.program)).objective == pytest.approx(
         truth.objective_value(), rel=1e-6, abs=1e-6
     )
 
@@ -64,10 +64,10 @@ def test_values_and_duals_are_by_variable_and_constraint(maximize):
     truth = mathopt.solve(model, mathopt.SolverType.GLOP)
     found = from_mathopt(model)
     solution = make_solver("highs-simplex").solve(found.program)
-    assert found.variable_values(solution) == pytest.approx(truth.variable_values())
-    assert found.dual_values(solution) == pytest.approx(truth.dual_values())
+    assert found.solution(solution).values == pytest.approx(truth.variable_values())
+    assert found.solution(solution).duals == pytest.approx(truth.dual_values())
     assert any(truth.dual_values().values())
-    assert found.objective_value(solution) == pytest.approx(truth.objective_value())
+    assert found.solution(solution).objective == pytest.approx(truth.objective_value())
 
 
 def test_an_allocation_is_folded_into_requests():
@@ -82,7 +82,22 @@ def test_an_allocation_is_folded_into_requests():
     assert [found.program.requests[q].total for q in found.program.request_ids] == [1.0] * 4
     truth = mathopt.solve(model, mathopt.SolverType.HIGHS)
     solution = make_solver("highs-milp", mip_gap=0.0).solve(found.program)
-    assert found.objective_value(solution) == pytest.approx(truth.objective_value())
+    assert found.solution(solution).objective == pytest.approx(truth.objective_value())
+
+
+def test_a_model_that_changes_is_followed_by_edits():
+    model = diet(maximize=True)
+    found, solver = from_mathopt(model), make_solver("highs-simplex")
+    program = found.program
+    next(model.linear_constraints()).upper_bound = 10.0
+    assert found.update().resources == 1 and found.program is program
+    truth = mathopt.solve(model, mathopt.SolverType.GLOP)
+    solution = found.solution(solver.solve(program))
+    assert solution.values == pytest.approx(truth.variable_values())
+    model.add_linear_constraint(sum(model.variables()) <= 1.0)
+    assert found.update().rebuilt
+    truth = mathopt.solve(model, mathopt.SolverType.GLOP)
+    assert found.solution(solver.solve(found.program)).duals == pytest.approx(truth.dual_values())
 
 
 def test_a_program_s_names_and_kinds_are_in_the_model():

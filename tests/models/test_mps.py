@@ -11,10 +11,10 @@ from lp_cases import random_general
 from mps_texts import FIXED, MAXIMISE, RANGES
 
 from copter.errors import CopterError, EditError, FileError, InputError
-from copter.models.highs_form import from_highs, to_highs
+from copter.models.highs import from_highs, to_highs
 from copter.solution import Status
 from copter.solvers import make_solver
-from copter.solvers.general import read_mps, to_program
+from copter.solvers.general import Model, read_mps
 
 INF = np.inf
 DATA = real_data.DATA / "lp"
@@ -29,31 +29,31 @@ def written(tmp_path, text, name="file.mps"):
 def test_a_maximisation_keeps_its_sense_and_its_integers(tmp_path):
     lp = read_mps(written(tmp_path, MAXIMISE))
     assert lp.maximize and lp.integral.tolist() == [True, False, True]
-    general = to_program(lp)
-    whole = make_solver("highs-milp", mip_gap=0.0).solve(general.program)
-    np.testing.assert_allclose(general.point(whole), [2.0, 0.25, 1.0], atol=1e-6)
-    assert general.objective(whole) == pytest.approx(22.25)
-    relaxed = make_solver("highs-simplex").solve(general.program)
-    assert general.objective(relaxed) == pytest.approx(22.5)
-    assert general.bound(relaxed) == pytest.approx(22.5) and general.bound(whole) >= 22.25
+    model = Model(lp, share=None)
+    whole = model.solution(make_solver("highs-milp", mip_gap=0.0).solve(model.program))
+    np.testing.assert_allclose(whole.x, [2.0, 0.25, 1.0], atol=1e-6)
+    assert whole.objective == pytest.approx(22.25)
+    relaxed = model.solution(make_solver("highs-simplex").solve(model.program))
+    assert relaxed.objective == pytest.approx(22.5)
+    assert relaxed.bound == pytest.approx(22.5) and whole.bound >= 22.25
 
 
 def test_integers_stay_whole_when_a_bound_moves_to_zero(tmp_path):
     rows = "Minimize\n obj: x + y - z\nSubject To\n a: x + y + z >= -9.5\n b: z - y <= 3.7\n"
     bounds = "Bounds\n -2.5 <= x <= 4.5\n -inf <= y <= -1.5\n z free\nGeneral\n x y z\nEnd\n"
-    general = to_program(read_mps(written(tmp_path, rows + bounds, "file.lp")))
-    assert general.program.store.requests.integral[general.program.request_slots].all()
-    solution = make_solver("highs-milp", mip_gap=0.0).solve(general.program)
-    x = general.point(solution)
+    model = Model(read_mps(written(tmp_path, rows + bounds, "file.lp")), share=None)
+    assert model.program.store.requests.integral[model.program.request_slots].all()
+    solution = model.solution(make_solver("highs-milp", mip_gap=0.0).solve(model.program))
+    x = solution.x
     assert solution.status is Status.OPTIMAL
     np.testing.assert_allclose(x, np.rint(x), atol=1e-9)
-    assert general.objective(solution) == pytest.approx(-5.0) and x[2] - x[1] == pytest.approx(3.0)
+    assert solution.objective == pytest.approx(-5.0) and x[2] - x[1] == pytest.approx(3.0)
 
 
 def test_bounds_with_no_whole_number_between_them(tmp_path):
     text = MAXIMISE.replace("LO BND x 0.5", "LO BND x 2.1")
     with pytest.raises(EditError, match="column 0.*no whole number"):
-        to_program(read_mps(written(tmp_path, text)))
+        Model(read_mps(written(tmp_path, text)))
 
 
 def test_gzipped(tmp_path):

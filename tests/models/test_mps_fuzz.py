@@ -17,7 +17,7 @@ from mps_texts import FIXED, LP_FILE, MAXIMISE, RANGES
 
 from copter.errors import CopterError, InputError
 from copter.models.general_lp import checked
-from copter.models.highs_form import from_highs
+from copter.models.highs import from_highs
 from copter.solvers.general import read_mps
 
 TEXTS = [(".mps", MAXIMISE, True), (".mps", RANGES, True), (".mps", FIXED, False), (".lp", LP_FILE, False)]

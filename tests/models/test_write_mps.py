@@ -12,7 +12,7 @@ from lp_cases import random_general
 from copter import ContinualProgram, CopterError, LogTerm, make_solver
 from copter.errors import EditError
 from copter.models.files import read_mps, write_mps
-from copter.models.general_program import to_program
+from copter.models.model import Model
 
 INF = np.inf
 
@@ -44,9 +44,10 @@ def test_a_general_lp_comes_back_with_its_shape_and_its_optimum(seed, maximize, 
     np.testing.assert_allclose(back.lower[continuous], lp.lower[continuous], rtol=1e-14)
     relaxed = replace(lp, integral=np.zeros(lp.c.size, bool))
     write_mps(relaxed, tmp_path / "relaxed.mps")
-    truth = make_solver("highs-simplex").solve(to_program(relaxed).program)
+    model = Model(relaxed, share=None)
+    truth = model.solution(make_solver("highs-simplex").solve(model.program))
     objective, _ = by_highs(tmp_path / "relaxed.mps")
-    assert objective == pytest.approx(to_program(relaxed).objective(truth), rel=1e-9, abs=1e-9)
+    assert objective == pytest.approx(truth.objective, rel=1e-9, abs=1e-9)
 
 
 def allocation() -> ContinualProgram:

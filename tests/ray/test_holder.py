@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from copter.ray.holder import Holder, MissedEditsError, writable
-from copter.store.edit_log import edit_of_all
+from copter.store.edit import Edit
 from copter.store.term_table import Kind
 from copter.terms.convex import LogTerm
 
@@ -40,8 +40,9 @@ def test_a_class_is_left_as_it_is():
     assert writable(kind) == kind
 
 
-def new_row(upper=1.0):
-    return edit_of_all("add_rows", 0, count=1, lower=0.0, upper=upper)
+def new_row(slot=0, upper=1.0):
+    bounds = {"lower": np.zeros(1), "upper": np.array([upper])}
+    return Edit("add_resources", slots=np.array([slot]), clock=0, **bounds)
 
 
 def rows(part):
@@ -53,8 +54,8 @@ def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
     holder.send([new_row()], 0)
     assert holder.ask(1, "each", rows, (), None) == [1, 1]
     with pytest.raises(KeyError):
-        holder.send([new_row(), edit_of_all("drop_vector", 0, slot=7), new_row()], 1)
-    holder.send([new_row()], 4)
+        holder.send([new_row(1), Edit("forget_costs", slots=np.array([7])), new_row(2)], 1)
+    holder.send([new_row(3)], 4)
     for method, arguments in (("each", (rows, (), None)), ("one", (0, rows, ())), ("snapshot", ())):
         for _ in range(2):
             with pytest.raises(MissedEditsError, match="KeyError: 7"):
@@ -63,7 +64,7 @@ def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
 
 def test_edits_that_did_not_come_are_missed_until_stores_come_that_have_them():
     holder, whole = Holder(0, 1, 1, "float64", 1), Holder(0, 1, 1, "float64", 1)
-    whole.send([new_row(), new_row()], 0)
+    whole.send([new_row(), new_row(1)], 0)
     holder.send([new_row()], 1)
     with pytest.raises(MissedEditsError, match="2 edits did not come"):
         holder.ask(2, "each", rows, (), None)

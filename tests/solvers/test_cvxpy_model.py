@@ -29,7 +29,7 @@ class Case:
 
 def check(case, model, solution):
     """The problem has the values and duals that Clarabel finds."""
-    value = model.unpack(solution)
+    value = model.solution(solution).objective
     mine = [each.dual_value for each in case.problem.constraints]
     assert case.problem.status == cp.OPTIMAL
     assert max(np.max(each.violation()) for each in case.problem.constraints) <= 1e-5
@@ -46,7 +46,7 @@ def test_the_program_has_requests_with_sum_rows_and_the_answer_comes_back(maximi
     assert len(model.program) == JOBS and len(model.program.resource_ids) == SITES
     solution = ProximalPoint(tolerance=1e-7).solve(model.program)
     check(case, model, solution)
-    bound, value = model.bound(solution), case.problem.value
+    bound, value = model.solution(solution).bound, case.problem.value
     assert bound == pytest.approx(value, rel=1e-5)
     assert bound >= value - 1e-6 if maximize else bound <= value + 1e-6
 
@@ -74,7 +74,7 @@ def test_random_programs_are_those_of_highs(seed):
     A, target = rng.normal(size=(7, 5)), rng.normal(size=7)
     problem = cp.Problem(cp.Minimize(t + rng.random(5) @ x), [cp.abs(A @ x - target) <= t, x >= -1])
     model = copter.from_cvxpy(problem)
-    value = model.unpack(ProximalPoint().solve(model.program))
+    value = model.solution(ProximalPoint().solve(model.program)).objective
     fresh = cp.Problem(problem.objective, problem.constraints)
     assert value == pytest.approx(fresh.solve(solver=cp.HIGHS), rel=1e-5, abs=1e-6)
 
@@ -83,7 +83,7 @@ def test_integral_variables_are_for_solvers_of_whole_numbers():
     x = cp.Variable(3, boolean=True)
     problem = cp.Problem(cp.Maximize(np.array([3.0, 2.0, 2.0]) @ x), [np.array([3.0, 2, 2]) @ x <= 4.5])
     model = copter.from_cvxpy(problem)
-    model.unpack(copter.make_solver("highs-milp").solve(model.program))
+    model.solution(copter.make_solver("highs-milp").solve(model.program))
     assert problem.value == pytest.approx(4)
 
 
@@ -92,11 +92,11 @@ def test_infeasible_and_unbounded_are_told():
     floor = cp.Parameter(value=3.0)
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [cp.sum(x) <= 2, x[0] - x[1] >= floor])
     model = copter.from_cvxpy(problem)
-    assert model.unpack(ProximalPoint().solve(model.program)) == np.inf
+    assert model.solution(ProximalPoint().solve(model.program)).objective == np.inf
     assert problem.status == cp.INFEASIBLE and x.value is None
     free = cp.Problem(cp.Maximize(cp.sum(x)), [x[0] - x[1] <= 1])
     model = copter.from_cvxpy(free)
-    assert model.unpack(ProximalPoint().solve(model.program)) == np.inf
+    assert model.solution(ProximalPoint().solve(model.program)).objective == np.inf
     assert free.status == cp.UNBOUNDED
 
 
@@ -107,7 +107,7 @@ def test_an_answer_from_before_an_edit_is_refused():
     case.capacity.value = np.ones(SITES)
     model.update()
     with pytest.raises(CopterError, match="solve it again"):
-        model.unpack(solution)
+        model.solution(solution)
 
 
 def test_an_answer_from_before_a_rebuild_is_refused_too():
@@ -120,15 +120,15 @@ def test_an_answer_from_before_a_rebuild_is_refused_too():
     floor.value = [-1e5, 0.0]
     assert model.update().rebuilt
     with pytest.raises(CopterError, match="solve it again"):
-        model.unpack(solution)
-    assert model.unpack(solver.solve(model.program)) == pytest.approx(-2.0)
+        model.solution(solution)
+    assert model.solution(solver.solve(model.program)).objective == pytest.approx(-2.0)
 
 
 def test_no_answer_is_an_error_of_the_solver():
     x = cp.Variable(2, nonneg=True)
     model = copter.from_cvxpy(cp.Problem(cp.Minimize(cp.sum(x)), [x[0] + 2 * x[1] >= 1]))  # zeros are none
     with pytest.raises(cp.error.SolverError):
-        model.unpack(ProximalPoint(hand_over=False, iteration_limit=1).solve(model.program, deadline=0))
+        model.solution(ProximalPoint(hand_over=False, iteration_limit=1).solve(model.program, deadline=0))
 
 
 def test_bounds_that_contradict_each_other_are_named():

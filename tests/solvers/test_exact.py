@@ -297,7 +297,7 @@ def test_only_branch_and_bound_says_that_there_is_no_allocation(monkeypatch):
 
     def careless(rest, clock, start, gap, **more):
         answer = plain(rest, clock, start, gap, **more)
-        return answer if answer.x is None else replace(answer, x=rest.upper)
+        return answer if answer.x is None else replace(answer, x=rest.lp.upper)
 
     monkeypatch.setattr(search, "branch_and_bound", careless)
     solution = make_solver("copter-exact").solve(without_a_shim(2))

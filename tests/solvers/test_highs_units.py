@@ -9,8 +9,8 @@ from scipy.sparse import csc_array, diags_array
 
 from copter import ContinualProgram, SolverError, Status, linprog, make_solver, milp, solve_lp
 from copter.models.general_lp import GeneralLP
-from copter.solvers.highs_model import engine, pass_model, run, status_of
-from copter.solvers.highs_units import units_for
+from copter.models.highs import load, run, status_of
+from copter.models.highs_units import units_for
 
 INF = np.inf
 
@@ -32,8 +32,7 @@ def test_one_number_outside(c, A, b, x, fun):
 
 
 def by_highs(lp, **options):
-    highs = engine(1, **options)
-    pass_model(highs, lp, None, lp.offset)
+    highs = load(lp, 1, **options)
     run(highs)
     return highs
 

@@ -13,10 +13,10 @@ from ticking import tick
 
 from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
+from copter.native import run_apart
 from copter.parallel import run_chunks
 from copter.solution import Status
 from copter.solvers.features import Feature
-from copter.solvers.native import run_apart
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.store.compiled import compile_program
 

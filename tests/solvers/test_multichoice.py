@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
+from copter.models.general_lp import GeneralLP
 from copter.solvers.exact.multichoice import choose
 from copter.solvers.exact.rest import Rest
 
@@ -26,20 +27,17 @@ def rest_of(columns, capacity, price, abstain=(), alone=()):
     for s, i in enumerate(paid):
         dense[i, k + s] = 1.0
     lower = [0.0 if q in abstain else 1.0 for q in owners]
-    return Rest(
+    lp = GeneralLP(
         c=np.concatenate(([cost for _, cost, _ in columns], np.asarray(price, float)[paid])),
         lower=np.concatenate(([1.0 if q in alone else 0.0 for q in slot], np.zeros(paid.size))),
         upper=np.concatenate((np.ones(k), np.full(paid.size, np.inf))),
         A=csc_array(dense),
         row_lower=np.concatenate((np.where(np.asarray(price) > 0, capacity, -np.inf), lower)),
         row_upper=np.concatenate((np.asarray(capacity, float), np.ones(len(owners)))),
-        integrality=np.concatenate((np.ones(k, bool), np.zeros(paid.size, bool))),
-        slot=slot,
-        column=np.arange(k),
-        unit=1.0,
         offset=3.0,
-        n_rows=rows,
+        integral=np.concatenate((np.ones(k, bool), np.zeros(paid.size, bool))),
     )
+    return Rest(lp, slot, np.arange(k), rows)
 
 
 def best_by_hand(columns, capacity, price, abstain=()):
@@ -85,9 +83,9 @@ def test_it_finds_the_best_combination_below_what_is_known(instance, known):
         assert x is None and bound >= min(known, best) - 1e-6
         return
     assert bound == pytest.approx(best)
-    assert float(rest.c @ x) + rest.offset == pytest.approx(best)
-    activity = rest.A @ x
-    assert (activity <= rest.row_upper + 1e-9).all() and (activity >= rest.row_lower - 1e-9).all()
+    assert float(rest.lp.c @ x) + rest.lp.offset == pytest.approx(best)
+    activity = rest.lp.A @ x
+    assert (activity <= rest.lp.row_upper + 1e-9).all() and (activity >= rest.lp.row_lower - 1e-9).all()
     assert np.isin(x[: len(columns)], (0.0, 1.0)).all()
 
 
@@ -106,5 +104,5 @@ def test_other_coefficients_are_left_to_branch_and_bound(use):
 
 def test_columns_that_need_not_be_whole_are_left_to_branch_and_bound():
     rest = rest_of([(0, 0.0, [1.0]), (0, 1.0, [2.0])], [2.0], np.array([0.0]))
-    rest.integrality[0] = False
+    rest.lp.integral[0] = False
     assert choose(rest, np.inf) is None

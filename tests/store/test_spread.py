@@ -8,8 +8,7 @@ import pytest
 from copter import ContinualProgram, EditError, LogTerm, make_solver
 from copter.errors import UnusableError
 from copter.program.spread import SpreadProgram
-from copter.store.edit_log import edit_of_requests
-from copter.store.runs import Runs
+from copter.store.edit import Columns, Edit, Entries, Runs
 from copter.store.view import cap_of, cost_of, paid_for
 from copter.store.workers import InProcess
 
@@ -159,16 +158,32 @@ def test_an_edit_is_cut_by_part_and_by_neighbours():
     slots = np.array([5, 0, 4, 3, 7])
     values = np.array([50.0, 51.0, 0.0, 40.0, 41.0, 42.0, 30.0])
     lengths = np.array([2, 1, 3, 1, 0])
-    fields = {"name": slots * 10, "runs": Runs(lengths, values), "same": "for all"}
-    edit = edit_of_requests("verb", 7, slots, 3, fields)
-    assert edit.of(0, 1).fields["name"].tolist() == [0, 30]
-    assert edit.of(0, 1).fields["runs"].values.tolist() == [0.0, 30.0]
+    given = np.array([True, True, False, True, True])
+    widths = np.array([1, 0, 2, 0, 0])
+    columns = Columns(widths, np.array([0, 2, 2, 3]), np.array([50, 51, 40]), np.array([5.0, 5.1, 4.0]))
+    edit = Edit(
+        "update_requests",
+        slots=slots,
+        scales=slots * 10.0,
+        costs=Runs(lengths, values),
+        starts=Entries(given, lengths, values.astype(np.int64), values),
+        columns=columns,
+        upper=2.0,
+    ).cut(3)
+    assert edit.of(0, 1).scales.tolist() == [0, 30] and edit.of(0, 1).slots.tolist() == [0, 1]
+    assert edit.of(0, 1).costs.values.tolist() == [0.0, 30.0]
+    assert edit.of(0, 1).columns.row.size == 0
     two = edit.of(1, 3)  # of whom holds the last two parts
-    assert two.of(0, 1).fields["name"].tolist() == [40, 70]
-    assert two.of(0, 1).fields["runs"].values.tolist() == [40.0, 41.0, 42.0]
-    assert two.of(1, 2).fields["runs"].values.tolist() == [50.0, 51.0]
-    assert two.of(1, 2).fields["same"] == "for all"
-    assert edit_of_requests("verb", 7, slots[:1], 3, {}).of(0, 2) is None
+    assert two.of(0, 1).scales.tolist() == [40, 70]
+    assert two.of(0, 1).costs.values.tolist() == [40.0, 41.0, 42.0]
+    assert two.of(0, 1).starts.given.tolist() == [False, True]
+    assert two.of(0, 1).columns.pointer.tolist() == [0, 0, 1]
+    assert two.of(0, 1).columns.row.tolist() == [40]
+    assert two.of(1, 2).costs.values.tolist() == [50.0, 51.0]
+    assert two.of(1, 2).columns.pointer.tolist() == [0, 2]
+    assert two.of(1, 2).columns.value.tolist() == [5.0, 5.1]
+    assert two.of(1, 2).upper == 2.0
+    assert Edit("remove_requests", slots=slots[:1]).cut(3).of(0, 2) is None
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

@@ -16,7 +16,8 @@ from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_
 from copter.bench.lp import read_lp
 from copter.errors import SettingError
 from copter.models.general_lp import checked
-from copter.solvers.general import GeneralLP, solve_lp, to_program
+from copter.models.reductions import shift_columns
+from copter.solvers.general import GeneralLP, Model, solve_lp
 from copter.solvers.general.handover import optimize
 from copter.solvers.general.scipy_arguments import STATUS
 
@@ -41,14 +42,15 @@ def test_every_row_and_bound(seed, inner, tolerance):
     lp = random_general(seed)
     truth = scipy.optimize.linprog(**scipy_form(lp))
     assert truth.status == 0
-    general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
+    model, shifted = Model(lp, share=None), shift_columns(checked(lp))[1]
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(model.program)
     assert solution.status is Status.OPTIMAL, solution.reason
-    x = general.point(solution)
-    size = 10 * tolerance * (1 + np.linalg.norm(general.shift) + abs(truth.fun) + np.linalg.norm(x))
+    found = model.solution(solution)
+    x = found.x
+    size = 10 * tolerance * (1 + np.linalg.norm(shifted.shift) + abs(truth.fun) + np.linalg.norm(x))
     assert lp.c @ x == pytest.approx(truth.fun, abs=size)
-    assert solution.objective + general.constant == pytest.approx(lp.c @ x + lp.offset, abs=1e-9 * (1 + size))
-    assert solution.bound + general.constant <= truth.fun + lp.offset + size
+    assert found.objective == pytest.approx(lp.c @ x + lp.offset, abs=1e-9 * (1 + size))
+    assert found.bound <= truth.fun + lp.offset + size
     activity = lp.A @ x
     assert (activity <= lp.row_upper + size).all() and (activity >= lp.row_lower - size).all()
     assert (x <= lp.upper + size).all() and (x >= lp.lower - size).all()
@@ -65,18 +67,18 @@ def test_a_program_of_a_general_lp_has_a_request_for_each_side_of_a_free_column(
         0.5,
         np.zeros(4, bool),
     )
-    general = to_program(lp)
-    assert (general.origin.tolist(), general.sign.tolist()) == ([0, 1, 2, 3, 0], [1, 1, -1, 1, -1])
-    assert general.shift.tolist() == [0.0, 1.0, 7.0, 2.0]
-    assert general.program.resources[0] == (1.0 - 10.0, 9.0 - 10.0)
-    assert [general.program.requests[q].costs.tolist() for q in range(5)] == [
+    model, (reduced, shifted) = Model(lp, share=None), shift_columns(lp)
+    assert (shifted.origin.tolist(), shifted.sign.tolist()) == ([0, 1, 2, 3, 0], [1, 1, -1, 1, -1])
+    assert shifted.shift.tolist() == [0.0, 1.0, 7.0, 2.0]
+    assert model.program.resources[0] == (1.0 - 10.0, 9.0 - 10.0)
+    assert [model.program.requests[q].costs.tolist() for q in range(5)] == [
         [1.0],
         [2.0],
         [-3.0],
         [4.0],
         [-1.0],
     ]
-    assert general.constant == 2.0 + 21.0 + 8.0 + 0.5
+    assert model.objective(0.0) == reduced.offset == 2.0 + 21.0 + 8.0 + 0.5
 
 
 @pytest.mark.parametrize("inner", ["newton", "cd"])
@@ -92,14 +94,14 @@ def test_the_direction_of_an_unbounded_program_is_in_its_own_columns(inner):
         0.0,
         np.zeros(3, bool),
     )
-    general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=1e-4).solve(general.program)
+    model = Model(lp, share=None)
+    solution = ProximalPoint(inner=inner, tolerance=1e-4).solve(model.program)
     assert solution.status is Status.UNBOUNDED
-    d = general.direction(solution)
+    d = model.direction(solution)
     assert d[0] == pytest.approx(d[2]) and d[0] < 0
     assert lp.c @ d == pytest.approx(solution.ray.value)
     with pytest.raises(ValueError, match="no primal ray"):
-        solved = to_program(random_general(0))
+        solved = Model(random_general(0), share=None)
         solved.direction(ProximalPoint().solve(solved.program))
 
 
@@ -226,7 +228,7 @@ def test_a_deadline_of_nothing():
 @pytest.mark.parametrize("by_simplex", [True, False])
 def test_highs_is_given_up_when_time_is_over(by_simplex, monkeypatch):
     release, ended = threading.Event(), []
-    monkeypatch.setattr("copter.solvers.highs_model.run", lambda highs: ended.append(release.wait(60)))
+    monkeypatch.setattr("copter.models.highs.run", lambda highs: ended.append(release.wait(60)))
     found = optimize(random_general(3), by_simplex=by_simplex, seconds=0.05)
     assert not ended
     release.set()
@@ -326,15 +328,16 @@ def check_file(name: str, inner: str, tolerance: float) -> None:
     """Objective, bound and feasibility of a file's relaxation."""
     lp = read_mps(DATA / f"{name}.mps")
     truth = highs(lp)
-    general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
+    model, shifted = Model(lp, share=None), shift_columns(checked(lp))[1]
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(model.program)
+    found = model.solution(solution)
     assert solution.status is Status.OPTIMAL, solution.reason
     size = max(1.0, abs(solution.objective))
     assert solution.is_optimal(tolerance)
-    assert abs(lp.c @ general.point(solution) - truth.fun) <= 5 * tolerance * size
+    assert abs(lp.c @ found.x - truth.fun) <= 5 * tolerance * size
     # where the dual residual is not 0 the bound is off by as much as unbounded columns can use it
-    slack = solution.absolute.dual * np.linalg.norm(truth.x - general.shift) + 1e-9 * size
-    assert solution.bound + general.constant - lp.offset <= truth.fun + slack
+    slack = solution.absolute.dual * np.linalg.norm(truth.x - shifted.shift) + 1e-9 * size
+    assert found.bound - lp.offset <= truth.fun + slack
 
 
 class TestFiles:
@@ -350,11 +353,11 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", INFEASIBLE)
     def test_infeasible(self, name):
-        general = to_program(read_mps(DATA / f"{name}.mps"))
-        solution = ProximalPoint(deadline=600).solve(general.program)
+        model = Model(read_mps(DATA / f"{name}.mps"), share=None)
+        solution = ProximalPoint(deadline=600).solve(model.program)
         assert solution.status is Status.INFEASIBLE, solution.reason
-        y = np.array([solution.ray.y[i] for i in range(general.source.row_lower.size)])
-        lp = general.source
+        y = np.array([solution.ray.y[i] for i in range(model.rest.row_lower.size)])
+        lp = model.rest
         # over all x in the box: 0 >= y'Ax - y'(the bound it pays for) is impossible
         p = lp.A.T @ y
         paid = np.where(y > 0, lp.row_upper, np.where(y < 0, lp.row_lower, 0.0))
@@ -365,10 +368,10 @@ class TestFiles:
 
     @HARD
     def test_unbounded(self):
-        general = to_program(read_mps(DATA / "gas11.mps"))
-        solution = ProximalPoint(deadline=600).solve(general.program)
+        model = Model(read_mps(DATA / "gas11.mps"), share=None)
+        solution = ProximalPoint(deadline=600).solve(model.program)
         assert solution.status is Status.UNBOUNDED, solution.reason
-        lp, d = general.source, general.direction(solution)
+        lp, d = model.rest, model.direction(solution)
         drop, activity = -float(lp.c @ d), lp.A @ d
         assert drop > 0
         wrong = [activity[np.isfinite(lp.row_upper)], -activity[np.isfinite(lp.row_lower)]]

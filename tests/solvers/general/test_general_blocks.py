@@ -6,8 +6,8 @@ import scipy.optimize
 from scipy.sparse import csc_array, csr_array
 
 from copter import make_solver
-from copter.models.blocks import find_blocks
-from copter.solvers.general import GeneralLP, solve_lp, to_program
+from copter.models.formulation import find_blocks
+from copter.solvers.general import GeneralLP, Model, solve_lp
 
 INF = np.inf
 
@@ -37,8 +37,8 @@ def allocation(seed: int, equal: bool) -> GeneralLP:
 @pytest.mark.parametrize("solver", ["copter", "highs-simplex"])
 def test_values_and_prices_come_back(seed, equal, solver):
     lp = allocation(seed, equal)
-    general = to_program(lp, blocks=True)
-    assert len(general.program.resource_ids) == 3 and general.sums.size == lp.A.shape[0] - 3
+    model = Model(lp, share=0.5)
+    assert len(model.program.resource_ids) == 3 and model.n_sums == lp.A.shape[0] - 3
     answer = solve_lp(lp, solver=make_solver(solver, tolerance=1e-7), presolve=False)
     rows = (lp.A.toarray(), lp.row_lower, lp.row_upper)
     truth = scipy.optimize.milp(

@@ -6,8 +6,8 @@ from scipy.sparse import coo_array
 
 from copter import milp
 from copter.models.general_lp import GeneralLP
-from copter.solvers.general import priced
-from copter.solvers.general.integer import branch_and_bound
+from copter.solvers.general import integer
+from copter.solvers.general.integer import branch_and_bound, by_prices
 
 
 def whole_lp(cost, A, low, high, integral):
@@ -33,8 +33,8 @@ def allocation(seed, requests=40, choices=25, rows=3):
 @pytest.fixture
 def small(monkeypatch):
     """Programs of almost any size may go by prices."""
-    monkeypatch.setattr(priced, "LEAST_COLUMNS", 100)
-    monkeypatch.setattr(priced, "_COLUMNS_A_ROW", 100)
+    monkeypatch.setattr(integer, "_LEAST_COLUMNS", 100)
+    monkeypatch.setattr(integer, "_COLUMNS_A_ROW", 100)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,7 +76,7 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
         lp = GeneralLP(
             cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, integral
         )
-        return priced.solve_priced(lp, 1e-4)
+        return by_prices(lp, 1e-4)
 
     assert tried(A, low, high, whole) is not None
     assert tried(A, low, high, np.append(whole[1:], False)) is None
@@ -85,19 +85,19 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
     assert tried(more, np.append(low, np.full(12, -np.inf)), np.append(high, np.full(12, 1e6)), whole) is None
 
 
-@pytest.mark.parametrize("seconds,given", [(None, priced._SECONDS), (7.0, 7.0)])
+@pytest.mark.parametrize("seconds,given", [(None, integer._SECONDS), (7.0, 7.0)])
 def test_the_attempt_has_a_limit_also_without_one(seconds, given, small, monkeypatch):
-    deadlines, plain = [], priced.ExactSolver
+    deadlines, plain = [], integer.ExactSolver
 
     def spy(**settings):
         deadlines.append(settings["deadline"])
         return plain(**settings)
 
-    monkeypatch.setattr(priced, "ExactSolver", spy)
+    monkeypatch.setattr(integer, "ExactSolver", spy)
     cost, A, low, high = allocation(5)
     zeros, whole = np.zeros(cost.size), np.ones(cost.size, bool)
     lp = GeneralLP(cost, coo_array(A).tocsc(), low, high, zeros, np.ones(cost.size), 0.0, whole)
-    assert priced.solve_priced(lp, 1e-4, seconds) is not None
+    assert by_prices(lp, 1e-4, seconds) is not None
     assert deadlines == [given]
 
 

@@ -10,8 +10,7 @@ from scipy.sparse import csc_array
 from strategies import snapshot
 
 from copter import ContinualProgram, LogTerm
-from copter.durable.codec import decode
-from copter.durable.deltas import WrittenProgram, apply_delta, known_delta
+from copter.durable.edits import WrittenProgram, make_edit, read_edit
 
 
 class Written(WrittenProgram):
@@ -19,16 +18,16 @@ class Written(WrittenProgram):
 
     def __init__(self) -> None:
         super().__init__()
-        self.deltas: list[bytes] = []
+        self.edits: list[bytes] = []
 
-    def _write(self, delta: bytes) -> None:
-        self.deltas.append(delta)
+    def _write(self, edit: bytes) -> None:
+        self.edits.append(edit)
 
 
 def replayed(program: Written) -> ContinualProgram:
     twin = ContinualProgram()
-    for delta in program.deltas:
-        apply_delta(twin, known_delta(decode(delta)))
+    for edit in program.edits:
+        make_edit(twin, read_edit(edit))
     return twin
 
 
@@ -61,7 +60,7 @@ def test_rows_and_single_values_and_usages():
     program.update_requests([1, 3], totals=[None, 1], relation=["<=", "=="], terms=[None, LogTerm(2)])
     program.update_requests([2, 3], integral=np.array([True, False]), starts=[None, {1: 0.5}], scales=2)
     program.update_request(2, term={"weight": 4.0}, integral=False)
-    assert len(program.deltas) == 8
+    assert len(program.edits) == 8
     twin = replayed(program)
     assert snapshot(twin) == snapshot(program)
     assert (

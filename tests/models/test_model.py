@@ -1,4 +1,4 @@
-"""LiveLP: edits follow changed numbers, and folded rows have their prices."""
+"""Model: edits follow changed numbers, and folded rows have their prices."""
 
 from dataclasses import replace
 
@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import EditError, ProximalPoint
-from copter.models.folded import folded
+from copter import CopterError, EditError, ProximalPoint, make_solver
+from copter.models import formulation
+from copter.models.formulation import Changes
 from copter.models.general_lp import GeneralLP
-from copter.models.live import Changes, LiveLP
+from copter.models.model import Model
+from copter.models.reductions import Point, fold_rows
 from copter.solvers.general import linprog
 from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.proof import prove
+from copter.solvers.general.warm import WarmLP
 
 GROUPS, WIDE, ROWS = 6, 4, 3
 
@@ -47,19 +50,20 @@ def changed(lp, what):
 
 def check(live, lp, solution):
     """The live program's answer is optimal for the LP, by its own prices, and as HiGHS has it."""
-    x, y = live.point(solution), live.prices(solution)
+    found = live.solution(solution)
+    x, y = found.x, found.y
     proof = prove(lp, x, y)
     assert proof.worst <= 1e-5
     least = solve_lp(lp).proof.objective
     assert proof.objective == pytest.approx(least, rel=1e-5)
-    assert live.bound(solution) <= least + 1e-7
+    assert found.bound <= least + 1e-7
 
 
 @pytest.mark.parametrize("what", ["costs", "totals", "resources", "columns"])
 def test_an_edited_program_is_solved_warm_and_right(what):
     lp, solver = allocation(), ProximalPoint()
-    live = LiveLP(lp)
-    assert live.n_blocks == GROUPS
+    live = Model(lp, fold=True, share=0.5)
+    assert live.n_sums == GROUPS
     check(live, lp, solver.solve(live.program))
     program, lp = live.program, changed(lp, what)
     changes = live.update(lp)
@@ -71,7 +75,7 @@ def test_an_edited_program_is_solved_warm_and_right(what):
 
 def test_a_bound_that_is_a_row_changes_without_a_new_program():
     lp = changed(allocation(), "bounds")
-    live = LiveLP(lp)
+    live = Model(lp, fold=True, share=0.5)
     high = lp.row_upper.copy()
     high[-1] = 0.125
     lp = replace(lp, row_upper=high)
@@ -81,7 +85,7 @@ def test_a_bound_that_is_a_row_changes_without_a_new_program():
 
 def test_nothing_changed_is_nothing_edited():
     lp = allocation()
-    live = LiveLP(lp)
+    live = Model(lp, fold=True, share=0.5)
     clock = live.program.store.clock
     assert not live.update(allocation())
     assert live.program.store.clock == clock
@@ -90,7 +94,7 @@ def test_nothing_changed_is_nothing_edited():
 @pytest.mark.parametrize("what", ["another row", "another coefficient in a block", "a block that is none"])
 def test_another_shape_is_another_program(what):
     lp = allocation()
-    live = LiveLP(lp)
+    live = Model(lp, fold=True, share=0.5)
     before = live.program
     if what == "another row":
         lp = changed(lp, "bounds")
@@ -111,7 +115,7 @@ def test_another_shape_is_another_program(what):
 
 def test_bounds_that_contradict_each_other_change_nothing():
     lp = allocation()
-    live = LiveLP(lp)
+    live = Model(lp, fold=True, share=0.5)
     high = lp.row_upper.copy()
     high[-1] = -2.0  # x >= 2
     worse = replace(lp, row_upper=high, upper=np.ones(lp.c.size))
@@ -120,6 +124,50 @@ def test_bounds_that_contradict_each_other_change_nothing():
         live.update(worse)
     assert live.program.store.clock == clock
     check(live, lp, ProximalPoint().solve(live.program))
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_values_and_duals_are_by_the_names_of_the_source(maximize):
+    """2 x + y <= 4 is tight, and worth 1 a unit; y is wanted, x is not."""
+    sign = -1.0 if maximize else 1.0
+    lp = GeneralLP(
+        np.array([1.0, -1.0]),
+        csc_array([[2.0, 1.0]]),
+        np.array([-np.inf]),
+        np.array([4.0]),
+        np.zeros(2),
+        np.full(2, np.inf),
+        3.0,
+        np.zeros(2, np.bool_),
+        maximize,
+        ("x", "y"),
+        ("room",),
+    )
+    model = Model(lp)
+    found = model.solution(make_solver("highs-simplex").solve(model.program))
+    assert found.values == pytest.approx({"x": 0.0, "y": 4.0}) and found.duals == {"room": -sign}
+    assert found.objective == pytest.approx(-sign) and found.y.tolist() == [1.0]
+
+
+def test_an_answer_from_before_an_edit_is_refused():
+    model = Model(allocation())
+    solution = ProximalPoint().solve(model.program)
+    model.update(changed(allocation(), "costs"))
+    with pytest.raises(CopterError, match="solve it again"):
+        model.solution(solution)
+
+
+def test_without_sum_rows_no_program_is_made(monkeypatch):
+    """A plan that is large enough for the own solver, by cvxpy's way: HiGHS gets it at once."""
+    made = []
+    monkeypatch.setattr(formulation, "ContinualProgram", lambda: made.append(1))
+    rng = np.random.default_rng(0)
+    m, n = 300, 400
+    rows = csc_array(rng.random((m, n)))
+    lp = GeneralLP(-rng.random(n), rows, np.full(m, -np.inf), np.ones(m), np.zeros(n), np.ones(n), 0.0,
+                   np.zeros(n, np.bool_))  # fmt: skip
+    answer, _ = WarmLP().solve(lp)
+    assert answer.finished_by == "highs" and not made
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -133,9 +181,9 @@ def test_prices_of_folded_rows_prove_the_optimum(seed):
     lp = GeneralLP(
         rng.normal(size=n), csc_array(A), low, high, inside - 0.5, inside + 0.9, 0.0, np.zeros(n, np.bool_)
     )
-    fold = folded(lp)
-    assert fold.lp.A.shape == (3, n)
-    answer = solve_lp(fold.lp)
+    rest, fold = fold_rows(lp)
+    assert rest.A.shape == (3, n)
+    answer = solve_lp(rest)
     found = linprog(
         lp.c,
         np.vstack([A, -A])[np.isfinite(np.append(high, -low))],
@@ -143,4 +191,4 @@ def test_prices_of_folded_rows_prove_the_optimum(seed):
         bounds=np.stack([lp.lower, lp.upper], axis=1),
     )
     assert answer.proof.objective == pytest.approx(found.fun)
-    assert prove(lp, answer.x, fold.prices(answer.y)).worst <= 1e-6
+    assert prove(lp, answer.x, fold.invert(Point(answer.x, answer.y)).y).worst <= 1e-6

@@ -10,7 +10,7 @@ there is much of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,7 @@ from numpy.typing import NDArray
 from copter.errors import SolverError
 
 if TYPE_CHECKING:
-    from copter.models.general_lp import GeneralLP
-    from copter.solvers.exact.rest import Rest
-    from copter.store.compiled import CompiledProgram
-
-    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
+    from copter.proof.rigorous import LinearProgram
 
 LEAST, MOST = 1e-12, 1e15
 """Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
@@ -54,7 +50,7 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
     return bool(size.max() < MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
 
 
-def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
+def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
     """Units in which a program fits; None if it does as it is.
 
     Entries below 1e-12 where those of their rows and columns are typically 1 are noise, which HiGHS may drop:
@@ -88,7 +84,7 @@ def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
     return units
 
 
-def _out(program: Rows, matrix: Any, noise: NDArray[np.bool_]) -> bool:
+def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
     """Whether a number is out of what HiGHS can take, or a row or column has none that is not small."""
     row, column, size = (each[~noise] for each in (matrix.row, matrix.col, abs(matrix.data)))
     row, column, size = row[size > 0], column[size > 0], size[size > 0]
@@ -103,13 +99,13 @@ def _out(program: Rows, matrix: Any, noise: NDArray[np.bool_]) -> bool:
     return False
 
 
-def _name(program: Rows, kind: str, number: int) -> str:
+def _name(program: LinearProgram, kind: str, number: int) -> str:
     """What an error calls a row or column: by its name if it has one."""
     names: Any = getattr(program, f"{kind}_names", ())
     return f"{kind} {names[number] if names else number}"
 
 
-def _balanced(program: Rows, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
+def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
     """Units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
 
     Right-hand sides and bounds are one more column, whose factor is the unit of all columns together; costs

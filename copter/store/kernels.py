@@ -256,13 +256,11 @@ def fill_usages(
     pointer: Array,
     row: Array,
     value: Array,
-    row_slots: Array,
 ) -> None:
     """New usages in blank slots from compressed columns.
 
-    ``row`` names rows by their place in ``row_slots``, or, if that is empty, by their slots.  A usage has a
-    pointer more than it has columns; they count from the usage's first entry.  Where its coefficients start
-    at a negative place none is stored.
+    A usage has a pointer more than it has columns; they count from the usage's first entry.  Where its
+    coefficients start at a negative place none is stored.
     """
     at = index(0)
     for k in range(slots.size):
@@ -273,8 +271,7 @@ def fill_usages(
         for j in range(n + index(1)):
             pointers[begin + j] = pointer[at + j] - pointer[at]
         for i in range(nnz):
-            named = row[first + i]
-            rows[entry + i] = row_slots[np.uint32(named)] if row_slots.size else named
+            rows[entry + i] = row[first + i]
         if value_starts[k] >= 0:
             start = index(value_starts[k])
             for i in range(nnz):

@@ -1,0 +1,155 @@
+"""The first calls of a kernel run in Python, until it is worth compiling.
+
+Compiling a kernel takes some hundred times as long as its first call on a small program.  So a kernel that
+is not in the cache is compiled when it is called with long arrays, or when its calls have taken as long in
+Python as compiling takes: then both together take at most twice as long as what would have been best (the
+ski-rental rule).
+
+Both forms compute the same numbers bit by bit: Python's floats are the machine's, neither form takes sums in
+another order, and logarithms and exponentials are those of :mod:`math`.  Where that does not hold (numbers of
+32 bits, functions that are called by address) kernels are compiled at once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.dispatcher import OmittedArg
+from numba.core.extending import _Intrinsic
+from numba.extending import is_jitted
+
+from copter.array_record import ArrayRecord, RecordType
+from copter.extremes import IN_PYTHON
+
+_LONG = 4096
+"""Elements of all arrays of a call from which on its kernel is compiled at once."""
+_COMPILE_SECONDS = 1e-4
+"""Of compiling a byte of Python's code, about: of a kernel and of those that it calls."""
+BY_ADDRESS: set[type] = set()
+"""Types of arguments with functions that are called by their address, which Python cannot do."""
+_never = False
+
+
+def compile_at_once() -> None:
+    """Have this process compile each kernel when it is first called: many rounds will follow, or others."""
+    global _never
+    _never = True
+
+
+class FirstCalls:
+    """What to call while no machine code fits the arguments of a kernel; numba asks for it.
+
+    Parameters
+    ----------
+    kernel : Dispatcher
+        Called from Python.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel, self._compiled = kernel, kernel._compile_for_args
+        self._function: Callable[..., Any] | None = None
+        self._seconds = math.nan  # that are left
+        self._missing: set[tuple[Any, ...]] = set()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The kernel in one form or the other."""
+        if _never or self._seconds <= 0.0 or _size(arguments) > _LONG:
+            return self._compiled(*arguments)
+        kinds = tuple(map(self._kernel.typeof_pyval, map(_given, arguments)))
+        if kinds in self._missing:
+            return self._run
+        if self._function is None:
+            self._function, self._seconds = _in_python(self._kernel)
+        if any(map(_is_small_float, kinds)) or self._is_kept(kinds):
+            return self._compiled(*arguments)
+        self._missing.add(kinds)
+        return self._run
+
+    def _is_kept(self, kinds: tuple[Any, ...]) -> bool:
+        """Whether the cache has machine code for arguments of these types."""
+        cache = self._kernel._cache
+        if not self._kernel.stats.cache_path:
+            return False
+        key = cache._index_key(kinds, self._kernel.targetctx.codegen())
+        return key in cache._cache_file._load_index()
+
+    def _run(self, *arguments: Any) -> Any:
+        begin = time.perf_counter()
+        assert self._function is not None
+        with np.errstate(all="ignore"):
+            result = _plain(self._function(*map(_given, arguments)))
+        self._seconds -= time.perf_counter() - begin
+        return result
+
+
+def _given(argument: Any) -> Any:
+    """An argument, or the default of one that was omitted."""
+    return argument.value if isinstance(argument, OmittedArg) else argument
+
+
+def _plain(result: Any) -> Any:
+    """Numbers of numpy as Python's, which machine code returns."""
+    if isinstance(result, tuple):
+        return tuple(map(_plain, result)) if type(result) is tuple else type(result)(*map(_plain, result))
+    return result.item() if isinstance(result, np.generic) else result
+
+
+def _size(arguments: tuple[Any, ...]) -> float:
+    """Elements of all arrays; infinity where a function is called by address."""
+    if type(arguments) in BY_ADDRESS:
+        return math.inf
+    size = 0.0
+    for each in arguments:
+        if isinstance(each, np.ndarray):
+            size += each.size
+        elif isinstance(each, ArrayRecord):
+            size += each.total_size
+        elif isinstance(each, tuple):
+            size += _size(each)
+    return size
+
+
+def _is_small_float(kind: Any) -> bool:
+    """Whether numbers of 32 bits are among those of a type."""
+    if isinstance(kind, RecordType):
+        return any(map(_is_small_float, kind.arrays.values()))
+    if isinstance(kind, types.BaseTuple):
+        parts: Any = kind
+        return any(map(_is_small_float, parts))
+    return getattr(kind, "dtype", kind) == types.float32
+
+
+def _in_python(kernel: Any) -> tuple[FunctionType, float]:
+    """A kernel as a function that calls no machine code, and about what it takes to compile."""
+    made: dict[FunctionType, FunctionType] = {}
+    function = _function_of(kernel.py_func, made)
+    return function, _COMPILE_SECONDS * sum(len(each.__code__.co_code) for each in made)
+
+
+def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType]) -> FunctionType:
+    """A copy of a function, in which the kernels that it calls are such copies; all are put into ``made``."""
+    names = dict(function.__globals__)
+    copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    made[function] = copy
+    for name in _names(function.__code__):
+        value: Any = names.get(name)
+        if is_jitted(value):
+            called: Any = value.py_func
+            names[name] = made[called] if called in made else _function_of(called, made)
+        elif isinstance(value, _Intrinsic):
+            names[name] = IN_PYTHON.get(value, value)
+    return copy
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that a function and those within it use."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)

@@ -1,0 +1,311 @@
+"""The one way to HiGHS: a program goes in as arrays, runs until a clock is over, and its answer is read.
+
+HiGHS (Huangfu and Hall 2018, highs.dev) is driven through highspy without a Python loop.  A model whose
+numbers it would drop or refuse goes in in other units (:mod:`copter.models.highs_units`), and what comes out
+is in the program's.  Its row duals have the opposite sign of our prices; those that are read here have ours.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock
+from copter.errors import SolverError
+from copter.models.general_lp import GeneralLP
+from copter.models.highs_units import KEPT, LEAST, Units, units_for
+from copter.native import run_apart
+from copter.solution import Status
+
+if TYPE_CHECKING:
+    from copter.proof.rigorous import LinearProgram
+
+_GRACE = 0.02
+"""Seconds by which a run may miss its limit before it is given up."""
+_MODEL_STATUS = {
+    highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+    highspy.HighsModelStatus.kModelEmpty: Status.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+    highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: Status.INFEASIBLE,
+    highspy.HighsModelStatus.kTimeLimit: Status.DEADLINE,
+    highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
+    highspy.HighsModelStatus.kSolutionLimit: Status.ITERATION_LIMIT,  # a limit of nodes, too
+}
+
+
+class Engine(highspy.Highs):
+    """HiGHS whose points, prices, rays and objectives are in the units of the program that it was given.
+
+    What presolve leaves, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
+
+    Attributes
+    ----------
+    units : Units, optional
+        None if HiGHS has the program's own.
+    """
+
+    units: Units | None = None
+
+    def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
+        solution = super().getSolution()
+        return solution if self.units is None else _converted(solution, self.units)
+
+    def setSolution(self, *given: Any) -> highspy.HighsStatus:  # noqa: D102
+        if self.units is not None:
+            row, column, cost = self.units
+            given = (_converted(given[0], Units(1 / row, 1 / column, 1 / cost)),)
+        return super().setSolution(*given)
+
+    def getDualRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
+        status, known, ray = super().getDualRay()
+        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.row
+
+    def getPrimalRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
+        status, known, ray = super().getPrimalRay()
+        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.column
+
+    def getInfo(self) -> highspy.HighsInfo:  # noqa: D102
+        info = super().getInfo()
+        if self.units is not None:
+            info.objective_function_value /= self.units.cost
+            info.mip_dual_bound /= self.units.cost
+        return info
+
+
+def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolution:
+    """A solution in HiGHS' units in those of the program."""
+    row, column, cost = units
+    solution = highspy.HighsSolution()
+    solution.value_valid, solution.dual_valid = given.value_valid, given.dual_valid
+    for name, factor in (
+        ("col_value", column),
+        ("row_value", 1 / row),
+        ("col_dual", 1 / (column * cost)),
+        ("row_dual", row / cost),
+    ):
+        values = np.array(getattr(given, name))
+        setattr(solution, name, (values * factor).tolist() if values.size else [])
+    return solution
+
+
+# ---- what goes in ------------------------------------------------------------------------------------------
+
+
+def engine(threads: int | None, /, **options: Any) -> Engine:
+    """A silent HiGHS instance with the given options."""
+    highs = Engine()
+    own = {} if threads is None else {"threads": threads}
+    for name, value in ({"output_flag": False} | own | options).items():
+        set_option(highs, name, value)
+    return highs
+
+
+def load(
+    lp: LinearProgram, threads: int | None, /, *, kinds: NDArray[np.int32] | None = None, **options: Any
+) -> Engine:
+    """A silent HiGHS instance with the given options that holds a program; see :func:`pass_model`."""
+    highs = engine(threads, **options)
+    pass_model(highs, lp, kinds)
+    return highs
+
+
+def set_option(highs: highspy.Highs, name: str, value: bool | int | float | str) -> None:
+    """Set an option of HiGHS.
+
+    Raises
+    ------
+    SolverError
+        HiGHS does not know it, or the value is none for it.
+    """
+    check(highs.setOptionValue(name, value), f"option {name} = {value!r}")
+
+
+def check(status: highspy.HighsStatus, what: str) -> None:
+    """Raise a SolverError that says what HiGHS refused, if it did."""
+    if status == highspy.HighsStatus.kError:
+        raise SolverError(f"HiGHS refused: {what}")
+
+
+def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None = None) -> None:
+    """Give HiGHS a whole program, in units in which its numbers fit.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+        To be minimised; the constant of a GeneralLP counts.
+    kinds : (n,) int32 ndarray, optional
+        Kind of each column, as HiGHS and scipy number them; all are continuous by default.
+
+    Raises
+    ------
+    SolverError
+        HiGHS refuses it; an entry that fits into HiGHS in no units is named.
+    """
+    matrix = lp.A
+    m, n = matrix.shape
+    c, data, offset = lp.c, matrix.data, lp.offset if isinstance(lp, GeneralLP) else 0.0
+    columns, rows = (lp.lower, lp.upper), (lp.row_lower, lp.row_upper)
+    highs.units = units = units_for(lp, kinds)
+    if matrix.nnz and abs(matrix.data).min() < KEPT:
+        set_option(highs, "small_matrix_value", LEAST)
+    if units is not None:
+        c, offset = c * units.column * units.cost, offset * units.cost
+        data = data * units.row[matrix.indices] * np.repeat(units.column, np.diff(matrix.indptr))
+        columns = lp.lower / units.column, lp.upper / units.column
+        rows = lp.row_lower * units.row, lp.row_upper * units.row
+        set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 is a number like others in these units
+    status = highs.passModel(
+        n,
+        m,
+        matrix.nnz,
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMinimize),
+        offset,
+        c,
+        *columns,
+        *rows,
+        matrix.indptr.astype(np.int32, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+        data,
+        np.zeros(n, np.int32) if kinds is None else kinds,
+    )
+    check(status, "the model")
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
+
+
+def run(highs: highspy.Highs) -> float:
+    """Run HiGHS; returns the seconds it took."""
+    # All runs of a thread share one pool of threads; one that wants another size needs a fresh one.
+    highspy.Highs.resetGlobalScheduler(True)
+    watch = Clock()
+    status = highs.run()
+    seconds = watch()
+    check(status, "run")
+    return seconds
+
+
+def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
+    """Run HiGHS until ``reserve`` seconds before the clock is over; returns the seconds it took.
+
+    Raises
+    ------
+    Interrupted
+        It was given up, and is lost: HiGHS did not keep its time limit, or the solve was cancelled.
+    """
+    # HiGHS holds the limit against the time of all runs of an instance together.
+    left = clock.left(reserve)
+    set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
+    # What simplex and branch and bound read of the limit is this very number: they end when they next look.
+    return run_apart(
+        lambda: run(highs),
+        clock,
+        reserve=reserve - _GRACE,
+        stop=lambda: highs.setOptionValue("time_limit", 0.0),
+    )
+
+
+# ---- what comes out ----------------------------------------------------------------------------------------
+
+
+def status_of(highs: highspy.Highs) -> tuple[Status, str]:
+    """Status of the last run, and HiGHS' own word for it."""
+    model_status = highs.getModelStatus()
+    word = f"HiGHS: {highs.modelStatusToString(model_status)}"
+    return _MODEL_STATUS.get(model_status, Status.NUMERICAL_ERROR), word
+
+
+def point_of(highs: highspy.Highs) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Values of the columns and prices of the rows after the last run; None for what there is not."""
+    solution = highs.getSolution()
+    known = solution.value_valid or not highs.getNumCol()  # of an empty model HiGHS knows nothing
+    x = np.array(solution.col_value) if known else None
+    return x, -np.array(solution.row_dual) if solution.dual_valid else None
+
+
+def ray_of(highs: highspy.Highs, status: Status) -> NDArray[np.float64] | None:
+    """Prices that prove rows infeasible, (m,), or the direction of an unbounded program, (n,), if known."""
+    if status is Status.INFEASIBLE:
+        _, known, prices = highs.getDualRay()
+        return -np.array(prices) if known else None
+    if status is Status.UNBOUNDED:
+        _, known, direction = highs.getPrimalRay()
+        return np.array(direction) if known else None
+    return None
+
+
+def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
+    """Iterations of the last run, and those that led it from an interior point to a vertex."""
+    info = highs.getInfo()
+    counts = info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count
+    return sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
+
+
+# ---- HiGHS' own form, with names and sense, for its files and its presolve -------------------------------
+
+
+def from_highs(lp: highspy.HighsLp) -> GeneralLP:
+    """The LP that HiGHS holds, as the minimisation of the negation if it is a maximisation.
+
+    Returns
+    -------
+    GeneralLP
+        With the names of columns and rows, if they have any.
+    """
+    from scipy.sparse import csc_array, csr_array
+
+    matrix = lp.a_matrix_
+    shape = (lp.num_row_, lp.num_col_)
+    parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
+    columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
+    sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
+    maximize = lp.sense_ == highspy.ObjSense.kMaximize
+    sign = -1.0 if maximize else 1.0
+    integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
+    return GeneralLP(
+        sign * np.array(lp.col_cost_, np.float64),
+        sparse,
+        np.array(lp.row_lower_, np.float64),
+        np.array(lp.row_upper_, np.float64),
+        np.array(lp.col_lower_, np.float64),
+        np.array(lp.col_upper_, np.float64),
+        sign * lp.offset_,
+        integral if integral.size else np.zeros(lp.num_col_, np.bool_),
+        maximize,
+        tuple(lp.col_names_),
+        tuple(lp.row_names_),
+    )
+
+
+def to_highs(lp: GeneralLP) -> highspy.HighsLp:
+    """The LP as HiGHS holds it, in its own sense.
+
+    Returns
+    -------
+    highspy.HighsLp
+        With names only where the LP has them.
+    """
+    kinds = highspy.HighsVarType
+    sign = -1.0 if lp.maximize else 1.0
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = lp.A.shape
+    model.sense_ = highspy.ObjSense.kMaximize if lp.maximize else highspy.ObjSense.kMinimize
+    model.offset_ = sign * lp.offset
+    model.col_cost_ = sign * lp.c
+    model.col_lower_, model.col_upper_ = lp.lower, lp.upper
+    model.row_lower_, model.row_upper_ = lp.row_lower, lp.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.num_row_, model.a_matrix_.num_col_ = lp.A.shape
+    model.a_matrix_.start_ = lp.A.indptr.astype(np.int32)
+    model.a_matrix_.index_ = lp.A.indices.astype(np.int32)
+    model.a_matrix_.value_ = lp.A.data
+    if lp.integral.any():
+        model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in lp.integral]
+    model.col_names_, model.row_names_ = list(lp.column_names), list(lp.row_names)
+    return model

@@ -1,0 +1,607 @@
+"""Arguments of verbs, checked all together and brought into one edit (:class:`copter.store.edit.Edit`).
+
+Nothing here changes the program: what is wrong raises an EditError that names the request or resource, the
+field and the value.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import EditError
+from copter.program.forms import (
+    KEEP,
+    columns_of,
+    entries_of,
+    flags_of,
+    in_parts,
+    is_flat,
+    parts_of,
+    sum_rows_of,
+    terms_of,
+    uppers_of,
+)
+from copter.program.handles import Handles, SharedColumns, SharedCosts
+from copter.program.index import Index
+from copter.program.precision import check_costs
+from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
+from copter.program.validation import (
+    all_are,
+    checked_overrides,
+    checked_requests,
+    cost_vector,
+    flag,
+    is_vector,
+    kind_of_row,
+    moved_bounds,
+    number,
+    parameters_of,
+    places_of,
+    prices_of,
+    row_bounds,
+    row_bounds_of,
+    scale_factor,
+    scales_of,
+    sparse_entries,
+    sum_row,
+    term_of,
+    totals_of,
+    upper_bounds,
+    whole_number,
+    whole_numbers,
+)
+from copter.store.edit import OWN, Columns, Edit, Entries, Runs
+from copter.store.kernels import EXACTLY, NO_TOTAL
+from copter.store.store import ConstraintStore
+
+_NONE = np.empty(0)
+
+
+class Costs(NamedTuple):
+    """Costs of the columns of some requests: flat, or slots of what they share."""
+
+    sizes: NDArray[np.int64]
+    flat: NDArray[np.float64] | None
+    vectors: NDArray[np.int64] | None = None
+
+    @property
+    def runs(self) -> Runs | None:
+        """Costs that are not shared."""
+        return None if self.flat is None else Runs(self.sizes, self.flat)
+
+
+class Parser:
+    """Makes edits of a program of the arguments of its verbs.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    resources, requests : Index
+    shared_columns, shared_costs : Handles
+    """
+
+    __slots__ = ("requests", "resources", "shared_columns", "shared_costs", "store")
+
+    def __init__(
+        self,
+        store: ConstraintStore,
+        resources: Index,
+        requests: Index,
+        shared_columns: Handles[SharedColumns],
+        shared_costs: Handles[SharedCosts],
+    ) -> None:
+        self.store, self.resources, self.requests = store, resources, requests
+        self.shared_columns, self.shared_costs = shared_columns, shared_costs
+
+    # ---- resources --------------------------------------------------------------------------------------
+
+    def new_resource(self, id: Hashable, lower: float, upper: float) -> Edit:
+        """A coupling row."""
+        self.resources.check_new([id], "add_resource")
+        low, high = row_bounds(id, lower, upper)
+        return Edit("add_resources", ids=[id], lower=np.array([low]), upper=np.array([high]))
+
+    def new_resources(
+        self, ids: Sequence[Hashable], lower: float | ArrayLike, upper: float | ArrayLike
+    ) -> Edit:
+        """Many coupling rows."""
+        label = "add_resources"
+        self.resources.check_new(ids, label)
+        given = [_one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))]
+        low, high = row_bounds_of(label, ids, (given[0], given[1]), (_NONE, _NONE))
+        return Edit(label, ids=ids, lower=low, upper=high)
+
+    def new_bounds(
+        self,
+        ids: Sequence[Hashable],
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+        by: ArrayLike | None,
+    ) -> Edit:
+        """Bounds of coupling rows; None leaves one as it is."""
+        label = "update_resources"
+        slots = self.resources.slots(ids, label)
+        old = self.store.rows.lower[slots], self.store.rows.upper[slots]
+        if by is not None:
+            if upper is not None:
+                raise EditError(label, "by", by, "is instead of upper: give one of them")
+            upper = moved_bounds(label, ids, _one_each(label, "by", by, ids), old)
+        low, high = (
+            None if each is None else _one_each(label, field, each, ids)
+            for field, each in (("lower", lower), ("upper", upper))
+        )
+        low, high = row_bounds_of(label, ids, (low, high), old)
+        return Edit(label, slots=slots, lower=low, upper=high)
+
+    # ---- columns and costs that requests share ----------------------------------------------------------
+
+    def new_columns(self, usage: Mapping[Any, Any], n_columns: int) -> Edit:
+        """Columns that requests can share."""
+        label = "shared columns"
+        size = np.array([whole_number(label, "n_columns", n_columns)])
+        columns = Columns(size, *self._compressed(label, usage, int(size[0])))
+        return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns)
+
+    def new_costs(self, costs: ArrayLike) -> Edit:
+        """Costs that requests can share."""
+        checked = cost_vector("shared costs", "costs", costs)
+        size = np.array([checked.size])
+        edit = Edit("share_costs", key=secrets.randbits(62), sizes=size, costs=Runs(size, checked))
+        check_costs(self.store, ["cost vector"], edit)
+        return edit
+
+    def forgotten(self, handle: SharedColumns | SharedCosts) -> Edit:
+        """A handle that is no longer wanted."""
+        if isinstance(handle, SharedColumns):
+            self.shared_columns.check("forget", handle)
+            return Edit("forget_columns", slots=np.array([handle.slot]))
+        self.shared_costs.check("forget", handle)
+        return Edit("forget_costs", slots=np.array([handle.slot]))
+
+    # ---- one request ------------------------------------------------------------------------------------
+
+    def new_request(
+        self,
+        id: Hashable,
+        costs: ArrayLike | SharedCosts,
+        usage: Usage,
+        total: float | None,
+        relation: str,
+        upper: float | ArrayLike,
+        scale: float,
+        override: Mapping[int, float] | None,
+        integral: bool,
+        start: Mapping[int, float] | None,
+        term: Any,
+    ) -> Edit:
+        """A request, by the arguments of ``add_request``."""
+        self.requests.check_new([id], "add_request")
+        cost = self._costs_of_one(id, costs)
+        n = int(cost.sizes[0])
+        kind, amount = sum_row(id, total, relation)
+        bound = upper_bounds(id, upper, n)
+        factor = scale_factor(id, scale)
+        overrides = _entries(id, "override", override, n) if override else None
+        starts = _entries(id, "start", start, n) if start is not None else None
+        terms = None if term is None else _one_term(id, term, n)
+        whole = flag(id, "integral", integral)
+        used, columns = self._columns_of_one(id, usage, n)
+        edit = Edit(
+            "add_requests",
+            ids=[id],
+            sizes=cost.sizes,
+            usage=used,
+            columns=columns,
+            costs=cost.runs,
+            vectors=cost.vectors,
+            relation=kind,
+            totals=np.array([amount]),
+            upper=Runs(cost.sizes, bound) if isinstance(bound, np.ndarray) else bound,
+            scales=factor,
+            overrides=overrides,
+            starts=starts,
+            terms=terms,
+            integral=whole,
+        )
+        check_costs(self.store, [id], edit)
+        return edit
+
+    def changed_request(
+        self,
+        id: Hashable,
+        costs: ArrayLike | SharedCosts | None,
+        scale: float | None,
+        override: Mapping[int, float] | None,
+        usage: Usage | None,
+        total: float | None,
+        relation: str | None,
+        upper: float | ArrayLike | None,
+        integral: bool | None,
+        start: Mapping[int, float] | None,
+        term: Any,
+    ) -> Edit:
+        """Changes of a request, by the arguments of ``update_request``."""
+        store, slot = self.store, self.requests.slot(id)
+        slots, n = np.array([slot]), int(store.requests.n_columns[slot])
+        cost = None if costs is None else self._costs_of_one(id, costs)
+        if usage is not None:
+            if cost is None:
+                raise EditError(id, "usage", usage, "needs the costs of the new columns too")
+            self._check_replacement([id], slots, upper, term)
+            n = int(cost.sizes[0])
+        elif cost is not None and cost.sizes[0] != n:
+            why = f"the request has {n} columns; give a new usage too"
+            raise EditError(id, "costs", int(cost.sizes[0]), why)
+        given: dict[str, Any] = {}
+        if cost is not None:
+            given["costs"], given["vectors"] = cost.runs, cost.vectors
+        if usage is not None and cost is not None:
+            given["sizes"] = cost.sizes
+            given["usage"], given["columns"] = self._columns_of_one(id, usage, n)
+        if term is not KEEP and isinstance(term, Mapping):
+            each = {name: [value] for name, value in term.items()}
+            given |= parameters_of(id, [id], each, store.terms, slots)
+        elif term is not KEEP:
+            given["terms"] = _one_term(id, term, n)
+        if override is not None:
+            given["overrides"] = _entries(id, "override", override, n)
+        if start is not None:
+            given["starts"] = _entries(id, "start", start, n)
+        if total is not KEEP or relation is not None:
+            given["relation"], given["totals"] = self._changed_row(id, slot, total, relation)
+        if upper is not None:
+            bound = upper_bounds(id, upper, n)
+            given["upper"] = Runs(np.array([n]), bound) if isinstance(bound, np.ndarray) else bound
+        if scale is not None:
+            given["scales"] = np.array([scale_factor(id, scale)])
+        if integral is not None:
+            given["integral"] = flag(id, "integral", integral)
+        edit = Edit("update_requests", slots=slots, **given)
+        check_costs(store, [id], edit)
+        return edit
+
+    def _costs_of_one(self, id: Hashable, costs: Any) -> Costs:
+        if not isinstance(costs, SharedCosts):
+            flat = cost_vector(id, "costs", costs)
+            return Costs(np.array([flat.size]), flat)
+        self.shared_costs.check(id, costs)
+        return Costs(np.array([costs.n_columns]), None, np.array([costs.slot]))
+
+    def _columns_of_one(self, id: Hashable, usage: Usage, n: int) -> tuple[int, Columns | None]:
+        """Slot of the columns that a request shares, or its own."""
+        if isinstance(usage, SharedColumns):
+            return self._shared_slot(id, [id], usage, np.array([n])), None
+        return OWN, Columns(np.array([n]), *self._compressed(id, usage, n))
+
+    def _changed_row(
+        self, id: Hashable, slot: int, total: float | None, relation: str | None
+    ) -> tuple[int, float]:
+        """(kind, total) of a sum row of which a part may be kept."""
+        table = self.store.requests
+        kind = int(table.relation[slot])
+        if total is KEEP:
+            total = None if kind == NO_TOTAL else float(table.total[slot])
+        kept = "==" if kind == EXACTLY and total is not None else "<="
+        return sum_row(id, total, kept if relation is None else relation)
+
+    # ---- many requests ----------------------------------------------------------------------------------
+
+    def new_requests(
+        self,
+        ids: Sequence[Hashable],
+        costs: Any,
+        sizes: ArrayLike | None,
+        usage: Any,
+        totals: Any,
+        relation: Any,
+        upper: Any,
+        scales: Any,
+        overrides: Any,
+        integral: Any,
+        starts: Any,
+        terms: Any,
+    ) -> Edit | None:
+        """Requests, by the arguments of ``add_requests``; None without any."""
+        label = "add_requests"
+        self.requests.check_new(ids, label)
+        cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
+        widths = cost.sizes
+        bound = uppers_of(label, ids, upper, widths)
+        factors = 1.0 if scales is None else scales_of(label, ids, scales)
+        whole = flags_of(label, ids, integral)
+        edit = Edit(
+            label,
+            ids=ids,
+            sizes=widths,
+            costs=cost.runs,
+            vectors=cost.vectors,
+            relation=kinds,
+            totals=amounts,
+            upper=Runs(widths, bound) if isinstance(bound, np.ndarray) else bound,
+            scales=factors,
+            overrides=None if overrides is None else entries_of(label, "override", ids, overrides, widths),
+            starts=None if starts is None else entries_of(label, "start", ids, starts, widths),
+            terms=None if terms is None else terms_of(label, ids, terms, widths),
+            integral=whole,
+        )
+        if not ids:
+            return None
+        check_costs(self.store, ids, edit)
+        used, columns = self._columns_of_many(label, ids, usage, widths)
+        return edit._replace(usage=used, columns=columns)
+
+    def changed_requests(
+        self,
+        ids: Sequence[Hashable],
+        costs: Any,
+        sizes: ArrayLike | None,
+        scales: Any,
+        overrides: Any,
+        usage: Any,
+        totals: Any,
+        relation: Any,
+        upper: Any,
+        integral: Any,
+        starts: Any,
+        terms: Any,
+    ) -> Edit | None:
+        """Changes of requests, by the arguments of ``update_requests``; None without any."""
+        label = "update_requests"
+        store = self.store
+        slots = self.requests.slots(ids, label)
+        if usage is not None:
+            if costs is None:
+                raise EditError(label, "usage", type(usage).__name__, "needs the costs of new columns too")
+            self._check_replacement(ids, slots, upper, terms)
+        cost = None
+        if costs is not None or sizes is not None:
+            cost = self._other_costs(label, ids, slots, (costs, sizes), new=usage is not None)
+        widths = store.requests.n_columns[slots] if cost is None else cost.sizes
+        given: dict[str, Any] = {}
+        if cost is not None:
+            given["costs"], given["vectors"] = cost.runs, cost.vectors
+        if overrides is not None:
+            given["overrides"] = self._overrides(label, ids, slots, overrides, widths, kept=cost is None)
+        if starts is not None:
+            given["starts"] = entries_of(label, "start", ids, starts, widths)
+        restated = terms is not KEEP and isinstance(terms, Mapping)
+        if terms is not KEEP and not restated:
+            given["terms"] = terms_of(label, ids, terms, widths)
+        if upper is not None:
+            bound = uppers_of(label, ids, upper, widths)
+            given["upper"] = Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
+        if scales is not None:
+            given["scales"] = scales_of(label, ids, scales)
+        if totals is not KEEP or relation is not None:
+            given["relation"], given["totals"] = self._changed_rows(label, ids, slots, totals, relation)
+        if integral is not None:
+            given["integral"] = flags_of(label, ids, integral)
+        if restated and ids:
+            given |= parameters_of(label, ids, terms, store.terms, slots)
+        if not ids:
+            return None
+        if usage is not None:
+            given["sizes"] = widths
+            given["usage"], given["columns"] = self._columns_of_many(label, ids, usage, widths)
+        edit = Edit(label, slots=slots, **given)
+        check_costs(store, ids, edit)
+        return edit
+
+    def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
+        """Overrides that charge for leaving columns, by the arguments of ``price_moves``."""
+        label, store = "price_moves", self.store
+        slots = self.requests.slots(ids, label)
+        column = places_of(label, ids, columns, store.requests.n_columns[slots])
+        price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
+        if not ids:
+            return None
+        placed = column >= 0
+        slot = slots[placed]
+        view, place = store.executor.columns(slot, column[placed])
+        costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
+        edit = Edit(
+            "update_requests", slots=slots, overrides=Entries(None, 1 * placed, column[placed], costs)
+        )
+        check_costs(store, ids, edit)
+        return edit
+
+    def _new_columns_and_rows(
+        self,
+        label: str,
+        ids: Sequence[Hashable],
+        columns: tuple[Any, ArrayLike | None],
+        totals: Any,
+        relation: Any,
+    ) -> tuple[Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
+        """Columns, given as (costs, sizes), and sum rows of new requests: kinds and totals."""
+        costs, sizes = columns
+        shared = self._shared_costs(label, ids, costs, sizes)
+        if shared is not None:
+            return shared, *sum_rows_of(label, ids, totals, relation)
+        if isinstance(relation, str):
+            sound = checked_requests(len(ids), sizes, costs, totals)
+            if sound is not None:
+                return Costs(*sound), kind_of_row(label, relation, totals is not None), totals
+        return Costs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
+
+    def _shared_costs(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Costs | None:
+        """Costs that are handles, one for all requests or one each; None if they are numbers."""
+        one = isinstance(costs, SharedCosts)
+        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
+            return None
+        if one:
+            self.shared_costs.check(label, costs)
+        elif len(costs) != len(ids):
+            raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
+        else:
+            for id, own in zip(ids, costs, strict=True):
+                self.shared_costs.check(id, own)
+        each = [costs] * len(ids) if one else costs
+        slots = np.array([own.slot for own in each], np.int64)
+        widths = np.array([own.n_columns for own in each], np.int64)
+        if sizes is not None:
+            wrong = whole_numbers(label, "sizes", sizes, len(ids)) != widths
+            if wrong.any():
+                where = int(wrong.argmax())
+                why = f"its shared costs have {int(widths[where])} columns"
+                raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
+        return Costs(widths, None, slots)
+
+    def _other_costs(
+        self,
+        label: str,
+        ids: Sequence[Hashable],
+        slots: NDArray[np.int64],
+        columns: tuple[Any, Any],
+        *,
+        new: bool,
+    ) -> Costs:
+        """New costs of many requests, given as (costs, sizes); ``new``: of new columns."""
+        costs, sizes = columns
+        if costs is None:
+            raise EditError(label, "sizes", sizes, "are those of new costs: give these too")
+        widths = self.store.requests.n_columns[slots]
+        shared = self._shared_costs(label, ids, costs, sizes)
+        if shared is not None:
+            _check_widths(ids, "costs", shared.sizes, shared.sizes if new else widths)
+            return shared
+        if new:
+            return Costs(*columns_of(label, ids, costs, sizes))
+        if sizes is not None:
+            _check_widths(ids, "sizes", whole_numbers(label, "sizes", sizes, len(ids)), widths)
+        if in_parts(costs) or not ids:
+            parts = parts_of(ids, label, costs, widths.tolist())
+            return Costs(widths, np.concatenate([_NONE, *parts]))
+        return Costs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
+
+    def _overrides(
+        self,
+        label: str,
+        ids: Sequence[Hashable],
+        slots: NDArray[np.int64],
+        overrides: Any,
+        widths: NDArray[np.int64],
+        *,
+        kept: bool,
+    ) -> Entries:
+        """Overrides of requests; a kernel looks at flat ones at once where the columns are ``kept``."""
+        if kept and is_flat(overrides):
+            counts = whole_numbers(label, "override counts", overrides[0], len(ids))
+            if checked_overrides(counts, overrides[1], overrides[2], self.store.requests, slots):
+                return Entries(None, counts, overrides[1], overrides[2])
+        return entries_of(label, "override", ids, overrides, widths)
+
+    def _changed_rows(
+        self,
+        label: str,
+        ids: Sequence[Hashable],
+        slots: NDArray[np.int64],
+        totals: Any,
+        relation: Any,
+    ) -> tuple[NDArray[np.int8] | int | None, Any]:
+        """(kinds, totals) of sum rows; None as the kinds if all requests have one, which stays as it is."""
+        table = self.store.requests
+        old = table.relation[slots]
+        if relation is None and isinstance(totals, np.ndarray) and np.count_nonzero(old) == old.size:
+            return None, totals_of(label, ids, totals)
+        return sum_rows_of(label, ids, totals, relation, (old, table.total[slots]))
+
+    def _check_replacement(
+        self, ids: Sequence[Hashable], slots: NDArray[np.int64], upper: Any, term: Any
+    ) -> None:
+        """New columns come with what belonged to the old ones: bounds per column, the image of a term."""
+        store = self.store
+        if upper is None:
+            own = store.requests.upper_start[slots] >= 0
+            if own.any():
+                why = "was given per column: a new usage needs it again"
+                raise EditError(ids[int(own.argmax())], "upper", None, why)
+        if store.terms and (term is KEEP or isinstance(term, Mapping)):
+            for id, slot in zip(ids, slots.tolist(), strict=True):
+                if slot in store.terms:
+                    why = "its image is of the old columns: a new usage needs it again"
+                    raise EditError(id, "term", term, why)
+
+    # ---- columns ----------------------------------------------------------------------------------------
+
+    def _columns_of_many(
+        self, label: str, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64] | int, Columns | None]:
+        """Slots of the columns that requests share, one for all or one each, and those that are their own."""
+        if isinstance(usage, SharedColumns):
+            return self._shared_slot(label, ids, usage, widths), None
+        if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
+            return self._columns_each(ids, usage, widths)
+        columns = from_matrix(label, usage, (len(self.resources), int(widths.sum())))
+        return OWN, Columns(widths, *self._by_slot(columns))
+
+    def _columns_each(
+        self, ids: Sequence[Hashable], usages: Sequence[Usage], widths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Columns | None]:
+        slots, own = np.full(len(ids), OWN), []
+        for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
+            if isinstance(usage, SharedColumns):
+                slots[k] = self._shared_slot(id, [id], usage, widths[k : k + 1])
+            else:
+                own.append(self._compressed(id, usage, n))
+        columns = Columns(np.where(slots == OWN, widths, 0), *joined(own)) if own else None
+        return slots, columns
+
+    def _shared_slot(
+        self,
+        subject: Hashable,
+        ids: Sequence[Hashable],
+        shared: SharedColumns,
+        widths: NDArray[np.int64],
+    ) -> int:
+        self.shared_columns.check(subject, shared)
+        if not all_are(widths, shared.n_columns):
+            wrong = int((widths != shared.n_columns).argmax())
+            why = f"its shared columns are {shared.n_columns}"
+            raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
+        return shared.slot
+
+    def _compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
+        """The n columns that a mapping or a matrix stands for; rows are slots."""
+        if not hasattr(usage, "tocsc"):
+            return from_mapping(subject, usage, n, self.resources)
+        return self._by_slot(from_matrix(subject, usage, (len(self.resources), n)))
+
+    def _by_slot(self, columns: Compressed) -> Compressed:
+        """Columns with rows named by their slots, and not by their places among the resources."""
+        slots = self.resources.all_slots
+        if np.array_equal(slots, np.arange(slots.size)):
+            return columns
+        return columns._replace(row=slots[columns.row].astype(np.int32))
+
+
+def _entries(id: Hashable, field: str, given: Mapping[int, float], n: int) -> Entries:
+    columns, values = sparse_entries(id, field, given, n)
+    return Entries(None, np.array([columns.size]), columns, values)
+
+
+def _one_term(id: Hashable, term: Any, n: int) -> NDArray[Any]:
+    terms = np.empty(1, object)
+    terms[0] = None if term is None else term_of(id, term, n)
+    return terms
+
+
+def _check_widths(
+    ids: Sequence[Hashable], field: str, given: NDArray[np.int64], widths: NDArray[np.int64]
+) -> None:
+    wrong = given != widths
+    if wrong.any():
+        where = int(wrong.argmax())
+        why = f"the request has {int(widths[where])} columns; give a new usage too"
+        raise EditError(ids[where], field, int(given[where]), why)
+
+
+def _one_each(label: str, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
+    if is_vector(given):
+        return given
+    return np.full(len(ids), number(ids[0] if len(ids) == 1 else label, field, given))

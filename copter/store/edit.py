@@ -1,0 +1,278 @@
+"""Edit: one change of a program, checked, in flat arrays.
+
+A verb's arguments are parsed into an edit (:mod:`copter.program.parse`), and everybody takes that: the store
+makes it (:meth:`copter.store.store.ConstraintStore.apply`), a journal and a recording write it, and where the
+requests are spread over parts it is cut up by part (:meth:`Edit.cut`).  Then the arrays are in the order of
+the parts: an edit of a million requests is cut in one pass over its numbers, whoever holds several parts next
+to one another takes one slice of each array (:meth:`Edit.of`), and each part its own slice of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.store.slabs import contiguous
+
+OWN = -1
+"""Stands for the slot of columns that are a request's own."""
+TAKE_STARTS = "take_starts"
+"""Verb of what is no edit of the program, but changes what the next solve begins from."""
+Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
+"""Columns and values by request slot, from which the next warm start begins."""
+
+
+class Runs(NamedTuple):
+    """Numbers of requests, a run of them each.
+
+    Attributes
+    ----------
+    lengths : (k,) ndarray
+    values : (sum(lengths),) ndarray
+    """
+
+    lengths: NDArray[np.int64]
+    values: NDArray[Any]
+
+    def sorted(self, order: NDArray[np.int64]) -> Runs:
+        """The runs in another order.
+
+        Parameters
+        ----------
+        order : (k,) ndarray
+        """
+        starts = self.lengths.cumsum() - self.lengths
+        picked = np.empty(self.values.size, self.values.dtype)
+        _pick(contiguous(self.values), starts, contiguous(self.lengths), order, picked)
+        return Runs(self.lengths[order], picked)
+
+    def between(self, begin: int, end: int) -> Runs:
+        """The runs of some requests next to one another, in views.
+
+        Parameters
+        ----------
+        begin, end : int
+            Places of the first, and behind the last.
+        """
+        first, own = int(self.lengths[:begin].sum()), self.lengths[begin:end]
+        return Runs(own, self.values[first : first + int(own.sum())])
+
+
+class Columns(NamedTuple):
+    """Columns of some requests, compressed: those of each in a run.
+
+    Attributes
+    ----------
+    widths : (k,) ndarray
+        How many a request has; 0 for one that shares its columns.
+    pointer : (sum(widths) + 1,) ndarray
+        Starts of the columns in the other two; the first need not be 0.
+    row, value : (nonzeros,) ndarrays
+        Slots of the rows, and coefficients.
+    """
+
+    widths: NDArray[np.int64]
+    pointer: NDArray[Any]
+    row: NDArray[Any]
+    value: NDArray[Any]
+
+    def sorted(self, order: NDArray[np.int64]) -> Columns:
+        """The runs in another order."""
+        ends = self.pointer[np.append(0, np.cumsum(self.widths))]
+        entries = np.diff(ends).astype(np.int64)
+        counts = Runs(self.widths, np.diff(self.pointer)).sorted(order)
+        row, value = (
+            Runs(entries, each[ends[0] : ends[-1]]).sorted(order).values for each in (self.row, self.value)
+        )
+        pointer = np.zeros(counts.values.size + 1, self.pointer.dtype)
+        np.cumsum(counts.values, out=pointer[1:])
+        return Columns(counts.lengths, pointer, row, value)
+
+    def between(self, begin: int, end: int) -> Columns:
+        """The runs of some requests next to one another, in views but for the pointer."""
+        first = int(self.widths[:begin].sum())
+        last = first + int(self.widths[begin:end].sum())
+        low, high = int(self.pointer[first]), int(self.pointer[last])
+        pointer = self.pointer[first : last + 1] - self.pointer[first]
+        return Columns(self.widths[begin:end], pointer, self.row[low:high], self.value[low:high])
+
+
+class Entries(NamedTuple):
+    """Numbers for single columns of some requests, those of each in a run.
+
+    Attributes
+    ----------
+    given : (k,) ndarray of bool, optional
+        Whether there are any for a request, be it none; None if there are for all.
+    counts : (k,) ndarray
+        Entries of each request.
+    columns, values : (sum(counts),) ndarrays
+        Ascending by column.
+    """
+
+    given: NDArray[np.bool_] | None
+    counts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def sorted(self, order: NDArray[np.int64]) -> Entries:
+        """The runs in another order."""
+        given = None if self.given is None else self.given[order]
+        counts, columns = Runs(self.counts, self.columns).sorted(order)
+        return Entries(given, counts, columns, Runs(self.counts, self.values).sorted(order).values)
+
+    def between(self, begin: int, end: int) -> Entries:
+        """The runs of some requests next to one another, in views."""
+        given = None if self.given is None else self.given[begin:end]
+        counts, columns = Runs(self.counts, self.columns).between(begin, end)
+        return Entries(given, counts, columns, Runs(self.counts, self.values).between(begin, end).values)
+
+
+class Edit(NamedTuple):
+    """One edit of a program.  What is None stays as it is; what is one number holds for all.
+
+    Attributes
+    ----------
+    verb : str
+        A verb of :class:`copter.ContinualProgram`; one for many is the one for a single id, too.
+    slots : (k,) ndarray
+        Of the resources or requests, or of the one that is shared; empty for new ones.
+    ids : sequence of k hashables
+        Of what is added or removed.
+    key : int
+        Of the handle of what is shared.
+    clock : int
+        The program's before the edit, where parts make it.
+    lower : (k,) ndarray, optional
+        Of resources.
+    upper : float, (k,) ndarray or Runs, optional
+        Of resources, one each, or of the columns of requests.
+    sizes : (k,) ndarray, optional
+        Numbers of new columns.
+    usage : int or (k,) ndarray, optional
+        Slots of shared columns, :data:`OWN` for a request with columns of its own.
+    columns : Columns, optional
+        Of requests that have their own, or those that are to be shared.
+    costs : Runs, optional
+        Of all columns.
+    vectors : (k,) ndarray, optional
+        Slots of shared costs.
+    scales : float or (k,) ndarray, optional
+    overrides, starts : Entries, optional
+    relation : int or (k,) ndarray, optional
+        Kinds of sum rows.
+    totals : (k,) ndarray or float, optional
+    integral : bool or (k,) ndarray, optional
+    terms : (k,) ndarray of (term, image) or None, optional
+        None takes a term away.
+    names : tuple of str
+        Parameters of terms that get new values.
+    parameters : (k, names) ndarray, optional
+        These values.
+    bounds : (parts + 1,) ndarray, optional
+        Requests of each part, by their places in the arrays, once it is cut; None for an edit that all parts
+        make as it is.
+    """
+
+    verb: str
+    slots: NDArray[np.int64] = np.empty(0, np.int64)  # nobody writes to it
+    ids: Sequence[Hashable] = ()
+    key: int = 0
+    clock: int = -1
+    lower: NDArray[np.float64] | None = None
+    upper: float | NDArray[np.float64] | Runs | None = None
+    sizes: NDArray[np.int64] | None = None
+    usage: int | NDArray[np.int64] | None = None
+    columns: Columns | None = None
+    costs: Runs | None = None
+    vectors: NDArray[np.int64] | None = None
+    scales: float | NDArray[np.float64] | None = None
+    overrides: Entries | None = None
+    starts: Entries | None = None
+    relation: int | NDArray[np.int8] | None = None
+    totals: float | NDArray[np.float64] | None = None
+    integral: bool | NDArray[np.bool_] | None = None
+    terms: NDArray[Any] | None = None
+    names: tuple[str, ...] = ()
+    parameters: NDArray[np.float64] | None = None
+    bounds: NDArray[np.int64] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return size_of(tuple(self))
+
+    def cut(self, parts: int) -> Edit:
+        """Cut an edit of requests up by part; slots are then those in the parts.  Its arrays are new ones."""
+        bounds = np.zeros(parts + 1, np.int64)
+        if self.slots.size == 1:  # nothing to sort
+            bounds[int(self.slots[0]) % parts + 1 :] = 1
+            fields = {name: _copied(each) for name, each in self._by_request()}
+        else:
+            number = self.slots % parts
+            order = np.argsort(number, kind="stable")
+            np.cumsum(np.bincount(number, minlength=parts), out=bounds[1:])
+            fields = {name: _sorted(each, order) for name, each in self._by_request()}
+        fields["slots"] = fields["slots"] // parts
+        return self._replace(ids=(), bounds=bounds, **fields)
+
+    def for_all(self) -> Edit:
+        """The same with arrays of its own: who gave them may write to them before they are sent."""
+        return self._replace(ids=(), **{name: _copied(each) for name, each in self._by_request()})
+
+    def of(self, first: int, last: int) -> Edit | None:
+        """What parts from ``first`` to ``last - 1`` have of it, in views; None if nothing."""
+        if self.bounds is None:
+            return self
+        begin, end = int(self.bounds[first]), int(self.bounds[last])
+        if begin == end:
+            return None
+        bounds = self.bounds[first : last + 1] - begin
+        if (begin, end) == (0, int(self.bounds[-1])):
+            return self._replace(bounds=bounds)
+        fields = {name: _between(each, begin, end) for name, each in self._by_request()}
+        return self._replace(bounds=bounds, **fields)
+
+    def _by_request(self) -> list[tuple[str, Any]]:
+        """Names and values of the fields that have an entry or a run a request."""
+        each = zip(self._fields, self, strict=True)
+        return [(name, value) for name, value in each if isinstance(value, _BY_REQUEST) and name != "bounds"]
+
+
+_BY_REQUEST: TypeAlias = np.ndarray | Runs | Columns | Entries
+
+
+def size_of(value: Any) -> int:
+    """Bytes of the arrays in an array, or in a tuple or list of such."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(map(size_of, value)) if isinstance(value, (tuple, list)) else 0
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value)(*map(_copied, value))
+    return None if value is None else value.copy()
+
+
+def _sorted(value: Any, order: NDArray[np.int64]) -> Any:
+    return value[order] if isinstance(value, np.ndarray) else value.sorted(order)
+
+
+def _between(value: Any, begin: int, end: int) -> Any:
+    return value[begin:end] if isinstance(value, np.ndarray) else value.between(begin, end)
+
+
+@kernel
+def _pick(values, starts, lengths, order, picked):  # type: ignore[no-untyped-def]
+    """Runs in another order."""
+    at = 0
+    for k in range(order.size):
+        start, length = starts[order[k]], lengths[order[k]]
+        for j in range(length):
+            picked[at + j] = values[start + j]
+        at += length

@@ -1,0 +1,108 @@
+"""Kernels in Python: when, and that they compute the same numbers as compiled ones, bit by bit."""
+
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from random_programs import random_edits, random_program
+
+from copter import first_calls, make_solver
+from copter.kernels import kernel
+from copter.terms.phi import Phi
+
+
+@pytest.fixture
+def total(monkeypatch):
+    """A kernel that was never compiled, in a process that does not compile at once."""
+    monkeypatch.setattr(first_calls, "_never", False)
+    monkeypatch.setattr(first_calls.FirstCalls, "_is_kept", lambda *_: False)
+
+    def total(values, factor=2.0):
+        found = 0.0
+        for value in values:
+            found += factor * value
+        return found, values.size
+
+    return kernel(total)
+
+
+class Pair(NamedTuple):
+    values: np.ndarray
+    of: Phi
+
+
+def test_first_calls_run_in_python(total):
+    found, size = total(np.arange(4.0))
+    assert (found, size) == (12.0, 4)
+    assert type(found) is float and type(size) is int  # as machine code returns them
+    assert total(np.arange(4.0), 1.0) == (6.0, 4)
+    assert not total.signatures
+
+
+def test_it_is_compiled_once_that_pays(total, monkeypatch):
+    total(np.ones(4))
+    monkeypatch.setattr(total._compile_for_args, "_seconds", 0.0)
+    assert total(np.ones(4)) == (8.0, 4)
+    assert len(total.signatures) == 1
+
+
+@pytest.mark.parametrize("values", [np.ones(5000), np.ones(4, np.float32)])
+def test_long_arrays_and_small_floats_are_compiled_at_once(total, values):
+    assert total(values) == (2.0 * values.size, values.size)
+    assert len(total.signatures) == 1
+
+
+def test_so_is_everything_where_many_rounds_will_follow(total, monkeypatch):
+    monkeypatch.setattr(first_calls, "_never", True)
+    total(np.ones(4))
+    assert len(total.signatures) == 1
+
+
+def test_functions_with_an_address_are_called_by_machine_code():
+    assert first_calls._size((Pair(np.ones(2), Phi(0, 0, 1.0)),)) == np.inf
+
+
+ALL_IN_PYTHON = """
+import pickle, sys
+import numpy as np
+from copter import first_calls
+first_calls._LONG, first_calls._COMPILE_SECONDS = np.inf, 1e9
+from test_first_calls import answers
+sys.stdout.buffer.write(pickle.dumps(answers()))
+"""
+
+
+def answers():
+    """Status, objective, bound, values and prices of rounds of random programs, by both inner solvers."""
+    found = []
+    for seed in range(6):
+        for inner in ("newton", "cd"):
+            program, rng = random_program(seed), np.random.default_rng(seed)
+            fresh = itertools.count(100)
+            solver = make_solver("copter", inner=inner)
+            for _ in range(2):
+                solution = solver.solve(program)
+                x = solution.x.sparse
+                numbers = [solution.objective, solution.bound, *x.value, *solution.y]
+                found.append((str(solution.status), x.slot.tolist(), np.array(numbers).tobytes()))
+                random_edits(program, rng, fresh)
+    return found
+
+
+def test_answers_are_the_same_bit_by_bit(tmp_path):
+    here = Path(__file__).parent
+    path = os.pathsep.join(map(str, (here, here.parent)))
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_IN_PYTHON],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path},
+        capture_output=True,
+        check=True,
+    )
+    assert pickle.loads(done.stdout) == answers()
+    assert not list(tmp_path.rglob("*.nbi"))  # nothing was compiled there
