@@ -113,10 +113,10 @@ class ProximalPoint(ClockedSolver):
         self,
         name: str = "copter",
         *,
-        inner: Inner = "auto",
-        iteration_limit: int = 20_000,
-        warm_start: bool = True,
-        hand_over: bool = True,
+        inner: Inner = Options.inner,
+        iteration_limit: int = Options.iteration_limit,
+        warm_start: bool = Options.warm_start,
+        hand_over: bool = Options.hand_over,
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
         **common: Any,
@@ -134,20 +134,6 @@ class ProximalPoint(ClockedSolver):
     def goal(self) -> float:
         """Tolerance that a solve aims at."""
         return self.tolerance
-
-    @property
-    def options(self) -> Options:
-        """The settings, as :func:`copter.solvers.proximal.loop.solve` takes them."""
-        return Options(
-            self.goal,
-            self.inner,
-            self.iteration_limit,
-            self.warm_start,
-            self.hand_over,
-            self.callback,
-            self.threads,
-            self.tuning,
-        )
 
     def reset(self) -> None:
         """Forget the last answer."""
@@ -191,9 +177,19 @@ class ProximalPoint(ClockedSolver):
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
+        options = Options(
+            self.goal,
+            self.inner,
+            self.iteration_limit,
+            self.warm_start,
+            self.hand_over,
+            self.callback,
+            self.threads,
+            self.tuning,
+        )
         starts, left = program.take_starts(), self._state
         try:
-            solution, left = solve(program, self._state, self.options, clock, starts)
+            solution, left = solve(program, self._state, options, clock, starts)
         finally:
             if left is self._state:  # what the starts were given for is still to come
                 program.return_starts(starts)

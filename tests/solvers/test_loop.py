@@ -6,6 +6,7 @@ from random_programs import random_edits, random_program
 from copter import ProximalPoint
 from copter.clock import Clock
 from copter.solvers.proximal.loop import init, solve
+from copter.solvers.proximal.run import Options
 from copter.solvers.proximal.state import State
 
 TOLERANCE = 1e-6
@@ -13,8 +14,7 @@ TOLERANCE = 1e-6
 
 def go_on(program, state):
     """The solution as bytes and figures, and the state after it."""
-    options = ProximalPoint(tolerance=TOLERANCE).options
-    solution, state = solve(program, state, options, Clock(), program.take_starts())
+    solution, state = solve(program, state, Options(TOLERANCE), Clock(), program.take_starts())
     return figures(solution), state
 
 
