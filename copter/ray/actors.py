@@ -216,24 +216,14 @@ class Actor:
             self._largest = max(self._largest, self._bytes)
 
     def restore(self, stores: list[PartStore]) -> None:
-        """Put stores in place of those of its parts: what it is made again from.
-
-        Parameters
-        ----------
-        stores : list of PartStore
-        """
+        """Put stores in place of those of its parts: what it is made again from."""
         self._made += 1  # counts as an edit: without it nothing is answered
         self._last, self._next = Snapshot(ray.put(stores), self._made), None
         self._since, self._bytes = [], 0
         self.call("restore", self._last.ref, self._made)
 
     def offload(self, key: int, pieces: Sequence[Any]) -> None:
-        """Give it pieces of work; they are given again to the next process if this one dies.
-
-        Parameters
-        ----------
-        pieces : sequence of objects
-        """
+        """Give it pieces of work; they are given again to the next process if this one dies."""
         self.offloaded[key] = ray.put(list(pieces))
         self.call("offload", key, self.offloaded[key])
 
@@ -322,10 +312,6 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
 
 class Watch:
     """Looks for actors that keep the others waiting, in one call; needs two actors, to compare them.
-
-    Parameters
-    ----------
-    actors : sequence of Actor
 
     Attributes
     ----------

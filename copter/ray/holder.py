@@ -97,12 +97,7 @@ class Holder:
         return getattr(self, method)(*arguments)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """``task(part, *common, *own[k])`` of every part that is here.
-
-        Parameters
-        ----------
-        own : sequence of tuples, optional
-        """
+        """``task(part, *common, *own[k])`` of every part that is here."""
         return _each(self._parts, task, common, own)
 
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
@@ -131,12 +126,7 @@ class Holder:
     def each_offloaded(
         self, key: int, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
     ) -> list[Any]:
-        """``task(piece, *common, *own[k])`` of every piece that came with a key.
-
-        Parameters
-        ----------
-        own : sequence of tuples, optional
-        """
+        """``task(piece, *common, *own[k])`` of every piece that came with a key."""
         return _each(self._offloaded[key], task, common, own)
 
     def forget(self, key: int) -> None:
@@ -146,12 +136,7 @@ class Holder:
     # ---- the process ---------------------------------------------------------------------------
 
     def snapshot(self) -> list[PartStore]:
-        """The parts' stores, as they are; Ray copies them.
-
-        Returns
-        -------
-        list of PartStore
-        """
+        """The parts' stores, as they are; Ray copies them."""
         return [_store(part) for part in self._parts]
 
     def restore(self, stores: list[PartStore], made: int) -> None:

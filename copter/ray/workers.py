@@ -61,12 +61,7 @@ class OnActors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.workers.Workers`.
-
-        Parameters
-        ----------
-        own : sequence of tuples, optional
-        """
+        """See :class:`copter.store.workers.Workers`."""
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 

@@ -228,10 +228,6 @@ def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArr
         Request slots of the program.
     blank : scalar
         For slots that a part does not have yet.
-
-    Returns
-    -------
-    (size,) ndarray
     """
     if len(pieces) == 1 and pieces[0].size == size:
         return pieces[0]
@@ -263,16 +259,7 @@ def joined(lists: Sequence[Columns], size: int) -> Columns:
 
 
 def by_slot(slot: NDArray[np.int64], column: NDArray[np.int64], size: int) -> Columns:
-    """Columns in ascending order of their slots, of which there are so many, and as they come within each.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-
-    Returns
-    -------
-    slot, column : (k,) ndarrays
-    """
+    """Columns in ascending order of their slots, of which there are so many, and as they come within each."""
     count = np.bincount(slot, minlength=size)
     placed = np.empty_like(column)
     _place(slot, column, np.cumsum(count) - count, placed)

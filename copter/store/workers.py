@@ -62,12 +62,7 @@ class Workers(Protocol):
         """
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
-        """Give pieces of work to the workers, evenly; None if that is of no use.
-
-        Parameters
-        ----------
-        pieces : sequence of objects
-        """
+        """Give pieces of work to the workers, evenly; None if that is of no use."""
 
     def restore(self, stores: list[PartStore]) -> None:
         """Put stores in place of those of the parts.
@@ -114,12 +109,7 @@ class InProcess:
                     store.apply(own)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`Workers`.
-
-        Parameters
-        ----------
-        own : sequence of tuples, optional
-        """
+        """See :class:`Workers`."""
         results = []
         for number in range(self.parts):
             check()

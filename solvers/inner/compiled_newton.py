@@ -1,8 +1,9 @@
 """Semismooth Newton on the prices in compiled pieces of many steps: for small programs, and for convex terms.
 
-The method is that of :mod:`copter.solvers.inner.newton`.  With some thousand columns and a few dozen rows a
-Newton step is so little work that Python's part of it would be most of the time; so steps are compiled, as
-many at once as take a fraction of a second together.  Programs without terms have kernels without them.
+The method, and what a step is made of, is that of :mod:`copter.solvers.inner.newton`.  With some thousand
+columns and a few dozen rows a Newton step is so little work that Python's part of it would be most of the
+time; so the loop is compiled here, as many steps at once as take a fraction of a second together.  Programs
+without terms have kernels without them.
 
 The inner minimiser of a request with a term is found by the slope of its term
 (:mod:`copter.solvers.inner.convex_kernels`).  A change of the prices then moves x by -sigma M A'dy, with the
@@ -33,10 +34,19 @@ from copter.solvers.inner.convex_kernels import (
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import (
+    along_ray,
+    begin_gradients,
+    damped,
     dense_hessian,
+    dense_system,
     hessian_diagonal,
     hessian_times,
+    judge,
+    next_gradient,
+    price_rows,
+    product,
     project_blocks,
+    to_the_kinks,
 )
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
@@ -44,10 +54,10 @@ from copter.terms.phi import curvature, value
 
 
 def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
-    """Whether a working set without terms is for the compiled method: no threads, samples or LAPACK there."""
+    """Whether a set without terms is for the compiled method: dense, no threads, samples or LAPACK."""
     rows, columns = working.row_scale.size, working.column.size
-    few = rows <= tuning.compiled_rows and columns <= tuning.compiled_columns
-    return few and working.slot.size <= tuning.hessian_blocks
+    few = rows <= min(tuning.compiled_rows, tuning.systems.dense_rows)
+    return few and columns <= tuning.compiled_columns and working.slot.size <= tuning.hessian_blocks
 
 
 class CompiledNewton:
@@ -104,21 +114,7 @@ class CompiledNewton:
         return newton
 
     def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
-        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
-
-        Parameters
-        ----------
-        y : (rows,) ndarray
-            Prices to begin with, in the set's units.
-        centre : (columns,) ndarray
-            z, in the set's units.
-        sigma : float
-            Length of the step, > 0.
-        closeness : float
-            Share of its size that a row may be off by.
-        limit : int
-            Steps at most.
-        """
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
         cost = self.working.cost
         tilted = cost if self.terms is None else cost.copy()
         steps, first = 0, 0.0
@@ -176,15 +172,7 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore
     x = np.empty(w.column.size)
     free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
     height, gradient, _ = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
-    height += more + spread
-    for i in range(y.size):
-        low, high = w.lower_row[i], w.upper_row[i]
-        if y[i] != 0.0:
-            held = high if y[i] > 0.0 or low == high else low
-            height -= y[i] * held
-            gradient[i] -= held
-        else:
-            gradient[i] -= min(max(gradient[i], low), high)
+    height = price_rows(w, y, height + (more + spread), gradient)
     return height, gradient, x, free, tight, s, t
 
 
@@ -223,20 +211,10 @@ def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
     return v, rho
 
 
-@kernel(inlined=True)
-def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
-    """Prices that would cross their kink."""
-    cross = np.zeros(y.size, np.bool_)
-    for i in range(y.size):
-        towards = w.lower_row[i] < w.upper_row[i] and y[i] * gradient[i] < 0.0
-        cross[i] = towards and abs(gradient[i]) >= abs(y[i]) * diagonal[i]
-    return cross
-
-
 @kernel(allocates=True, inner=True)
 def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
     """Newton step by a factorisation."""
-    step, index = np.zeros(y.size), np.full(y.size, -1)
+    index = np.full(y.size, -1)
     for a in range(active.size):
         index[active[a]] = a
     hessian = dense_hessian(w, free, tight, index, active.size, every, once)
@@ -245,51 +223,20 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
             hessian[a, c] *= sigma
     if terms is not None:
         rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
-    largest, diagonal = 0.0, np.full(y.size, np.inf)
-    for a in range(active.size):
-        largest = max(largest, hessian[a, a])
-        diagonal[active[a]] = hessian[a, a] + damping
-    cross = _crossing(w, y, gradient, diagonal)
-    rest, count = np.empty(active.size, np.int64), 0
-    for a in range(active.size):
-        if cross[active[a]]:
-            step[active[a]] = -y[active[a]]
-        else:
-            rest[count] = a
-            count += 1
-    system, right = np.empty((count, count)), np.empty(count)
-    for a in range(count):
-        right[a] = gradient[active[rest[a]]]
-        for c in range(active.size):
-            right[a] -= hessian[rest[a], c] * step[active[c]]
-        for c in range(count):
-            system[a, c] = hessian[rest[a], rest[c]]
-        system[a, a] += damping + 1e-15 * largest
+    system, right, rows, step = dense_system(w, y, gradient, hessian, active, damping)
     _cholesky_solve(system, right)
-    for a in range(count):
-        step[active[rest[a]]] = right[a]
+    for a in range(rows.size):
+        step[rows[a]] = right[a]
     return step
-
-
-@kernel(inner=True)
-def _product(a, b):  # type: ignore[no-untyped-def]
-    """a'b, summed from the first on."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @kernel(allocates=True, inner=True)
 def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
     """Minus the Hessian of psi times d."""
     times = hessian_times(w, free, tight, d, every, once)
+    own = rank_one_times(w, terms[1], terms[2], v, rho, d)
     for i in range(times.size):
-        times[i] *= sigma
-    if terms is not None:
-        own = rank_one_times(w, terms[1], terms[2], v, rho, d)
-        for i in range(times.size):
-            times[i] -= own[i]
+        times[i] = times[i] * sigma - own[i]
     return times
 
 
@@ -297,43 +244,18 @@ def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignor
 def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
     diagonal = hessian_diagonal(w, free, tight, every, once)
-    own = np.zeros(y.size)
-    if terms is not None:
-        own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
+    own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
     for i in range(y.size):
         linear = sigma * diagonal[i]
         diagonal[i] = max(linear - own[i], 1e-12 * linear) + damping
-    cross = _crossing(w, y, gradient, diagonal)
-    step, rest = np.zeros(y.size), np.zeros(y.size, np.bool_)
-    for i in range(y.size):
-        if cross[i]:
-            step[i] = -y[i]
-        else:
-            rest[i] = gradient[i] != 0.0 or y[i] != 0.0
+    step, rest = to_the_kinks(w, y, gradient, diagonal)
     residual, search = _times(w, terms, free, tight, v, rho, sigma, step, every, once), np.empty(y.size)
-    for i in range(y.size):
-        residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
-        search[i] = residual[i] / diagonal[i]
-    square = _product(residual, residual)
-    goal = min(systems.cg_closeness, np.sqrt(square)) * np.sqrt(square)
-    product = _product(residual, search)
+    goal, along = begin_gradients(gradient, rest, diagonal, systems.cg_closeness, residual, search)
     for _ in range(systems.cg_steps):
         curved = _times(w, terms, free, tight, v, rho, sigma, search, every, once)
-        for i in range(y.size):
-            curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
-        along = _product(search, curved)
-        if not along > 0.0:
+        along, left = next_gradient(curved, rest, diagonal, damping, step, residual, search, along)
+        if left <= goal:
             break
-        length, last, product = product / along, product, 0.0
-        for i in range(y.size):
-            step[i] += length * search[i]
-            residual[i] -= length * curved[i]
-        if np.sqrt(_product(residual, residual)) <= goal:
-            break
-        for i in range(y.size):
-            product += residual[i] * (residual[i] / diagonal[i])
-        for i in range(y.size):
-            search[i] = residual[i] / diagonal[i] + product / last * search[i]
     return step
 
 
@@ -350,25 +272,12 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
             active[count] = i
             count += 1
     active = active[:count]
-    if active.size <= systems.dense_rows:
-        return _dense_direction(
-            w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once
-        )
-    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once)
-
-
-@kernel(inlined=True)
-def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
-    """Prices along the (kinked) ray, none of them on a bound that is infinite."""
-    new = np.empty(y.size)
-    for i in range(y.size):
-        new[i] = y[i] + length * step[i]
-        crossed = w.lower_row[i] < w.upper_row[i] and y[i] * new[i] < 0.0
-        if crossed or (new[i] > 0.0 and w.upper_row[i] == np.inf):
-            new[i] = 0.0
-        if new[i] < 0.0 and w.lower_row[i] == -np.inf:
-            new[i] = 0.0
-    return new
+    if terms is not None:  # sets without terms have no more rows than systems are dense for
+        if active.size > systems.dense_rows:
+            return _sparse_direction(
+                w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once
+            )
+    return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once)
 
 
 @kernel(allocates=True)
@@ -380,10 +289,10 @@ def _solve(  # type: ignore[no-untyped-def]
     Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
     every, once = np.arange(w.slot.size), np.ones(w.slot.size)
-    spread = 0.5 * _product(centre, centre) / sigma
+    spread = 0.5 * product(centre, centre) / sigma
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(w, gradient, x, sizes, closeness)
-    steepness = _product(gradient, gradient)
+    steepness = product(gradient, gradient)
     for iteration in range(limit):
         largest = 0.0
         for i in range(y.size):
@@ -395,42 +304,30 @@ def _solve(  # type: ignore[no-untyped-def]
             step = _direction(
                 w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems, every, once
             )
-            slope = _product(gradient, step)
-            noise = 1e-14 * (1.0 + abs(height) + spread)
-            length, low, high = 1.0, 0.0, np.inf
+            slope, bracket = product(gradient, step), (1.0, 0.0, np.inf)
             best = y, height, gradient, x, free, tight, s, t
             for _ in range(line.steps):
-                new = _moved(w, y, step, length)
+                new, promised = along_ray(w, y, step, bracket[0]), 0.0
                 n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
                     w, tilted, terms, s, new, centre, sigma, spread
                 )
-                risen = n_height - height
-                along = 0.0
                 for i in range(y.size):
-                    along += gradient[i] * (new[i] - y[i])
-                enough = risen >= line.armijo * along - noise
-                # at the noise floor of the values only the gradient tells
-                flatter = _product(n_gradient, n_gradient) <= 0.5 * steepness
-                if enough or (risen >= -100.0 * noise and flatter):
-                    if not found or n_height > best[1]:
-                        best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
-                        found = True
-                    if _product(n_gradient, step) <= line.curvature * slope:
-                        break
-                    low = length
-                else:
-                    high = length
-                if high == np.inf and length > line.longest:
+                    promised += gradient[i] * (new[i] - y[i])
+                steep, slopes = product(n_gradient, n_gradient), (slope, product(n_gradient, step))
+                enough, ends, bracket = judge(
+                    line, spread, (height, n_height), promised, (steepness, steep), slopes, bracket
+                )
+                if enough and (not found or n_height > best[1]):
+                    best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
+                    found = True
+                if ends:
                     break
-                length = 0.5 * (low + high) if high < np.inf else line.growth * length
+            damping = damped(line, damping, found, bracket[2])
             if found:
                 y, height, gradient, x, free, tight, s, t = best
-                damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
-                damping = min(line.most_damping, max(line.least_damping, damping))
                 break
-            damping = min(line.most_damping, line.damping_jump * damping)
         if not found:
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         left = worst_row(w, gradient, x, sizes, closeness)
-        steepness = _product(gradient, gradient)
+        steepness = product(gradient, gradient)
     return x, y, s, damping, limit, first, left, np.sqrt(steepness)

@@ -61,21 +61,7 @@ class CoordinateDescent:
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps.
-
-        Parameters
-        ----------
-        y : (rows,) ndarray
-            Prices to begin with, in the set's units.
-        centre : (columns,) ndarray
-            z, in the set's units.
-        sigma : float
-            Length of the step, > 0.
-        closeness : float
-            Share of its size that a row may be off by.
-        limit : int
-            Multiplier steps at most.
-        """
+        """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps."""
         w, tuning = self.working, self.tuning
         tolerance = closeness * self._reach
         most = tuning.penalty_limit / (sigma * self._curvature)

@@ -37,10 +37,6 @@ def union(
     slot, column : (k,) arrays
         Ascending, as the others.
     more_slot, more_column : (l,) arrays
-
-    Returns
-    -------
-    slot, column : arrays of at most k + l
     """
     if not more_slot.size:
         return slot, column

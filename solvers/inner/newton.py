@@ -19,6 +19,10 @@ would cross it stops there.  Newton systems get Levenberg-Marquardt damping rela
 the Hessian vanishes where few columns are free); they are solved densely while few rows are active and by
 conjugate gradients over the free columns otherwise: nothing of the program is ever factorised.
 
+What a step is made of, row by row, stands in :mod:`copter.solvers.inner.newton_kernels`.  Here is the loop
+over it for sets whose sums take the time, by threads or offloaded (:mod:`copter.solvers.inner.sums`);
+:mod:`copter.solvers.inner.compiled_newton` has it for small ones.
+
 Sources: Li, Sun and Toh, arXiv 1903.09546 (SNIPAL); projection onto a capped simplex by Newton's method on
 its multiplier, Condat (2016), section 3.
 """
@@ -28,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +40,25 @@ from scipy.linalg.lapack import dposv
 
 from copter.parallel import dot
 from copter.solvers.inner.elastic import costless, least_violation
+from copter.solvers.inner.newton_kernels import (
+    along_ray,
+    begin_gradients,
+    damped,
+    dense_system,
+    judge,
+    next_gradient,
+    price_rows,
+    to_the_kinks,
+)
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.sums import Curvature, Projection, Sums
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store.store import NO_TOTAL
 
+_judge: Any = judge.py_func  # type: ignore[attr-defined]
+_damped: Any = damped.py_func  # type: ignore[attr-defined]
+"""As plain Python: of a few numbers, it is as quick, and nothing more is compiled."""
 _GOLDEN = 0.6180339887498949
 """Multiples of the golden section spread evenly: so the samples of successive steps do."""
 
@@ -106,7 +124,6 @@ class SemismoothNewton:
         self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
         self._rows = RowTest(working)
-        self._kinked = working.lower_row < working.upper_row
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
         """psi, its gradient and the projection at prices ``y``.
@@ -124,15 +141,10 @@ class SemismoothNewton:
 
     def _evaluate(self, y: NDArray[np.float64]) -> Point:
         """The same for the step under way."""
-        w, at = self.working, self.sums.project(y)
-        target = np.where(y > 0, w.upper_row, np.where(y < 0, w.lower_row, 0.0))
-        value = at.value - dot(np.where(y == 0, 0.0, y), target)
-        nearest = np.clip(at.activity, w.lower_row, w.upper_row)
-        held = np.where(self._kinked, target, w.upper_row)
-        gradient = at.activity - np.where((y == 0) & self._kinked, nearest, held)
-        value -= 0.5 * self._elastic * dot(y, y)
-        gradient -= self._elastic * y
-        return Point(y, at, value, gradient)
+        at = self.sums.project(y)
+        gradient = at.activity.copy()
+        value = price_rows(self.working, y, at.value, gradient)
+        return Point(y, at, value - 0.5 * self._elastic * dot(y, y), gradient - self._elastic * y)
 
     def solve(
         self,
@@ -147,16 +159,8 @@ class SemismoothNewton:
 
         Parameters
         ----------
-        y : (rows,) ndarray
-            Prices to begin with, in the set's units.
-        centre : (columns,) ndarray
-            z, in the set's units.
-        sigma : float
-            Length of the step, > 0.
-        closeness : float
-            Share of its size that a row may be off by.
-        limit : int
-            Steps at most.
+        y, centre, sigma, closeness, limit
+            As of :class:`copter.solvers.proximal.steps.InnerSolver`.
         enough : float
             Ends, without having converged, where rows are off by no more than this share of how far x moved.
         """
@@ -227,101 +231,58 @@ class SemismoothNewton:
 
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
-        damping = self._damping * sigma + self._elastic
-        moving = (here.gradient != 0) | (here.y != 0)
-        active = np.flatnonzero(moving)
+        w, damping = self.working, self._damping * sigma + self._elastic
+        active = np.flatnonzero((here.gradient != 0) | (here.y != 0))
         self._enlarge(self.tuning.blocks_a_row * active.size)
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
         dense = active.size <= self.tuning.systems.dense_rows
         curvature = Curvature(self.sums, here.at, sample, dense)
-        diagonal = sigma * curvature.diagonal() + damping
-        towards = self._kinked & (here.y * here.gradient < 0)
-        crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
-        step = np.where(crossing, -here.y, 0.0)
-        mask = moving & ~crossing
-        if dense:
-            index = np.full(here.y.size, -1)
-            index[active] = np.arange(active.size)
-            hessian = sigma * curvature.matrix(index, active.size)
-            rest, gone = index[mask], index[crossing]
-            right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
-            hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
-            step[mask] = _solved(hessian[np.ix_(rest, rest)], right)
-            return step
-
-        def times(d: NDArray[np.float64]) -> NDArray[np.float64]:
-            return sigma * curvature.times(d)
-
-        right = here.gradient - times(step)
-        return step + self._conjugate_gradients(times, right, mask, diagonal, damping)
+        if not dense:
+            return self._conjugate_gradients(here, curvature, sigma, damping)
+        index = np.full(here.y.size, -1)
+        index[active] = np.arange(active.size)
+        hessian = sigma * curvature.matrix(index, active.size)
+        step: NDArray[np.float64]
+        system, right, rows, step = dense_system(w, here.y, here.gradient, hessian, active, damping)
+        step[rows] = _solved(system, right)
+        return step
 
     def _conjugate_gradients(
-        self,
-        times: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        right: NDArray[np.float64],
-        mask: NDArray[np.bool_],
-        diagonal: NDArray[np.float64],
-        damping: float,
+        self, here: Point, curvature: Curvature, sigma: float, damping: float
     ) -> NDArray[np.float64]:
-        residual = np.where(mask, right, 0.0)
-        goal = min(self.tuning.systems.cg_closeness, float(np.linalg.norm(residual))) * float(
-            np.linalg.norm(residual)
-        )
-        step = np.zeros(residual.size)
-        scaled = residual / diagonal
-        search, product = scaled.copy(), dot(residual, scaled)
-        for _ in range(self.tuning.systems.cg_steps):
-            curved = times(search) + damping * search
-            curved[~mask] = 0.0
-            curvature = dot(search, curved)
-            if not curvature > 0.0:
+        systems, diagonal = self.tuning.systems, sigma * curvature.diagonal() + damping
+        step: NDArray[np.float64]
+        step, rest = to_the_kinks(self.working, here.y, here.gradient, diagonal)
+        residual, search = sigma * curvature.times(step), np.empty(step.size)
+        goal, along = begin_gradients(here.gradient, rest, diagonal, systems.cg_closeness, residual, search)
+        for _ in range(systems.cg_steps):
+            curved = sigma * curvature.times(search)
+            along, left = next_gradient(curved, rest, diagonal, damping, step, residual, search, along)
+            if left <= goal:
                 break
-            length = product / curvature
-            step += length * search
-            residual -= length * curved
-            if np.linalg.norm(residual) <= goal:
-                break
-            scaled = residual / diagonal
-            last, product = product, dot(residual, scaled)
-            search = scaled + (product / last) * search
         return step
 
     def _search(self, here: Point, step: NDArray[np.float64]) -> Point | None:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
-        line = self.tuning.line
-        slope = dot(here.gradient, step)
-        # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
-        noise = 1e-14 * (1.0 + abs(here.value) + 0.5 * self.sums.centre_square / self.sums.sigma)
-        steepness = dot(here.gradient, here.gradient)
-        length, low, high = 1.0, 0.0, np.inf
+        line, spread = self.tuning.line, 0.5 * self.sums.centre_square / self.sums.sigma
+        steepness, slope = dot(here.gradient, here.gradient), dot(here.gradient, step)
+        bracket = 1.0, 0.0, math.inf
         best: Point | None = None
         for _ in range(line.steps):
-            y = here.y + length * step
-            crossed = self._kinked & (((here.y > 0) & (y < 0)) | ((here.y < 0) & (y > 0)))
-            y[crossed] = 0.0
-            blocked = np.isinf(self.working.upper_row) & (y > 0)
-            blocked |= np.isinf(self.working.lower_row) & (y < 0)
-            y[blocked] = 0.0
-            there = self._evaluate(y)
-            risen = there.value - here.value
-            enough = risen >= line.armijo * dot(here.gradient, y - here.y) - noise
-            # at the noise floor of the values only the gradient tells
-            enough |= risen >= -100.0 * noise and dot(there.gradient, there.gradient) <= 0.5 * steepness
-            if not enough:
-                high = length
-            else:
-                if best is None or there.value > best.value:
-                    best = there
-                if dot(there.gradient, step) <= line.curvature * slope:
-                    break
-                low = length
-            if high == np.inf and length > line.longest:
+            there = self._evaluate(along_ray(self.working, here.y, step, bracket[0]))
+            enough, ends, bracket = _judge(
+                line,
+                spread,
+                (here.value, there.value),
+                dot(here.gradient, there.y - here.y),
+                (steepness, dot(there.gradient, there.gradient)),
+                (slope, dot(there.gradient, step)),
+                bracket,
+            )
+            if enough and (best is None or there.value > best.value):
+                best = there
+            if ends:
                 break
-            length = 0.5 * (low + high) if high < np.inf else line.growth * length
-        if best is None:
-            self._damping = min(line.most_damping, line.damping_jump * self._damping)
-            return None
-        self._damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
-        self._damping = min(line.most_damping, max(line.least_damping, self._damping))
+        self._damping = _damped(line, self._damping, best is not None, bracket[2])
         return best

@@ -1,4 +1,8 @@
-"""Kernels of the Newton method on prices: projections of blocks, and the Hessian of psi on them.
+"""Kernels of the Newton method on prices (:mod:`copter.solvers.inner.newton`).
+
+Sums over blocks: their projections, and the Hessian of psi on them.  And, row by row, what a step is made of:
+its direction, how far it goes, and the damping of the next.  Both drivers of the method, in Python and
+compiled, are loops over these.
 
 Source: projection onto a capped simplex by Newton's method on its multiplier, Condat (2016), section 3.
 """
@@ -218,3 +222,154 @@ def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-unt
                 for k in range(w.pointer[j], w.pointer[j + 1]):
                     result[w.row[k]] += w.value[k] * (stands_for[i] * slope)
     return result
+
+
+# ---- a step, row by row ------------------------------------------------------------------------------
+
+
+@kernel(inner=True)
+def product(a, b):  # type: ignore[no-untyped-def]
+    """a'b, summed from the first on."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel
+def price_rows(w, y, height, gradient):  # type: ignore[no-untyped-def]
+    """Take off A x, in ``gradient``, what rows hold, and off the height of psi what prices pay for that."""
+    for i in range(y.size):
+        low, high = w.lower_row[i], w.upper_row[i]
+        if y[i] != 0.0:
+            held = high if y[i] > 0.0 or low == high else low
+            height -= y[i] * held
+            gradient[i] -= held
+        else:
+            gradient[i] -= min(max(gradient[i], low), high)
+    return height
+
+
+@kernel(allocates=True)
+def to_the_kinks(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
+    """(step, rest): prices that would cross their kink go right to it; the rest of those that move."""
+    step, rest = np.zeros(y.size), np.zeros(y.size, np.bool_)
+    for i in range(y.size):
+        towards = w.lower_row[i] < w.upper_row[i] and y[i] * gradient[i] < 0.0
+        if towards and abs(gradient[i]) >= abs(y[i]) * diagonal[i]:
+            step[i] = -y[i]
+        else:
+            rest[i] = gradient[i] != 0.0 or y[i] != 0.0
+    return step, rest
+
+
+@kernel(allocates=True)
+def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-untyped-def]
+    """The Newton system of active rows: (matrix, right-hand side, their rows, step of the others).
+
+    It is damped, and knows of the prices that go to their kink.
+    """
+    largest, diagonal = 0.0, np.full(y.size, np.inf)
+    for a in range(active.size):
+        largest = max(largest, hessian[a, a])
+        diagonal[active[a]] = hessian[a, a] + damping
+    step, free = to_the_kinks(w, y, gradient, diagonal)
+    rest, rows, count = np.empty(active.size, np.int64), np.empty(active.size, np.int64), 0
+    for a in range(active.size):
+        if free[active[a]]:
+            rest[count], rows[count] = a, active[a]
+            count += 1
+    system, right = np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        right[a] = gradient[rows[a]]
+        for c in range(active.size):
+            right[a] -= hessian[rest[a], c] * step[active[c]]
+        for c in range(count):
+            system[a, c] = hessian[rest[a], rest[c]]
+        system[a, a] += damping + 1e-15 * largest
+    return system, right, rows[:count], step
+
+
+@kernel
+def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # type: ignore[no-untyped-def]
+    """Begin conjugate gradients from a step, whose product with the Hessian is in ``residual``.
+
+    Writes the residual and the first search direction; returns (norm at which to end, residual'search).
+    """
+    for i in range(residual.size):
+        residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
+        search[i] = residual[i] / diagonal[i]
+    norm = np.sqrt(product(residual, residual))
+    return min(closeness, norm) * norm, product(residual, search)
+
+
+@kernel
+def next_gradient(curved, rest, diagonal, damping, step, residual, search, along):  # type: ignore[no-untyped-def]
+    """A step of conjugate gradients, in place; ``curved`` is the product of the search with the Hessian.
+
+    Returns (residual'search of the next, norm of the residual); 0 for the latter where nothing curves.
+    """
+    for i in range(curved.size):
+        curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
+    curvature = product(search, curved)
+    if not curvature > 0.0:
+        return along, 0.0
+    length, last, along = along / curvature, along, 0.0
+    for i in range(curved.size):
+        step[i] += length * search[i]
+        residual[i] -= length * curved[i]
+    for i in range(curved.size):
+        along += residual[i] * (residual[i] / diagonal[i])
+    for i in range(curved.size):
+        search[i] = residual[i] / diagonal[i] + along / last * search[i]
+    return along, np.sqrt(product(residual, residual))
+
+
+@kernel(allocates=True)
+def along_ray(w, y, step, length):  # type: ignore[no-untyped-def]
+    """Prices along the (kinked) ray, none of them on a bound that is infinite."""
+    new = np.empty(y.size)
+    for i in range(y.size):
+        new[i] = y[i] + length * step[i]
+        crossed = w.lower_row[i] < w.upper_row[i] and y[i] * new[i] < 0.0
+        if crossed or (new[i] > 0.0 and w.upper_row[i] == np.inf):
+            new[i] = 0.0
+        if new[i] < 0.0 and w.lower_row[i] == -np.inf:
+            new[i] = 0.0
+    return new
+
+
+@kernel(inner=True)
+def judge(line, spread, heights, promised, steepness, slopes, bracket):  # type: ignore[no-untyped-def]
+    """Look at a point of the search along a step; takes and returns numbers, so that it is for Python, too.
+
+    Pairs are of where the search begins and of the point: heights of psi, squares of its gradient, and its
+    slopes along the step; ``promised`` is what psi should rise by its first slope, ``spread`` |centre|^2 /
+    (2 sigma), ``bracket`` the length of the point, and between which the search looks.
+
+    Returns whether it is high enough, whether the search ends there, and the next bracket.
+    """
+    length, low, high = bracket
+    # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
+    noise = 1e-14 * (1.0 + abs(heights[0]) + spread)
+    risen = heights[1] - heights[0]
+    enough = risen >= line.armijo * promised - noise
+    # at the noise floor of the values only the gradient tells
+    enough = enough or (risen >= -100.0 * noise and steepness[1] <= 0.5 * steepness[0])
+    if enough:
+        if slopes[1] <= line.curvature * slopes[0]:
+            return enough, True, bracket
+        low = length
+    else:
+        high = length
+    ends = high == np.inf and length > line.longest
+    return enough, ends, (0.5 * (low + high) if high < np.inf else line.growth * length, low, high)
+
+
+@kernel(inner=True)
+def damped(line, damping, found, high):  # type: ignore[no-untyped-def]
+    """Damping after a search: whether it found a point, and the length, if any, that was too long."""
+    if not found:
+        return min(line.most_damping, line.damping_jump * damping)
+    damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
+    return min(line.most_damping, max(line.least_damping, damping))

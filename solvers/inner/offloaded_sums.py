@@ -196,12 +196,7 @@ class OffloadedSums(Sums):
         return added(self._ask(_diagonal, at, own=cut_sample(sample, self.bounds, own=True)))
 
     def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See :meth:`Sums.times`.
-
-        Parameters
-        ----------
-        d : (rows,) ndarray
-        """
+        """See :meth:`Sums.times`."""
         return added(self._ask(_times, at, d))
 
 

@@ -100,12 +100,7 @@ class Sums:
         self.sigma = sigma
 
     def project(self, y: NDArray[np.float64]) -> Projection:
-        """Minimise over x at prices ``y``.
-
-        Parameters
-        ----------
-        y : (rows,) ndarray
-        """
+        """Minimise over x at prices ``y``."""
         w, bounds = self.working, self.bounds
         x = np.empty(w.column.size)
         free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
@@ -155,16 +150,7 @@ class Sums:
         return added(self._chunks(lambda k: hessian_diagonal(self.working, *flags, *pieces[k])))
 
     def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """H d, from the sample of the last diagonal.
-
-        Parameters
-        ----------
-        d : (rows,) ndarray
-
-        Returns
-        -------
-        (rows,) ndarray
-        """
+        """H d, from the sample of the last diagonal."""
         flags, pieces = self.flags(at, sample[0]), cut_sample(sample, self.bounds)
         return added(self._chunks(lambda k: hessian_times(self.working, *flags, d, *pieces[k])))
 

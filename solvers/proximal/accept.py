@@ -1,6 +1,6 @@
 """When a solve ends: what an iterate, a ray or the clock say.
 
-Each function returns the end, or None: then the solve goes on.
+A function that returns None has nothing to say: then the solve goes on.
 """
 
 from __future__ import annotations

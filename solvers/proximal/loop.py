@@ -55,6 +55,9 @@ def solve(
 ) -> tuple[Solution, State]:
     """Solve a program as it is now, until it is solved or the clock is over.
 
+    :class:`copter.solvers.proximal.solver.ProximalPoint` keeps the state from round to round, and sees to it
+    that nobody edits the program meanwhile.
+
     Parameters
     ----------
     state : State

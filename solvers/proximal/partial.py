@@ -116,12 +116,7 @@ class Choices(NamedTuple):
         return SparseX(some, self.column[some], store.requests.total[some])
 
     def nearest(self, count: int) -> NDArray[np.bool_]:
-        """Which requests have the ``count`` least margins, those that are no larger, and all that are 0.
-
-        Returns
-        -------
-        (request slots,) ndarray of bool
-        """
+        """Which requests have the ``count`` least margins, those that are no larger, and all that are 0."""
         if count >= self.margin.size:
             return np.isfinite(self.margin)
         limit = np.partition(self.margin, count - 1)[count - 1] if count else 0.0

@@ -17,11 +17,11 @@ from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
 from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
+from copter.solvers.proximal.tuning import ProximalTuning
 
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.solvers.proximal.tuning import ProximalTuning
     from copter.store.allocation import SparseX
     from copter.store.edit import Starts
 
@@ -33,13 +33,13 @@ class Options:
     """How a program is solved; see :class:`copter.solvers.proximal.solver.ProximalPoint`."""
 
     tolerance: float
-    inner: Literal["auto", "cd", "newton"]
-    iteration_limit: int
-    warm_start: bool
-    hand_over: bool
-    callback: Callable[[int, Certificate], None] | None
-    threads: int | None
-    tuning: ProximalTuning
+    inner: Literal["auto", "cd", "newton"] = "auto"
+    iteration_limit: int = 20_000
+    warm_start: bool = True
+    hand_over: bool = True
+    callback: Callable[[int, Certificate], None] | None = None
+    threads: int | None = None
+    tuning: ProximalTuning = ProximalTuning()
 
 
 @dataclass

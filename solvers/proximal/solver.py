@@ -115,10 +115,10 @@ class ProximalPoint(ClockedSolver):
         self,
         name: str = "copter",
         *,
-        inner: Inner = "auto",
-        iteration_limit: int = 20_000,
-        warm_start: bool = True,
-        hand_over: bool = True,
+        inner: Inner = Options.inner,
+        iteration_limit: int = Options.iteration_limit,
+        warm_start: bool = Options.warm_start,
+        hand_over: bool = Options.hand_over,
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
         **common: Any,
@@ -172,21 +172,11 @@ class ProximalPoint(ClockedSolver):
                 shim.round(program, solution)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold.
-
-        Returns
-        -------
-        (SparseX, (row slots,) ndarray) or None
-        """
+        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
         return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        """
+        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
         self._state = self._state.moved_to(program, x, y)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:

@@ -131,12 +131,7 @@ def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
 
 
 def reset_prices(store: ConstraintStore, now: Iterate) -> NDArray[np.float64]:
-    """Prices of an iterate, those of rows that were closed or opened found anew; the same array if none was.
-
-    Returns
-    -------
-    (row slots,) ndarray
-    """
+    """Prices of an iterate, with new ones for rows that were closed or opened; the same array if none was."""
     rows, y = store.rows, now.y
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     closed = rows.alive[: rows.size] & (upper == 0.0) & (lower <= 0.0)

@@ -1,4 +1,4 @@
-"""Newton's sums where pieces of the working set are offloaded: bit by bit those of threads."""
+"""Newton's sums where pieces of the set are offloaded: bit by bit those of threads, whatever is lost."""
 
 import pickle
 from dataclasses import replace
