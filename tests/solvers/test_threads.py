@@ -12,7 +12,6 @@ import pytest
 from copter import ContinualProgram, CopterError, make_solver
 from copter.errors import ConcurrentUseError
 from copter.program.guard import Guard
-from copter.program.program import VERBS
 
 
 def program_of(seed, requests=300, columns=40):
@@ -101,7 +100,12 @@ def test_every_verb_is_guarded():
     thread = threading.Thread(target=hold)
     thread.start()
     taken.wait(120)
-    for verb in VERBS:
+    verbs = [
+        f"{verb}_{what}"
+        for verb in ("add", "update", "remove")
+        for what in ("request", "requests", "resources")
+    ]
+    for verb in (*verbs, "add_resource", "share_columns", "share_costs", "forget", "price_moves"):
         with pytest.raises(ConcurrentUseError, match=f"{verb}: another thread"):
             getattr(program, verb)()
     done.set()

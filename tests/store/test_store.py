@@ -8,7 +8,7 @@ from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest
 
 from copter import ContinualProgram
-from copter.store import edits
+from copter.store import kernels
 from copter.store.compiled import compile_program
 from copter.store.slabs import Pool, Table, places, slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
@@ -339,7 +339,7 @@ def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
     ):
         for name in rows.split():
             field = getattr(table, {"WIDTH": "n_columns"}.get(name, name.lower()))
-            row = block[getattr(edits, name)]
+            row = block[getattr(kernels, name)]
             assert field.ctypes.data == row.ctypes.data, name
             assert field.itemsize == row.itemsize, name
 
