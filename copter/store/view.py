@@ -131,14 +131,9 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
     (k,) ndarray
     """
     costs = np.empty(slot.size)
-    _write_costs(view, slot, column, costs)
-    return costs
-
-
-@kernel(inner=True)
-def _write_costs(view: StoreView, slot, column, costs):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         costs[k] = cost_of(view, slot[k], column[k])
+    return costs
 
 
 @kernel(allocates=True)
@@ -154,14 +149,9 @@ def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64])
     (k,) ndarray
     """
     caps = np.empty(slot.size)
-    _write_caps(view, slot, column, caps)
-    return caps
-
-
-@kernel(inner=True)
-def _write_caps(view: StoreView, slot, column, caps):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         caps[k] = cap_of(view, slot[k], column[k])
+    return caps
 
 
 @kernel
@@ -236,26 +226,14 @@ def take_entries(
     pointer : (k + 1,) ndarray
     row, value : (nnz,) ndarrays
     """
-    first = np.empty(slot.size + 1, np.int64)
-    _count_entries(view, slot, column, seen, first)
-    rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
-    _write_entries(view, slot, column, seen, rows, values)
-    return first, rows, values
-
-
-@kernel(inner=True)
-def _count_entries(view: StoreView, slot, column, seen, first):  # type: ignore[no-untyped-def]
-    first[0] = 0
+    pointer = np.zeros(slot.size + 1, np.int64)
     for j in range(slot.size):
         count = 0
         begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
         for k in range(begin, end):
             count += seen[np.uint32(view.row[k])]
-        first[j + 1] = first[j] + count
-
-
-@kernel(inner=True)
-def _write_entries(view: StoreView, slot, column, seen, rows, values):  # type: ignore[no-untyped-def]
+        pointer[j + 1] = pointer[j] + count
+    row, value = np.empty(pointer[-1], np.uint32), np.empty(pointer[-1])
     n = 0
     for j in range(slot.size):
         usage = view.usage[slot[j]]
@@ -263,5 +241,6 @@ def _write_entries(view: StoreView, slot, column, seen, rows, values):  # type: 
         shift, stride = coefficients_of(view, usage)
         for k in range(begin, end):
             if seen[np.uint32(view.row[k])]:
-                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
+                row[n], value[n] = view.row[k], view.coefficient[shift + stride * k]
                 n += 1
+    return pointer, row, value
