@@ -4,9 +4,9 @@
 program and the same events.  A round's time is edit, solve and shim.
 
 - `t_edit` is what the solver needs to have this round's problem before it.  For copter's solvers that is
-  making the recorded edits, each checked first, and what the domain does for a start.  For the others, and for
-  `copter-rebuild`, it is bringing up to date a model of their own: `highs-hot` finds the differences by the
-  program's stamps and pushes them, all others build flat arrays and a model again.  Making the edits in
+  making the recorded edits, each checked first, and what the domain does for a start.  For the others, and
+  for `copter-rebuild`, it is bringing up to date a model of their own: `highs-hot` finds the differences by
+  the program's stamps and pushes them, all others build flat arrays and a model again.  Making the edits in
   copter's program is not their work; those seconds are in `t_store`, for every solver, and in the others'
   `t_edit` and `t_total` they are not.
 - `t_solve` is, for copter's solvers, all that `solve` does, its certificate too; for the others only the
