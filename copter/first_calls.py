@@ -5,9 +5,11 @@ is not in the cache is compiled when it is called with long arrays, or when its 
 Python as compiling takes: then both together take at most twice as long as what would have been best (the
 ski-rental rule).
 
-Both forms compute the same numbers bit by bit: Python's floats are the machine's, neither form takes sums in
-another order, and logarithms and exponentials are those of :mod:`math`.  Where that does not hold (numbers of
-32 bits, functions that are called by address) kernels are compiled at once.
+Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
+order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
+``a**2`` (a test looks), add no truth values or short integers, take no logarithm of 0, and divide by a zero
+only if it comes out of an array.  Numbers of 32 bits, and functions that are called by address, are for
+machine code alone: their kernels are compiled at once.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ _COMPILE_SECONDS = 1e-4
 """Of compiling a byte of Python's code, about: of a kernel and of those that it calls."""
 BY_ADDRESS: set[type] = set()
 """Types of arguments with functions that are called by their address, which Python cannot do."""
-_never = False
+_at_once = False
 
 
 def compile_at_once() -> None:
     """Have this process compile each kernel when it is first called: many rounds will follow, or others."""
-    global _never
-    _never = True
+    global _at_once
+    _at_once = True
 
 
 class FirstCalls:
@@ -59,9 +61,9 @@ class FirstCalls:
 
     def __call__(self, *arguments: Any) -> Any:
         """The kernel in one form or the other."""
-        if _never or self._seconds <= 0.0 or _size(arguments) > _LONG:
+        if _at_once or self._seconds <= 0.0 or _size(arguments) >= _LONG:
             return self._compiled(*arguments)
-        kinds = tuple(map(self._kernel.typeof_pyval, map(_given, arguments)))
+        kinds = tuple(map(self._kind, arguments))
         if kinds in self._missing:
             return self._run
         if self._function is None:
@@ -70,6 +72,12 @@ class FirstCalls:
             return self._compiled(*arguments)
         self._missing.add(kinds)
         return self._run
+
+    def _kind(self, argument: Any) -> Any:
+        """The type of an argument, as the cache has it."""
+        if isinstance(argument, OmittedArg):
+            return types.Omitted(argument.value)
+        return self._kernel.typeof_pyval(argument)
 
     def _is_kept(self, kinds: tuple[Any, ...]) -> bool:
         """Whether the cache has machine code for arguments of these types."""

@@ -137,7 +137,7 @@ class _Compilations(event.Listener):
         ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
         if ours and not self._said:
             self._said = True
-            log.warning("compiling kernels: half a minute or more; later processes load what is kept")
+            log.warning("compiling kernels; later processes load what is kept")
             compile_beside()
 
     def on_end(self, event: Any) -> None:

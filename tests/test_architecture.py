@@ -71,6 +71,19 @@ def is_kernel(function):
     return False
 
 
+def test_kernels_have_no_powers(trees):
+    """Machine code multiplies, Python calls ``pow``: the last bits differ (copter/first_calls.py)."""
+    found = [
+        f"{file}:{node.lineno}"
+        for file, tree in trees.items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and is_kernel(function)
+        for node in ast.walk(function)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+    ]
+    assert not found
+
+
 def column_reads(tree):
     """Where columns of a store are read by others than tasks of its parts, which take a part first."""
     waiting = [(tree, False)]

@@ -20,7 +20,7 @@ from copter.terms.phi import Phi
 @pytest.fixture
 def total(monkeypatch):
     """A kernel that was never compiled, in a process that does not compile at once."""
-    monkeypatch.setattr(first_calls, "_never", False)
+    monkeypatch.setattr(first_calls, "_at_once", False)
     monkeypatch.setattr(first_calls.FirstCalls, "_is_kept", lambda *_: False)
 
     def total(values, factor=2.0):
@@ -59,7 +59,7 @@ def test_long_arrays_and_small_floats_are_compiled_at_once(total, values):
 
 
 def test_so_is_everything_where_many_rounds_will_follow(total, monkeypatch):
-    monkeypatch.setattr(first_calls, "_never", True)
+    monkeypatch.setattr(first_calls, "_at_once", True)
     total(np.ones(4))
     assert len(total.signatures) == 1
 

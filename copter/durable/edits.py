@@ -18,6 +18,7 @@ from copter.program.handles import Handles
 from copter.program.index import Index
 from copter.program.program import ContinualProgram
 from copter.store.edit import OWN, TAKE_STARTS, Columns, Edit, Entries, Runs
+from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
@@ -30,15 +31,32 @@ _RUNS: dict[str, type[Runs | Columns | Entries]] = {
     "starts": Entries,
 }
 """What a tuple is, by field."""
-_EACH = {
-    "relation": np.int8,
-    "totals": np.float64,
-    "scales": np.float64,
-    "integral": np.bool_,
-    "usage": np.int64,
-    "vectors": np.int64,
+_EACH: dict[str, tuple[Any, type | None]] = {
+    "relation": (np.int8, int),
+    "totals": (np.float64, float),
+    "scales": (np.float64, float),
+    "integral": (np.bool_, bool),
+    "usage": (np.int64, int),
+    "vectors": (np.int64, None),
 }
-"""Fields with one number a request, or one for all."""
+"""Fields with a number a request, or with one of this type for all."""
+_OF_REQUESTS = {"sizes", "columns", "costs", "upper", "overrides", "starts", "terms", *_EACH}
+_FIELDS = {
+    TAKE_STARTS: set(),
+    "add_resources": {"ids", "lower", "upper"},
+    "update_resources": {"slots", "lower", "upper"},
+    "remove_resources": {"slots", "ids"},
+    "share_columns": {"key", "sizes", "columns"},
+    "share_costs": {"key", "sizes", "costs"},
+    "forget_columns": {"slots"},
+    "forget_costs": {"slots"},
+    "add_requests": {"ids"} | _OF_REQUESTS,
+    "update_requests": {"slots", "names", "parameters"} | _OF_REQUESTS,
+    "remove_requests": {"slots", "ids"},
+}
+"""Fields that an edit of a verb can have."""
+_MOST = 2**31 - 1
+"""Columns of a request, at most."""
 
 
 class WrittenProgram(ContinualProgram):
@@ -126,11 +144,15 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
     Raises
     ------
     CodecError
-        It is none of this program: something it names is not there, or arrays do not fit.  Then nothing
-        was changed.
+        It is none of this program: something it names is not there, arrays do not fit, or numbers are none
+        that a verb takes.  Then nothing was changed.
     """
-    if edit.verb != TAKE_STARTS:
-        _CHECKS.get(edit.verb, _unknown)(program, edit)
+    if edit.verb not in _FIELDS:
+        raise CodecError(f"there is no verb {edit.verb!r}")
+    for name, value, blank in zip(edit._fields, edit, _BLANK, strict=True):
+        _insist(name == "verb" or name in _FIELDS[edit.verb] or value is blank, f"{edit.verb} has no {name}")
+    if edit.verb in _CHECKS:
+        _CHECKS[edit.verb](program, edit)
     ContinualProgram.apply(program, edit)
 
 
@@ -145,10 +167,6 @@ def _insist(holds: Any, what: str) -> None:
 def _is(value: Any, dtype: Any, size: int) -> bool:
     """Whether this is an array of so many entries."""
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (size,)
-
-
-def _unknown(program: ContinualProgram, edit: Edit) -> None:  # noqa: ARG001 - as the others
-    raise CodecError(f"there is no verb {edit.verb!r}")
 
 
 def _new(index: Index, ids: Any) -> int:
@@ -179,7 +197,7 @@ def _live(all_slots: NDArray[np.int64], slots: Any) -> int:
 
 def _check_rows(lower: Any, upper: Any, count: int) -> None:
     _insist(_is(lower, np.float64, count) and _is(upper, np.float64, count), "bounds of resources")
-    _insist((lower <= upper).all(), "bounds of resources")
+    _insist(((lower <= upper) & (lower < np.inf) & (upper > -np.inf)).all(), "bounds of resources")
 
 
 def _new_resources(program: ContinualProgram, edit: Edit) -> None:
@@ -199,18 +217,21 @@ def _removed_requests(program: ContinualProgram, edit: Edit) -> None:
 
 
 def _check_sizes(sizes: Any, count: int) -> None:
-    _insist(_is(sizes, np.int64, count) and (sizes >= 1).all(), "numbers of columns")
+    right = _is(sizes, np.int64, count) and ((sizes >= 1) & (sizes <= _MOST)).all()
+    _insist(right, "numbers of columns")
 
 
 def _new_columns(program: ContinualProgram, edit: Edit) -> None:
     _check_sizes(edit.sizes, 1)
+    _insist(type(edit.key) is int, "the key of a handle")
     _check_columns(program, edit.columns, edit.sizes)
 
 
 def _new_costs(program: ContinualProgram, edit: Edit) -> None:  # noqa: ARG001 - as the others
     _check_sizes(edit.sizes, 1)
+    _insist(type(edit.key) is int, "the key of a handle")
     assert edit.sizes is not None
-    _check_runs(edit.costs, edit.sizes, "costs")
+    _check_costs(edit.costs, edit.sizes)
 
 
 def _forgotten(handles: Handles[Any], edit: Edit) -> None:
@@ -218,28 +239,34 @@ def _forgotten(handles: Handles[Any], edit: Edit) -> None:
 
 
 def _check_columns(program: ContinualProgram, columns: Any, widths: Any) -> None:
-    _insist(isinstance(columns, Columns) and np.array_equal(columns.widths, widths), "columns")
+    _insist(isinstance(columns, Columns) and _is(columns.widths, np.int64, widths.size), "columns")
+    _insist(np.array_equal(columns.widths, widths), "columns")
     pointer, row, value = columns[1:]
     _insist(isinstance(pointer, np.ndarray) and pointer.dtype.kind == "i", "pointers of columns")
     _insist(
         pointer.shape == (int(widths.sum()) + 1,) and (np.diff(pointer) >= 0).all(), "pointers of columns"
     )
     begin, end = int(pointer[0]), int(pointer[-1])
-    _insist(isinstance(row, np.ndarray) and row.dtype.kind == "i", "rows of columns")
+    _insist(isinstance(row, np.ndarray) and row.dtype.kind == "i" and row.ndim == 1, "rows of columns")
     _insist(begin >= 0 and _is(value, np.float64, row.size) and end <= row.size, "entries of columns")
     _insist(np.isin(row[begin:end], program.resource_slots).all(), "rows of columns")
     _insist(np.isfinite(value[begin:end]).all(), "coefficients")
 
 
 def _check_runs(runs: Any, widths: NDArray[np.int64], what: str) -> None:
-    _insist(isinstance(runs, Runs) and np.array_equal(runs.lengths, widths), what)
-    _insist(_is(runs.values, np.float64, int(widths.sum())) and not np.isnan(runs.values).any(), what)
+    _insist(isinstance(runs, Runs) and _is(runs.lengths, np.int64, widths.size), what)
+    _insist(np.array_equal(runs.lengths, widths) and _is(runs.values, np.float64, int(widths.sum())), what)
+
+
+def _check_costs(costs: Any, widths: NDArray[np.int64]) -> None:
+    _check_runs(costs, widths, "costs")
+    _insist(np.isfinite(costs.values).all(), "costs")
 
 
 def _check_entries(entries: Any, widths: NDArray[np.int64], what: str) -> None:
     _insist(isinstance(entries, Entries), what)
     given, counts, columns, values = entries
-    _insist(_is(counts, np.int64, widths.size) and (counts >= 0).all(), what)
+    _insist(_is(counts, np.int64, widths.size) and ((counts >= 0) & (counts <= widths)).all(), what)
     _insist(_is(columns, np.int64, int(counts.sum())) and _is(values, np.float64, columns.size), what)
     if given is not None:
         _insist(_is(given, np.bool_, widths.size) and not counts[~given].any(), what)
@@ -250,12 +277,12 @@ def _check_entries(entries: Any, widths: NDArray[np.int64], what: str) -> None:
 
 def _new_requests(program: ContinualProgram, edit: Edit) -> None:
     count = _new(program._requests, edit.ids)
-    _insist(not np.size(edit.slots), "slots")
     _check_sizes(edit.sizes, count)
     assert edit.sizes is not None
     whole = (edit.usage, edit.upper, edit.scales, edit.relation, edit.integral)
     _insist(count and all(each is not None for each in whole), "a field that new requests need")
     _check_requests(program, edit, edit.sizes)
+    _insist(edit.totals is None or isinstance(edit.totals, np.ndarray), "totals")
 
 
 def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
@@ -265,10 +292,14 @@ def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
     widths = program.store.requests.n_columns[edit.slots] if edit.usage is None else edit.sizes
     assert widths is not None
     _check_requests(program, edit, widths)
+    if edit.usage is not None and edit.terms is None:
+        _insist((program.store.terms.kind_of(edit.slots) < 0).all(), "terms, of other columns")
+    _insist(edit.usage is not None or (edit.sizes is None and edit.columns is None), "columns")
     if edit.parameters is not None:
-        _insist(
-            isinstance(edit.names, tuple) and np.shape(edit.parameters) == (count, len(edit.names)), "terms"
-        )
+        given: Any = edit.parameters
+        fits = isinstance(given, np.ndarray) and given.dtype == np.float64 and np.isfinite(given).all()
+        names = isinstance(edit.names, tuple) and all(type(name) is str for name in edit.names)
+        _insist(fits and names and given.shape == (count, len(edit.names)), "terms")
         kind = program.store.terms.kind_of(edit.slots)
         _insist(count and kind[0] >= 0 and (kind == kind[0]).all(), "terms")
         _insist(set(edit.names) <= set(program.store.terms.kinds[kind[0]].names), "terms")
@@ -276,11 +307,17 @@ def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
 
 def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.int64]) -> None:
     count = widths.size
-    for name, dtype in _EACH.items():
+    for name, (dtype, one) in _EACH.items():
         value = getattr(edit, name)
-        one = isinstance(value, (bool, int, float)) and name != "vectors"
-        _insist(value is None or one or _is(value, dtype, count), name)
-    _insist(np.isin(0 if edit.relation is None else edit.relation, (0, 1, 2)).all(), "relations")
+        _insist(value is None or type(value) is one or _is(value, dtype, count), name)
+    relation = 1 if edit.relation is None else edit.relation
+    _insist(np.isin(relation, (NO_TOTAL, AT_MOST, EXACTLY)).all(), "relations")
+    totals = np.inf if edit.totals is None else edit.totals
+    if edit.relation is not None or edit.totals is not None:
+        summed = np.asarray(relation) != NO_TOTAL
+        _insist((~summed | (np.isfinite(totals) & (np.asarray(totals) >= 0.0))).all(), "totals")
+    if edit.scales is not None:
+        _insist((np.isfinite(edit.scales) & (np.asarray(edit.scales) > 0.0)).all(), "scales")
     if edit.usage is not None:
         _insist((edit.costs is None) != (edit.vectors is None), "costs of new columns")
         own = np.broadcast_to(np.asarray(edit.usage) == OWN, widths.shape)
@@ -291,10 +328,12 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
     if edit.vectors is not None:
         _check_shared(program._vectors, edit.vectors, widths)
     if edit.costs is not None:
-        _check_runs(edit.costs, widths, "costs")
+        _check_costs(edit.costs, widths)
     if isinstance(edit.upper, Runs):
         _check_runs(edit.upper, widths, "upper bounds")
-    _insist(edit.upper is None or isinstance(edit.upper, (int, float, Runs)), "upper bounds")
+        _insist((edit.upper.values >= 0.0).all(), "upper bounds")
+    else:
+        _insist(edit.upper is None or type(edit.upper) is float and edit.upper >= 0.0, "upper bounds")
     for entries in (edit.overrides, edit.starts):
         if entries is not None:
             _check_entries(entries, widths, "overrides or starts")

@@ -265,7 +265,7 @@ class ConstraintStore(Layout):
             self._set_vectors(slots, edit.vectors)
         elif edit.costs is not None:
             self._set_costs(slots, edit.costs)
-        if edit.totals is not None:
+        if edit.totals is not None:  # a relation comes with them
             self._set_sum_rows(slots, edit.relation, edit.totals)
         if edit.upper is not None and not isinstance(edit.upper, np.ndarray):
             self._set_uppers(slots, edit.upper)

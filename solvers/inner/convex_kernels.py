@@ -66,7 +66,7 @@ def _projection(v, push, image, upper, relation, total, begin, end, x):  # type:
         for j in range(begin, end):
             d = x[j] - tau
             if d > 0.0 and d < upper[j]:
-                curved += (image[j] - mean) ** 2
+                curved += (image[j] - mean) * (image[j] - mean)
     return at, curved
 
 
@@ -207,7 +207,7 @@ def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
         begin = w.first[block[b]]
         count = _row_sums(w, begin, v, first[b], first[b + 1], every, total, touched, seen)
         for a in range(count):
-            diagonal[touched[a]] += rho[b] * total[touched[a]] ** 2
+            diagonal[touched[a]] += rho[b] * (total[touched[a]] * total[touched[a]])
             total[touched[a]], seen[touched[a]] = 0.0, False
     return diagonal
 

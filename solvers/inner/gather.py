@@ -228,7 +228,8 @@ def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untype
             of_all += cost[j] * cost[j]
             count_all += 1
             if relation[b] != NO_TOTAL or pointer[j + 1] > pointer[j]:
-                square += (cost[j] / share[b]) ** 2
+                own = cost[j] / share[b]
+                square += own * own
                 count += 1
     if square > 0.0:
         return np.sqrt(square / count)

@@ -93,8 +93,9 @@ def _units(weight, first, total, decided, summed, least):  # type: ignore[no-unt
     if most > 0.0:
         for b in range(summed.size):
             if summed[b] and not decided[b]:
-                once += weight[first[b]] / most
-                twice += (weight[first[b]] / most) ** 2
+                relative = weight[first[b]] / most
+                once += relative
+                twice += relative * relative
     usual = most * twice / once if most > 0.0 else 1.0
     share, unit, column = np.ones(summed.size), np.ones(summed.size), np.empty(weight.size)
     for b in range(summed.size):
@@ -212,7 +213,8 @@ def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[n
     square = np.zeros(row_scale.size)
     for j in range(column_scale.size):
         for k in range(pointer[j], pointer[j + 1]):
-            square[row[k]] += (row_scale[row[k]] * value[k] * column_scale[j]) ** 2
+            entry = row_scale[row[k]] * value[k] * column_scale[j]
+            square[row[k]] += entry * entry
     for r in range(square.size):
         if square[r] > 0.0:
             row_scale[r] /= np.sqrt(square[r])

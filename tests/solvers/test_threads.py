@@ -100,12 +100,10 @@ def test_every_verb_is_guarded():
     thread = threading.Thread(target=hold)
     thread.start()
     taken.wait(120)
-    verbs = [
-        f"{verb}_{what}"
-        for verb in ("add", "update", "remove")
-        for what in ("request", "requests", "resources")
-    ]
-    for verb in (*verbs, "add_resource", "share_columns", "share_costs", "forget", "price_moves"):
+    kinds = ("add", "update", "remove", "share", "forget", "price")
+    verbs = [name for name in vars(ContinualProgram) if name.split("_")[0] in kinds]
+    assert len(verbs) == 14
+    for verb in verbs:
         with pytest.raises(ConcurrentUseError, match=f"{verb}: another thread"):
             getattr(program, verb)()
     done.set()
