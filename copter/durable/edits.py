@@ -23,6 +23,7 @@ from copter.terms.convex import ConvexTerm
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
 _BLANK = Edit("")
+_NAMES = Edit._fields[1:]
 _RUNS: dict[str, type[Runs | Columns | Entries]] = {
     "costs": Runs,
     "upper": Runs,
@@ -149,8 +150,9 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
     """
     if edit.verb not in _FIELDS:
         raise CodecError(f"there is no verb {edit.verb!r}")
-    for name, value, blank in zip(edit._fields, edit, _BLANK, strict=True):
-        _insist(name == "verb" or name in _FIELDS[edit.verb] or value is blank, f"{edit.verb} has no {name}")
+    fields = _FIELDS[edit.verb]
+    for name, value, blank in zip(_NAMES, edit[1:], _BLANK[1:], strict=True):
+        _insist(value is blank or name in fields, name)
     if edit.verb in _CHECKS:
         _CHECKS[edit.verb](program, edit)
     ContinualProgram.apply(program, edit)
@@ -188,10 +190,12 @@ def _known(index: Index, ids: Any, slots: Any) -> None:
     _insist(np.array_equal(there, slots), "slots of ids")
 
 
-def _live(all_slots: NDArray[np.int64], slots: Any) -> int:
+def _live(alive: NDArray[np.bool_], slots: Any) -> int:
     """How many slots there are, all in use and each once."""
     _insist(isinstance(slots, np.ndarray) and slots.dtype == np.int64 and slots.ndim == 1, "slots")
-    _insist(np.unique(slots).size == slots.size and np.isin(slots, all_slots).all(), "slots")
+    if slots.size:
+        _insist(slots.min() >= 0 and slots.max() < alive.size and alive[slots].all(), "slots")
+        _insist(slots.size == 1 or np.bincount(slots).max() == 1, "slots")
     return int(slots.size)
 
 
@@ -205,7 +209,7 @@ def _new_resources(program: ContinualProgram, edit: Edit) -> None:
 
 
 def _changed_resources(program: ContinualProgram, edit: Edit) -> None:
-    _check_rows(edit.lower, edit.upper, _live(program.resource_slots, edit.slots))
+    _check_rows(edit.lower, edit.upper, _live(program.store.rows.alive, edit.slots))
 
 
 def _removed_resources(program: ContinualProgram, edit: Edit) -> None:
@@ -249,7 +253,9 @@ def _check_columns(program: ContinualProgram, columns: Any, widths: Any) -> None
     begin, end = int(pointer[0]), int(pointer[-1])
     _insist(isinstance(row, np.ndarray) and row.dtype.kind == "i" and row.ndim == 1, "rows of columns")
     _insist(begin >= 0 and _is(value, np.float64, row.size) and end <= row.size, "entries of columns")
-    _insist(np.isin(row[begin:end], program.resource_slots).all(), "rows of columns")
+    named, alive = row[begin:end], program.store.rows.alive
+    if named.size:
+        _insist(named.min() >= 0 and named.max() < alive.size and alive[named].all(), "rows of columns")
     _insist(np.isfinite(value[begin:end]).all(), "coefficients")
 
 
@@ -286,7 +292,7 @@ def _new_requests(program: ContinualProgram, edit: Edit) -> None:
 
 
 def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
-    count = _live(program.request_slots, edit.slots)
+    count = _live(program.store.requests.n_columns > 0, edit.slots)
     if edit.usage is not None:
         _check_sizes(edit.sizes, count)
     widths = program.store.requests.n_columns[edit.slots] if edit.usage is None else edit.sizes
@@ -310,21 +316,23 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
     for name, (dtype, one) in _EACH.items():
         value = getattr(edit, name)
         _insist(value is None or type(value) is one or _is(value, dtype, count), name)
-    relation = 1 if edit.relation is None else edit.relation
-    _insist(np.isin(relation, (NO_TOTAL, AT_MOST, EXACTLY)).all(), "relations")
-    totals = np.inf if edit.totals is None else edit.totals
     if edit.relation is not None or edit.totals is not None:
-        summed = np.asarray(relation) != NO_TOTAL
-        _insist((~summed | (np.isfinite(totals) & (np.asarray(totals) >= 0.0))).all(), "totals")
+        kind = np.asarray(AT_MOST if edit.relation is None else edit.relation)
+        totals = np.asarray(np.inf if edit.totals is None else edit.totals)
+        known = (kind == NO_TOTAL) | (kind == AT_MOST) | (kind == EXACTLY)
+        _insist((known & ((kind == NO_TOTAL) | (np.isfinite(totals) & (totals >= 0.0)))).all(), "sum rows")
     if edit.scales is not None:
-        _insist((np.isfinite(edit.scales) & (np.asarray(edit.scales) > 0.0)).all(), "scales")
+        scales = np.asarray(edit.scales)
+        _insist(((scales > 0.0) & (scales < np.inf)).all(), "scales")
     if edit.usage is not None:
         _insist((edit.costs is None) != (edit.vectors is None), "costs of new columns")
-        own = np.broadcast_to(np.asarray(edit.usage) == OWN, widths.shape)
+        usage = edit.usage if isinstance(edit.usage, np.ndarray) else np.full(count, edit.usage)
+        own = usage == OWN
         if own.any():
             _check_columns(program, edit.columns, np.where(own, widths, 0))
-        _insist(own.any() or edit.columns is None, "columns")
-        _check_shared(program._templates, np.broadcast_to(edit.usage, widths.shape)[~own], widths[~own])
+        else:
+            _insist(edit.columns is None, "columns")
+        _check_shared(program._templates, usage[~own], widths[~own])
     if edit.vectors is not None:
         _check_shared(program._vectors, edit.vectors, widths)
     if edit.costs is not None:
@@ -347,7 +355,7 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
 
 def _check_shared(handles: Handles[Any], slots: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
     known: dict[Hashable, int] = {slot: handle.n_columns for slot, handle in handles.items()}
-    pairs = zip(slots.tolist(), widths.tolist(), strict=True)
+    pairs = set(zip(slots.tolist(), widths.tolist(), strict=True))
     _insist(all(known.get(slot) == n for slot, n in pairs), "what is shared")
 
 
