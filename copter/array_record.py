@@ -60,9 +60,9 @@ class ArrayRecord:
         return int(self._table.__array_interface__["data"][0])
 
     @cached_property
-    def total_size(self) -> int:
-        """Elements of all arrays."""
-        return int(self._table[1::2].sum())
+    def longest(self) -> int:
+        """Elements of the longest array."""
+        return int(self._table[1::2].max())
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]  # a subclass is one

@@ -3,7 +3,7 @@
 Compiling a kernel takes some hundred times as long as its first call on a small program.  So a kernel that
 is not in the cache is compiled when it is called with long arrays, or when its calls have taken as long in
 Python as compiling takes: then both together take at most twice as long as what would have been best (the
-ski-rental rule).
+ski-rental rule).  In a solve with a deadline another process compiles it, if there is a core for that.
 
 Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
 order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
@@ -27,12 +27,16 @@ from numba.core.extending import _Intrinsic
 from numba.extending import is_jitted
 
 from copter.array_record import ArrayRecord, RecordType
+from copter.beside import ROUNDS, compile_beside
+from copter.clock import current
 from copter.extremes import IN_PYTHON
 
 _LONG = 4096
-"""Elements of all arrays of a call from which on its kernel is compiled at once."""
+"""Elements of an array from which on a kernel that is called with it is compiled at once."""
 _COMPILE_SECONDS = 1e-4
 """Of compiling a byte of Python's code, about: of a kernel and of those that it calls."""
+_LOOK = 0.25
+"""Seconds between looks at what another process has compiled."""
 BY_ADDRESS: set[type] = set()
 """Types of arguments with functions that are called by their address, which Python cannot do."""
 _at_once = False
@@ -58,20 +62,31 @@ class FirstCalls:
         self._function: Callable[..., Any] | None = None
         self._seconds = math.nan  # that are left
         self._missing: set[tuple[Any, ...]] = set()
+        self._look = 0.0  # when to look next whether another process has compiled it
 
     def __call__(self, *arguments: Any) -> Any:
         """The kernel in one form or the other."""
-        if _at_once or self._seconds <= 0.0 or _size(arguments) >= _LONG:
+        if _at_once or _longest(arguments) >= _LONG:
             return self._compiled(*arguments)
         kinds = tuple(map(self._kind, arguments))
-        if kinds in self._missing:
-            return self._run
         if self._function is None:
             self._function, self._seconds = _in_python(self._kernel)
-        if any(map(_is_small_float, kinds)) or self._is_kept(kinds):
-            return self._compiled(*arguments)
-        self._missing.add(kinds)
-        return self._run
+        if kinds not in self._missing:
+            if self._seconds <= 0.0 or any(map(_is_small_float, kinds)) or self._is_kept(kinds):
+                return self._compiled(*arguments)
+            self._missing.add(kinds)
+        return self._run if self._seconds > 0.0 or self._waits(kinds) else self._compiled(*arguments)
+
+    def _waits(self, kinds: tuple[Any, ...]) -> bool:
+        """Whether another process compiles it, as this one has a deadline to keep."""
+        clock = current()
+        if clock is None or clock.left() == math.inf or not compile_beside(ROUNDS):
+            return False
+        now = time.perf_counter()
+        if now < self._look:
+            return True
+        self._look = now + _LOOK
+        return not self._is_kept(kinds)
 
     def _kind(self, argument: Any) -> Any:
         """The type of an argument, as the cache has it."""
@@ -108,19 +123,19 @@ def _plain(result: Any) -> Any:
     return result.item() if isinstance(result, np.generic) else result
 
 
-def _size(arguments: tuple[Any, ...]) -> float:
-    """Elements of all arrays; infinity where a function is called by address."""
+def _longest(arguments: tuple[Any, ...]) -> float:
+    """Elements of the longest array; infinity where a function is called by address."""
     if type(arguments) in BY_ADDRESS:
         return math.inf
-    size = 0.0
+    longest = 0.0
     for each in arguments:
         if isinstance(each, np.ndarray):
-            size += each.size
+            longest = max(longest, each.size)
         elif isinstance(each, ArrayRecord):
-            size += each.total_size
+            longest = max(longest, each.longest)
         elif isinstance(each, tuple):
-            size += _size(each)
-    return size
+            longest = max(longest, _longest(each))
+    return longest
 
 
 def _is_small_float(kind: Any) -> bool:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import logging
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,17 +12,15 @@ from typing import Any, TypeVar, overload
 from numba import njit
 from numba.core import event
 
+from copter.beside import compile_beside
 from copter.first_calls import FirstCalls
 from copter.kernel_cache import cache_folder, settings
-from copter.parallel import available_threads
 
 log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
-ASIDE = "COPTER_COMPILES_ASIDE"
-"""In the environment of a process that compiles for another one."""
 
 
 @overload
@@ -97,28 +91,6 @@ def compile_seconds() -> float:
     float
     """
     return _compilations.seconds
-
-
-def compile_beside() -> None:
-    """Have another process compile what a first solve needs last, if there is a core for it.
-
-    It keeps its kernels in the cache, from which this process loads them.
-    """
-    if ASIDE in os.environ or available_threads() < 2:
-        return
-    aside = subprocess.Popen(
-        [sys.executable, "-m", "copter.solvers.proximal.ahead"],
-        env=os.environ | {ASIDE: "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    atexit.register(_end, aside)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
 
 
 class _Compilations(event.Listener):

@@ -160,6 +160,9 @@ class ChooseOneShim:
     def __init__(self, *, unplaced: Literal["error", "allow"] = "error", exact: Solves | None = None) -> None:
         if unplaced not in ("error", "allow"):
             raise SettingError("ChooseOneShim", "unplaced", unplaced, 'is neither "error" nor "allow"')
+        if exact is not None and not hasattr(exact, "solve"):
+            why = 'is no solver: give one of integers, make_solver("copter-exact")'
+            raise SettingError("ChooseOneShim", "exact", exact, why)
         self.unplaced, self.exact = unplaced, exact
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:

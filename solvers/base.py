@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
-from copter.errors import ConcurrentUseError, CopterError, SettingError
+from copter.errors import ArgumentTypeError, ConcurrentUseError, CopterError, SettingError
 from copter.solution import check_optimal
 from copter.solvers.features import Feature, check_features
 from copter.solvers.settings import Setting, setting_defaults, share, time_limit, workers
@@ -239,6 +239,8 @@ class ClockedSolver(Solver):
             Ctrl-C was pressed.  Program and solver are as after a cancelled solve: usable, and the solver's
             next solve begins from the best answer so far.
         """
+        if not hasattr(program, "guard"):
+            raise ArgumentTypeError(self.name, "program", program, "is no ContinualProgram")
         limit = self.deadline
         if deadline is not None:
             try:

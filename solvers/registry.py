@@ -178,8 +178,8 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
     UnknownSolverError
         Names the nearest and all known ones.
     """
-    if name not in SOLVERS:
-        raise UnknownSolverError(f"no solver {name!r}; {choices(name, [*also, *SOLVERS])}")
+    if not isinstance(name, str) or name not in SOLVERS:
+        raise UnknownSolverError(f"no solver {name!r}; {choices(str(name), [*also, *SOLVERS])}")
     return SOLVERS[name]
 
 

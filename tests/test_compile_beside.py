@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from copter.kernels import ASIDE
+from copter.beside import ASIDE
 
 EXAMPLE = """
 import collections, sys

@@ -13,6 +13,7 @@ import pytest
 from random_programs import random_edits, random_program
 
 from copter import first_calls, make_solver
+from copter.clock import Clock, running
 from copter.kernels import kernel
 from copter.terms.phi import Phi
 
@@ -52,6 +53,19 @@ def test_it_is_compiled_once_that_pays(total, monkeypatch):
     assert len(total.signatures) == 1
 
 
+def test_with_a_deadline_another_process_compiles_it(total, monkeypatch):
+    beside = iter([True, True, False])
+    monkeypatch.setattr(first_calls, "compile_beside", lambda what: next(beside))
+    total(np.ones(4))
+    monkeypatch.setattr(total._compile_for_args, "_seconds", 0.0)
+    with running(Clock(1e9)):
+        for _ in range(2):
+            assert total(np.ones(4)) == (8.0, 4)
+            assert not total.signatures
+        assert total(np.ones(4)) == (8.0, 4)  # that process is done, without this kernel
+    assert len(total.signatures) == 1
+
+
 @pytest.mark.parametrize("values", [np.ones(5000), np.ones(4, np.float32)])
 def test_long_arrays_and_small_floats_are_compiled_at_once(total, values):
     assert total(values) == (2.0 * values.size, values.size)
@@ -65,7 +79,7 @@ def test_so_is_everything_where_many_rounds_will_follow(total, monkeypatch):
 
 
 def test_functions_with_an_address_are_called_by_machine_code():
-    assert first_calls._size((Pair(np.ones(2), Phi(0, 0, 1.0)),)) == np.inf
+    assert first_calls._longest((Pair(np.ones(2), Phi(0, 0, 1.0)),)) == np.inf
 
 
 ALL_IN_PYTHON = """

@@ -29,6 +29,7 @@ from copter.durable.files import TEMPORARY, sync_folder
 from copter.durable.records import UNIT, Record, RecordFile, create_records
 from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 from copter.errors import CopterError, FileError
+from copter.program.program import ContinualProgram
 from copter.program.spread import SpreadProgram
 from copter.solution import Solution, check_optimal
 from copter.store.edit import TAKE_STARTS, Edit
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
-    from copter.program.program import ContinualProgram
     from copter.store.edit import Starts
     from copter.store.spread import SpreadStore
     from copter.terms.convex import ConvexTerm
@@ -108,6 +108,10 @@ class Journal(WrittenProgram):
         terms: Iterable[type[ConvexTerm]] = (),
     ) -> None:
         super().__init__()
+        if solver is not None and not hasattr(solver, "save_state"):
+            raise CopterError(f"{path}: solver = {solver!r} is no solver: give one that make_solver returns")
+        if program is not None and not isinstance(program, ContinualProgram):
+            raise CopterError(f"{path}: program = {program!r} is no ContinualProgram")
         if isinstance(program, SpreadProgram):
             self.store, program = _taken_over(program), None
         self.path = Path(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -174,6 +175,8 @@ class Index:
             known = not self._slots.keys().isdisjoint(ids)
         except TypeError:
             raise _no_id(next(id for id in ids if not _hashable(id))) from None
+        if float in set(map(type, ids)) and any(id != id for id in ids):
+            raise EditError(label, "id", math.nan, "equals nothing, not even itself: nobody finds it again")
         if known:
             taken = next(id for id in ids if id in self._slots)
             raise EditError(taken, "id", taken, f"a {self.kind} of this id exists already")

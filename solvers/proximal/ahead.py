@@ -1,19 +1,21 @@
 """Compiles kernels before they are needed, part by part.
 
 A solve begins with the kernels that price and certify; Newton's method and the shim are needed when these
-are there.  So a process of its own begins with those (:func:`copter.kernels.compile_beside`), and the solve
+are there.  So a process of its own begins with those (:func:`copter.beside.compile_beside`), and the solve
 finds them compiled.  ``copter compile`` does all parts, for an image.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 
 import numpy as np
 
+from copter.beside import ASIDE, ROUNDS
 from copter.first_calls import compile_at_once
-from copter.kernels import ASIDE, compile_seconds
+from copter.kernels import compile_seconds
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
@@ -107,10 +109,11 @@ def compile_part(name: str) -> float:
 
 
 def main() -> None:
-    """Compile Newton's method, then the shim, unless who asked for it is gone."""
+    """Compile what was asked for, part by part, unless who asked for it is gone."""
     parent = os.getppid()
     compile_at_once()
-    for part in (compile_newton, compile_shim):
+    parts = [compile_newton, compile_shim]
+    for part in [*parts, compile_rounds] if ROUNDS in sys.argv else parts:
         if os.getppid() == parent:
             part()
 

@@ -10,7 +10,16 @@ import pytest
 from scipy.sparse import csc_array
 from strategies import snapshot
 
-from copter import ContinualProgram, CopterError, EditError, ProximalPoint, UnknownSolverError, make_solver
+from copter import (
+    ChooseOneShim,
+    ContinualProgram,
+    CopterError,
+    EditError,
+    Journal,
+    ProximalPoint,
+    UnknownSolverError,
+    make_solver,
+)
 from copter.program.program import SharedColumns
 
 INF, NAN = math.inf, math.nan
@@ -452,3 +461,30 @@ def test_an_edit_error_survives_pickling():
 def test_numpy_values_are_as_good_as_floats(program):
     program.add_request("new", np.ones(2), {"cpu": np.float32(2)}, total=np.int64(1), scale=np.float64(2))
     assert program.requests["new"].costs.tolist() == [2.0, 2.0]
+
+
+def test_an_id_that_equals_nothing_is_refused(program):
+    before = snapshot(program)
+    for edit in (
+        lambda: program.add_request(NAN, [1.0], {}),
+        lambda: program.add_requests(["x", NAN], [[1.0], [2.0]], None, [{}, {}]),
+        lambda: program.add_resources([1.5, NAN]),
+    ):
+        with pytest.raises(EditError, match="equals nothing"):
+            edit()
+    assert snapshot(program) == before
+
+
+def test_what_is_no_solver_and_no_program_is_said_at_once(program, tmp_path):
+    with pytest.raises(EditError, match="exact = 3: is no solver"):
+        ChooseOneShim(exact=3)
+    with pytest.raises(CopterError, match="solver = 'copter' is no solver"):
+        Journal(tmp_path / "new", "copter")
+    with pytest.raises(CopterError, match="program = 3 is no ContinualProgram"):
+        Journal(tmp_path / "new", program=3)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(EditError, match="program = 3: is no ContinualProgram"):
+        make_solver("copter").solve(3)
+    for name in (None, ["copter"]):
+        with pytest.raises(UnknownSolverError):
+            make_solver(name)
