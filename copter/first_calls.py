@@ -69,12 +69,12 @@ class FirstCalls:
         if _at_once or _longest(arguments) >= _LONG:
             return self._compiled(*arguments)
         kinds = tuple(map(self._kind, arguments))
-        if self._function is None:
-            self._function, self._seconds = _in_python(self._kernel)
         if kinds not in self._missing:
             if self._seconds <= 0.0 or any(map(_is_small_float, kinds)) or self._is_kept(kinds):
                 return self._compiled(*arguments)
             self._missing.add(kinds)
+        if self._function is None:
+            self._function, self._seconds = _in_python(self._kernel)
         return self._run if self._seconds > 0.0 or self._waits(kinds) else self._compiled(*arguments)
 
     def _waits(self, kinds: tuple[Any, ...]) -> bool:
