@@ -13,6 +13,7 @@ EXAMPLE = """
 import collections, sys
 from numba.core import event
 from copter import ChooseOneShim, ContinualProgram, make_solver
+from copter.first_calls import compile_at_once
 
 class Listener(event.Listener):
     def on_start(self, event):
@@ -21,6 +22,7 @@ class Listener(event.Listener):
         pass
 
 event.register("numba:compile", Listener())
+compile_at_once()
 program = ContinualProgram()
 program.add_resource("gpu", upper=3.0)
 for job in range(6):
