@@ -11,31 +11,27 @@ from copter.parallel import available_threads
 
 ASIDE = "COPTER_COMPILES_ASIDE"
 """In the environment of a process that compiles for another one."""
-LAST, ROUNDS = "what a first solve needs last", "what small rounds need"
-"""What another process can compile: see :mod:`copter.solvers.proximal.ahead`."""
-_started: dict[str, subprocess.Popen[bytes]] = {}
+LAST = ("Newton's method", "one column a request")
+"""Parts (:data:`copter.solvers.proximal.ahead.PARTS`) that a first solve needs last."""
+ROUNDS = (*LAST, "rounds")
+"""All that small rounds need."""
+_started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
 
-def compile_beside(what: str = LAST) -> bool:
-    """Have another process compile kernels, once, if there is a core for it; whether it still does.
-
-    Parameters
-    ----------
-    what : str
-        :data:`LAST` or :data:`ROUNDS`.
-    """
-    if what not in _started:
+def compile_beside(parts: tuple[str, ...] = LAST) -> bool:
+    """Have another process compile parts, once, if there is a core for it; whether it still does."""
+    if parts not in _started:
         if ASIDE in os.environ or available_threads() < 2:
             return False
-        _started[what] = subprocess.Popen(
-            [sys.executable, "-m", "copter.solvers.proximal.ahead", what],
+        _started[parts] = subprocess.Popen(
+            [sys.executable, "-m", "copter.solvers.proximal.ahead", *parts],
             env=os.environ | {ASIDE: "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        atexit.register(_end, _started[what])
-    return _started[what].poll() is None
+        atexit.register(_end, _started[parts])
+    return _started[parts].poll() is None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,9 +1,9 @@
 """The first calls of a kernel run in Python, until it is worth compiling.
 
-Compiling a kernel takes some hundred times as long as its first call on a small program.  So a kernel that
-is not in the cache is compiled when it is called with long arrays, or when its calls have taken as long in
-Python as compiling takes: then both together take at most twice as long as what would have been best (the
-ski-rental rule).  In a solve with a deadline another process compiles it, if there is a core for that.
+Compiling a kernel takes many times as long as a first call on a small program.  So a kernel that is not in
+the cache is compiled when it is called with long arrays, or when its calls have taken so much time in Python,
+a share of what compiling takes, that more of them are to be expected.  In a solve with a deadline another
+process compiles it, if there is a core for that.
 
 Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
 order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
@@ -33,8 +33,8 @@ from copter.extremes import IN_PYTHON
 
 _LONG = 4096
 """Elements of an array from which on a kernel that is called with it is compiled at once."""
-_COMPILE_SECONDS = 1e-4
-"""Of compiling a byte of Python's code, about: of a kernel and of those that it calls."""
+_SECONDS_A_BYTE = 1e-4
+"""Of Python's code, of a kernel and of those that it calls, that its calls may take before it is compiled."""
 _LOOK = 0.25
 """Seconds between looks at what another process has compiled."""
 BY_ADDRESS: set[type] = set()
@@ -149,10 +149,10 @@ def _is_small_float(kind: Any) -> bool:
 
 
 def _in_python(kernel: Any) -> tuple[FunctionType, float]:
-    """A kernel as a function that calls no machine code, and about what it takes to compile."""
+    """A kernel as a function that calls no machine code, and the seconds that its calls may take."""
     made: dict[FunctionType, FunctionType] = {}
     function = _function_of(kernel.py_func, made)
-    return function, _COMPILE_SECONDS * sum(len(each.__code__.co_code) for each in made)
+    return function, _SECONDS_A_BYTE * sum(len(each.__code__.co_code) for each in made)
 
 
 def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType]) -> FunctionType:

@@ -86,7 +86,7 @@ ALL_IN_PYTHON = """
 import pickle, sys
 import numpy as np
 from copter import first_calls
-first_calls._LONG, first_calls._COMPILE_SECONDS = np.inf, 1e9
+first_calls._LONG, first_calls._SECONDS_A_BYTE = np.inf, 1e9
 from test_first_calls import answers
 sys.stdout.buffer.write(pickle.dumps(answers()))
 """

@@ -17,6 +17,7 @@ from copter.errors import EditError
 from copter.program.handles import Handles
 from copter.program.index import Index
 from copter.program.program import ContinualProgram
+from copter.program.validation import MOST_COLUMNS
 from copter.store.edit import OWN, TAKE_STARTS, Columns, Edit, Entries, Runs
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
@@ -56,8 +57,6 @@ _FIELDS = {
     "remove_requests": {"slots", "ids"},
 }
 """Fields that an edit of a verb can have."""
-_MOST = 2**31 - 1
-"""Columns of a request, at most."""
 
 
 class WrittenProgram(ContinualProgram):
@@ -221,7 +220,7 @@ def _removed_requests(program: ContinualProgram, edit: Edit) -> None:
 
 
 def _check_sizes(sizes: Any, count: int) -> None:
-    right = _is(sizes, np.int64, count) and ((sizes >= 1) & (sizes <= _MOST)).all()
+    right = _is(sizes, np.int64, count) and ((sizes >= 1) & (sizes <= MOST_COLUMNS)).all()
     _insist(right, "numbers of columns")
 
 

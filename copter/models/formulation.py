@@ -145,6 +145,8 @@ class Formulation:
         Checked, with columns from 0 on.
     share : float or None
         Of the rows that have to be sums of blocks for any to become a sum row; None for no sum rows.
+    after : int
+        Clock behind which the program's begins: no answer of another program is one of it.
 
     Attributes
     ----------
@@ -154,8 +156,8 @@ class Formulation:
         Columns of the LP, request after request.
     """
 
-    def __init__(self, lp: GeneralLP, share: float | None) -> None:
-        self.lp = lp
+    def __init__(self, lp: GeneralLP, share: float | None, after: int = 0) -> None:
+        self.lp, self._after = lp, after
         blocks = find_blocks(lp.A.tocsr(), lp.row_lower, lp.row_upper, lp.integral, share)
         self.sums, self._factor, member = blocks
         self._equation = lp.row_lower[self.sums] == lp.row_upper[self.sums]
@@ -206,7 +208,18 @@ class Formulation:
                 upper=upper[part],
                 integral=kind >= _KINDS,
             )
+        program.store.clock += self._after
         return program
+
+    @property
+    def made(self) -> bool:
+        """Whether the program is made."""
+        return "program" in vars(self)
+
+    @property
+    def clock(self) -> int:
+        """The program's, made or not."""
+        return self.program.store.clock if self.made else self._after
 
     def _totals(self, lp: GeneralLP) -> NDArray[np.float64]:
         return lp.row_upper[self.sums] / self._factor

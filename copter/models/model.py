@@ -148,9 +148,9 @@ class Model:
         if self._formulation.keep(reduced) and all(one.like(other) for one, other in pairs):
             changes = self._formulation.follow(reduced, self._values)
         else:
-            formulation = Formulation(reduced, self._share)
-            # an answer of the old program is none of this one
-            formulation.program.store.clock += 1 + self.program.store.clock
+            formulation = Formulation(reduced, self._share, 1 + self._formulation.clock)
+            if self._formulation.made:  # now: what is wrong is said before anything changes
+                formulation.program  # noqa: B018
             self._formulation, self._values = formulation, None
             changes = Changes(rebuilt=True)
         self.lp, self.rest, self._inverses = lp, rest, inverses

@@ -170,6 +170,7 @@ class Parser:
         id: Hashable,
         costs: ArrayLike | SharedCosts,
         usage: Usage,
+        *,
         total: float | None,
         relation: str,
         upper: float | ArrayLike,
@@ -201,7 +202,7 @@ class Parser:
             vectors=cost.vectors,
             relation=kind,
             totals=np.array([amount]),
-            upper=Runs(cost.sizes, bound) if isinstance(bound, np.ndarray) else bound,
+            upper=_runs(cost.sizes, bound),
             scales=factor,
             overrides=overrides,
             starts=starts,
@@ -214,6 +215,7 @@ class Parser:
     def changed_request(
         self,
         id: Hashable,
+        *,
         costs: ArrayLike | SharedCosts | None,
         scale: float | None,
         override: Mapping[int, float] | None,
@@ -256,7 +258,7 @@ class Parser:
             given["relation"], given["totals"] = self._changed_row(id, slot, total, relation)
         if upper is not None:
             bound = upper_bounds(id, upper, n)
-            given["upper"] = Runs(np.array([n]), bound) if isinstance(bound, np.ndarray) else bound
+            given["upper"] = _runs(np.array([n]), bound)
         if scale is not None:
             given["scales"] = np.array([scale_factor(id, scale)])
         if integral is not None:
@@ -297,6 +299,7 @@ class Parser:
         costs: Any,
         sizes: ArrayLike | None,
         usage: Any,
+        *,
         totals: Any,
         relation: Any,
         upper: Any,
@@ -322,7 +325,7 @@ class Parser:
             vectors=cost.vectors,
             relation=kinds,
             totals=amounts,
-            upper=Runs(widths, bound) if isinstance(bound, np.ndarray) else bound,
+            upper=_runs(widths, bound),
             scales=factors,
             overrides=None if overrides is None else entries_of(label, "override", ids, overrides, widths),
             starts=None if starts is None else entries_of(label, "start", ids, starts, widths),
@@ -338,6 +341,7 @@ class Parser:
     def changed_requests(
         self,
         ids: Sequence[Hashable],
+        *,
         costs: Any,
         sizes: ArrayLike | None,
         scales: Any,
@@ -374,7 +378,7 @@ class Parser:
             given["terms"] = terms_of(label, ids, terms, widths)
         if upper is not None:
             bound = uppers_of(label, ids, upper, widths)
-            given["upper"] = Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
+            given["upper"] = _runs(widths, bound)
         if scales is not None:
             given["scales"] = scales_of(label, ids, scales)
         if totals is not KEEP or relation is not None:
@@ -589,6 +593,11 @@ def _one_term(id: Hashable, term: Any, n: int) -> NDArray[Any]:
     terms = np.empty(1, object)
     terms[0] = None if term is None else term_of(id, term, n)
     return terms
+
+
+def _runs(widths: NDArray[np.int64], bound: float | NDArray[np.float64]) -> float | Runs:
+    """One upper bound for all columns, or a run of them for each request."""
+    return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
 
 
 def _check_widths(

@@ -400,8 +400,21 @@ class ContinualProgram:
             Duplicate id, unknown resource or handle, wrong length, NaN, an infinite cost, a negative
             total or upper bound: names the request, the field and the value.
         """
-        given = total, relation, upper, scale, override, integral, start, term
-        self.apply(self._parser.new_request(id, costs, usage, *given))
+        self.apply(
+            self._parser.new_request(
+                id,
+                costs,
+                usage,
+                total=total,
+                relation=relation,
+                upper=upper,
+                scale=scale,
+                override=override,
+                integral=integral,
+                start=start,
+                term=term,
+            )
+        )
 
     @exclusive
     def add_requests(
@@ -454,8 +467,20 @@ class ContinualProgram:
         EditError
             As :meth:`add_request`; also for an id that is given twice.
         """
-        given = totals, relation, upper, scales, overrides, integral, starts, terms
-        edit = self._parser.new_requests(listed(ids), costs, sizes, usage, *given)
+        edit = self._parser.new_requests(
+            listed(ids),
+            costs,
+            sizes,
+            usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            scales=scales,
+            overrides=overrides,
+            integral=integral,
+            starts=starts,
+            terms=terms,
+        )
         if edit is not None:
             self.apply(edit)
 
@@ -501,8 +526,21 @@ class ContinualProgram:
         EditError
             As :meth:`add_request`; also for an id that is unknown.
         """
-        given = costs, scale, override, usage, total, relation, upper, integral, start, term
-        self.apply(self._parser.changed_request(id, *given))
+        self.apply(
+            self._parser.changed_request(
+                id,
+                costs=costs,
+                scale=scale,
+                override=override,
+                usage=usage,
+                total=total,
+                relation=relation,
+                upper=upper,
+                integral=integral,
+                start=start,
+                term=term,
+            )
+        )
 
     @exclusive
     def update_requests(
@@ -556,8 +594,20 @@ class ContinualProgram:
             As :meth:`update_request`; also for an id that is given twice, and parameters for a request
             without a term.
         """
-        given = costs, sizes, scales, overrides, usage, totals, relation, upper, integral, starts, terms
-        edit = self._parser.changed_requests(self._requests.listed(ids), *given)
+        edit = self._parser.changed_requests(
+            self._requests.listed(ids),
+            costs=costs,
+            sizes=sizes,
+            scales=scales,
+            overrides=overrides,
+            usage=usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            integral=integral,
+            starts=starts,
+            terms=terms,
+        )
         if edit is not None:
             self.apply(edit)
 

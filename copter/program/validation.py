@@ -28,7 +28,9 @@ SMALLER = math.nextafter(INFINITE, 0.0)
 Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and how many entries of a flat array each has; None: one entry each."""
 
-_FEW, _MOST = 64, 2**31 - 1
+_FEW = 64
+MOST_COLUMNS = 2**31 - 1
+"""What the pointers of the store can count."""
 _FLAGS = (bool, np.bool_)
 _NO_NUMBERS = (*_FLAGS, str, bytes, type(None), np.datetime64, np.timedelta64, np.ma.core.MaskedConstant)
 """What Python would make a number of, but nobody means to be one."""
@@ -52,8 +54,8 @@ def number(subject: Hashable, field: str, value: Any) -> float:
 def whole_number(subject: Hashable, field: str, value: Any) -> int:
     """``value`` as an integer from 1 to 2^31 - 1, what the store's pointers can count."""
     given = number(subject, field, value)
-    if not (1 <= given <= _MOST and given == math.floor(given)):
-        raise EditError(subject, field, value, f"must be a whole number from 1 to {_MOST}")
+    if not (1 <= given <= MOST_COLUMNS and given == math.floor(given)):
+        raise EditError(subject, field, value, f"must be a whole number from 1 to {MOST_COLUMNS}")
     return int(given)
 
 
@@ -167,9 +169,9 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
         return contiguous(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
-    wrong = (given != np.floor(given)) | (abs(given) > _MOST)
+    wrong = (given != np.floor(given)) | (abs(given) > MOST_COLUMNS)
     if wrong.any():
-        why = f"must be a whole number, at most {_MOST}"
+        why = f"must be a whole number, at most {MOST_COLUMNS}"
         raise EditError(subject, field, float(given[wrong][0]), why)
     return given.astype(np.int64)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.store.executor import cut
 from copter.store.slabs import contiguous
 
 OWN = -1
@@ -208,15 +209,10 @@ class Edit(NamedTuple):
 
     def cut(self, parts: int) -> Edit:
         """Cut an edit of requests up by part; slots are then those in the parts.  Its arrays are new ones."""
-        bounds = np.zeros(parts + 1, np.int64)
-        if self.slots.size == 1:  # nothing to sort
-            bounds[int(self.slots[0]) % parts + 1 :] = 1
-            fields = {name: _copied(each) for name, each in self._by_request()}
-        else:
-            number = self.slots % parts
-            order = np.argsort(number, kind="stable")
-            np.cumsum(np.bincount(number, minlength=parts), out=bounds[1:])
-            fields = {name: _sorted(each, order) for name, each in self._by_request()}
+        own = cut(self.slots, parts)
+        bounds = np.cumsum([0, *(places.size for places in own)])
+        order = np.concatenate(own)
+        fields = {name: _sorted(each, order) for name, each in self._by_request()}
         fields["slots"] = fields["slots"] // parts
         return self._replace(ids=(), bounds=bounds, **fields)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.edit import Runs
-from copter.store.executor import Part
-from copter.store.runs import runs_of
+from copter.store.executor import Part, cut
 from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 
@@ -41,7 +41,7 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
     -------
     (sum of their columns,) ndarray
     """
-    costs: NDArray[np.float64] = runs_of(store, slots, _costs_of)[0].values
+    costs: NDArray[np.float64] = _runs_of(store, slots, _costs_of)[0].values
     return costs
 
 
@@ -67,7 +67,7 @@ def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np
     -------
     (sum of their columns,) ndarray
     """
-    upper: NDArray[np.float64] = runs_of(store, slots, _uppers_of)[0].values
+    upper: NDArray[np.float64] = _runs_of(store, slots, _uppers_of)[0].values
     return upper
 
 
@@ -109,7 +109,7 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     slots : (k,) request slots
     position : (row slots,) where each row slot goes, negative for rows that no longer exist
     """
-    counted, rows, values = runs_of(store, slots, _entries_of)
+    counted, rows, values = _runs_of(store, slots, _entries_of)
     counts, row, value = counted.values, position[rows.values], values.values
     gone = row < 0
     if gone.any():
@@ -144,7 +144,7 @@ def overrides_of(store: ConstraintStore, slots: NDArray[np.int64]) -> tuple[Runs
     Runs, Runs
         Their columns and costs.
     """
-    columns, values = runs_of(store, slots, _overrides_of)
+    columns, values = _runs_of(store, slots, _overrides_of)
     return columns, values
 
 
@@ -168,7 +168,7 @@ def given_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.
     -------
     (sum of their columns,) ndarray
     """
-    costs: NDArray[np.float64] = runs_of(store, slots, _given_costs_of)[0].values
+    costs: NDArray[np.float64] = _runs_of(store, slots, _given_costs_of)[0].values
     return costs
 
 
@@ -198,3 +198,28 @@ def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArr
     position = np.full(store.rows.size, -1, np.int32)
     position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
     return position
+
+
+def _runs_of(
+    store: ConstraintStore,
+    slots: NDArray[np.int64],
+    task: Callable[[Part, NDArray[np.int64]], Sequence[Runs]],
+) -> Sequence[Runs]:
+    """What parts say of some requests, in the order in which these were asked for.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+        Of different requests.
+    task : callable
+        Of a part and the slots that some of its requests have there; at the top of its module.
+    """
+    answers = store.executor.map(task, slots=slots)
+    if len(answers) == 1:
+        return answers[0]
+    order = np.empty(slots.size, np.int64)
+    order[np.concatenate(cut(slots, len(answers)))] = np.arange(slots.size)
+    return [
+        Runs(*(np.concatenate(each) for each in zip(*runs, strict=True))).sorted(order)
+        for runs in zip(*answers, strict=True)
+    ]

@@ -134,10 +134,6 @@ class SpreadStore(ConstraintStore):
             table.upper_start[where] = 0
         else:
             table.upper[where] = edit.upper
-        if edit.overrides is not None:
-            self._set_overrides(slots, edit.overrides, None)
-        if edit.terms is not None:
-            self._set_terms(slots, edit.terms)
         return slots
 
     def _write_columns(self, where: NDArray[np.int64] | slice, edit: Edit) -> None:

@@ -58,7 +58,12 @@ class ConstraintStore(Layout):
         """Make an edit, whoever checked it; returns the slots of what is new, else those of the edit."""
         match edit.verb:
             case "add_requests":
-                return self._add_requests(edit)
+                slots = self._add_requests(edit)
+                if edit.overrides is not None:
+                    self._set_overrides(slots, edit.overrides, None)
+                if edit.terms is not None:
+                    self._set_terms(slots, edit.terms)
+                return slots
             case "update_requests":
                 self._update_requests(edit)
             case "remove_requests":
@@ -240,10 +245,6 @@ class ConstraintStore(Layout):
         elif edit.upper != np.inf:
             table.upper[slots] = edit.upper
         self.n_variables += int(sizes.sum())
-        if edit.overrides is not None:
-            self._set_overrides(slots, edit.overrides, None)
-        if edit.terms is not None:
-            self._set_terms(slots, edit.terms)
         return slots
 
     def _remove_requests(self, slots: NDArray[np.int64]) -> None:
@@ -267,7 +268,8 @@ class ConstraintStore(Layout):
             self._set_costs(slots, edit.costs)
         if edit.totals is not None:  # a relation comes with them
             self._set_sum_rows(slots, edit.relation, edit.totals)
-        if edit.upper is not None and not isinstance(edit.upper, np.ndarray):
+        if edit.upper is not None:
+            assert not isinstance(edit.upper, np.ndarray)  # those of resources are
             self._set_uppers(slots, edit.upper)
         if edit.integral is not None:
             self.clock += 1

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from copter.array_record import ArrayRecord
 from copter.kernels import kernel
 from copter.proof.certificate import TRIFLE
+from copter.solvers.inner.newton_kernels import product
 from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL
 
@@ -333,9 +334,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
 @kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
     """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
-    square = 0.0
-    for j in range(x.size):
-        square += x[j] * x[j]
+    square = product(x, x)
     worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
     return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from copter.beside import ASIDE, ROUNDS
+from copter.beside import ASIDE
 from copter.first_calls import compile_at_once
 from copter.kernels import compile_seconds
 from copter.program.program import ContinualProgram
@@ -109,13 +109,11 @@ def compile_part(name: str) -> float:
 
 
 def main() -> None:
-    """Compile what was asked for, part by part, unless who asked for it is gone."""
+    """Compile the parts that are named, one after the other, unless who asked for it is gone."""
     parent = os.getppid()
-    compile_at_once()
-    parts = [compile_newton, compile_shim]
-    for part in [*parts, compile_rounds] if ROUNDS in sys.argv else parts:
+    for name in sys.argv[1:]:
         if os.getppid() == parent:
-            part()
+            compile_part(name)
 
 
 if __name__ == "__main__":

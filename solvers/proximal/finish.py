@@ -112,7 +112,7 @@ class HandOver:
         reduced costs then hold relative to it.
         """
         # only programs that stall pay for HiGHS
-        from copter.models.highs import engine, pass_model, run_until, status_of
+        from copter.models.highs import engine, pass_model, run_until, set_option, status_of
 
         factor = 1.0
         if self._attempts % 2 and size > 0:
@@ -131,7 +131,7 @@ class HandOver:
             status = status_of(highs)[0]
             if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
                 for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
-                    highs.setOptionValue(name, value)
+                    set_option(highs, name, value)
                 run_until(highs, self.budget.clock, self.budget.reserve)
                 status = status_of(highs)[0]
         except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it

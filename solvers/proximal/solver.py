@@ -161,12 +161,14 @@ class ProximalPoint(ClockedSolver):
         if program is None:
             return
         starts = program.take_starts()
-        first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
-        solution = first.solve(program)
-        for _ in range(2 if self.inner == "auto" else 0):
-            descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
-            descent.solve(program, deadline=_REHEARSAL)
-        program.return_starts(starts)
+        try:
+            first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
+            solution = first.solve(program)
+            for _ in range(2 if self.inner == "auto" else 0):
+                descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
+                descent.solve(program, deadline=_REHEARSAL)
+        finally:
+            program.return_starts(starts)
         if shim is not None and solution.found:
             with suppress(UnplacedError):  # who has no place is for the rounds to say
                 shim.round(program, solution)
