@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +125,32 @@ class Ray:
     residual: float
 
 
+class Values(Protocol):
+    """Values of the columns of requests, by slot."""
+
+    def sparse(self) -> SparseX:
+        """All nonzeros."""
+
+    def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Columns and values of the nonzeros of one request, and how many columns it has."""
+
+
+class GivenValues(NamedTuple):
+    """Values that are given as nonzeros, with the numbers of columns of all requests, by slot."""
+
+    sizes: NDArray[np.int64]
+    x: SparseX
+
+    def sparse(self) -> SparseX:
+        """See :class:`Values`."""
+        return self.x
+
+    def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """See :class:`Values`."""
+        first, last = np.searchsorted(self.x.slot, [slot, slot + 1])
+        return self.x.column[first:last], self.x.value[first:last], int(self.sizes[slot])
+
+
 class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     """Values of the columns by request id; arrays are built when asked for.
 
@@ -133,14 +159,19 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     slots, sizes : mappings of request id to its slot and number of columns when the answer was given
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], sizes: NDArray[np.int64], nonzeros: SparseX) -> None:
-        self._slots, self._sizes, self.sparse = slots, sizes, nonzeros
+    def __init__(self, slots: Mapping[Hashable, int], values: Values) -> None:
+        self._slots, self._values = slots, values
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
         """Allocation of the requests that a program has now."""
         table = program.store.requests
-        return cls(program.slot_of, table.n_columns[: table.size].copy(), x)
+        return cls(program.slot_of, GivenValues(table.n_columns[: table.size].copy(), x))
+
+    @property
+    def sparse(self) -> SparseX:
+        """The nonzeros, by request slot."""
+        return self._values.sparse()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -149,13 +180,13 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return iter(self._slots)
 
     def __repr__(self) -> str:
-        return f"<Allocation of {len(self._slots):,} requests: {self.sparse.value.size:,} nonzeros>"
+        return f"<Allocation of {len(self._slots):,} requests>"
 
     def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
         if request not in self._slots:
             raise KeyError(f"{request!r} was no request when this answer was given")
-        dense = np.zeros(int(self._sizes[self._slots[request]]))
-        columns, values = self.nonzeros(request)
+        columns, values, size = self._values.of(self._slots[request])
+        dense = np.zeros(size)
         dense[columns] = values
         return dense
 
@@ -166,8 +197,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         -------
         columns, values : (k,) ndarrays
         """
-        first, last = np.searchsorted(self.sparse.slot, [self._slots[request], self._slots[request] + 1])
-        return self.sparse.column[first:last], self.sparse.value[first:last]
+        return self._values.of(self._slots[request])[:2]
 
     def choices(self) -> dict[Hashable, int | None]:
         """The column that each request has most of, None for none: of an integral allocation, its choice.
@@ -176,9 +206,10 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         -------
         dict of request id to int or None
         """
-        order, chosen = np.argsort(self.sparse.value, kind="stable"), np.full(self._sizes.size, -1)
-        chosen[self.sparse.slot[order]] = self.sparse.column[order]
-        columns = chosen[list(self._slots.values())].tolist()
+        x, slots = self.sparse, self._slots.values()
+        order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
+        chosen[x.slot[order]] = x.column[order]
+        columns = chosen[list(slots)].tolist()
         return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
 
 
@@ -226,8 +257,6 @@ class Solution:
         Share of the nonzeros, now or last round, whose value changed by more than 1e-3.
     ray : Ray, optional
         Proof for the statuses infeasible and unbounded.
-    nonzeros : SparseX
-        x by request slot, for shims and solvers; empty without an allocation.
     y : ndarray
         Prices by row slot.
     clock : int
@@ -261,7 +290,6 @@ class Solution:
     timings: Timings
     start: Start
     churn: float
-    nonzeros: SparseX
     y: NDArray[np.float64]
     clock: int
     token: str
@@ -276,6 +304,11 @@ class Solution:
         began = "warm" if self.warm_started else f"cold ({self.warm_reason})"
         figures = f"objective {self.objective:.10g}, gap {self.gap:.1e}" if self.found else "no allocation"
         return f"<Solution {self.status}: {figures}, {seconds:.3g} s, {began}>"
+
+    @property
+    def nonzeros(self) -> SparseX:
+        """x by request slot, for shims and solvers; empty without an allocation."""
+        return NOTHING if self.x is None else self.x.sparse
 
     @property
     def warm_started(self) -> bool:
@@ -359,9 +392,16 @@ def check_roundable(program: ContinualProgram, solution: Solution) -> None:
         raise CopterError("the program was edited after this solution: solve it again before rounding")
 
 
+class Kept(NamedTuple):
+    """Values that a solver keeps from round to round, and how much of them changed in this one."""
+
+    values: Values
+    churn: float
+
+
 def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     program: ContinualProgram,
-    x: SparseX | None,
+    x: SparseX | Kept | None,
     y: NDArray[np.float64],
     *,
     status: Status,
@@ -381,6 +421,8 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
 
     Parameters
     ----------
+    x : SparseX, Kept or None
+        The nonzeros, or the values as a solver keeps them.
     y : (row slots,) ndarray
     status, reason, iterations, timings, warm, ray, details, pricing, integer
         As in :class:`Solution`; ``warm`` is how the solve began.
@@ -391,13 +433,20 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     threads : int, optional
         For the certificate.
     """
-    proof = certificate or certify(program.store, NOTHING if x is None else x, y, threads=threads)
-    proof = without_allocation(proof) if x is None else proof
+    if isinstance(x, Kept):
+        assert certificate is not None  # who keeps values knows it
+        proof, allocation, changed = certificate, Allocation(program.slot_of, x.values), x.churn
+    elif x is None:
+        proof = without_allocation(certificate or certify(program.store, NOTHING, y, threads=threads))
+        allocation, changed = None, math.nan
+    else:
+        proof = certificate or certify(program.store, x, y, threads=threads)
+        allocation, changed = Allocation.of(program, x), churn(last, x)
     y = right_signs(program.store, y)
     return Solution(
         status=status,
         reason=reason,
-        x=None if x is None else Allocation.of(program, x),
+        x=allocation,
         price=Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
         objective=proof.objective,
         bound=proof.bound,
@@ -410,8 +459,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         iterations=iterations,
         timings=timings,
         start=warm,
-        churn=math.nan if x is None else churn(last, x),
-        nonzeros=NOTHING if x is None else x,
+        churn=changed,
         y=y,
         clock=program.store.clock,
         token=program.store.token,

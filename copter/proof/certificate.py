@@ -38,6 +38,7 @@ from copter.kernels import kernel
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
+from copter.proof.rest import Rest
 from copter.proof.sharp import sharp_bound, sharp_cost
 from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, least_stake
@@ -145,6 +146,7 @@ def measured_certificate(
     pricing: Pricing | None = None,
     *,
     threads: int | None = None,
+    rest: Rest | None = None,
 ) -> tuple[Certificate, Measures]:
     """As :func:`certify`, with what it was measured by, request by request and row by row.
 
@@ -152,6 +154,8 @@ def measured_certificate(
     ----------
     store, x, y, pricing, threads
         As for :func:`certify`.
+    rest : Rest, optional
+        What other requests add, if those of the store are not all: the certificate is of all of them.
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
@@ -159,23 +163,29 @@ def measured_certificate(
     if pricing is None or wrong or np.isnan(pricing.slack):
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
+    request_bound, rounded, shares, forced = pricing.request_bound, pricing.rounding, _shares(store, pricing), 0.0
+    if rest is not None:
+        found = found.with_rest(rest)
+        bound, more = rest.bound(signed)
+        request_bound, rounded = request_bound + bound, rounded + more
+        shares, forced = shares + rest.shares(signed), rest.forced
     objective, decided = found.objective, abs(found.decided)
     unavoidable = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
         lower, upper, signed, found.activity, found.weight, found.step
     )
-    near_bound = pricing.request_bound - paid
+    near_bound = request_bound - paid
     gap = found.lost + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
         objective, decided = objective + curved, decided + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    off = pricing.rounding + _EPS * priced
-    rounding = _EPS * (found.spent + priced + _shares(store, pricing))
+    off = rounded + _EPS * priced
+    rounding = _EPS * (found.spent + priced + shares)
     rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
     size, size_is = _size_of_gap(store, decided, gap, rounding)
-    rounding = max(rounding, _EPS * _forced(store, pricing))
+    rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
@@ -190,8 +200,8 @@ def measured_certificate(
         loose = -math.inf
     bound = near_bound
     if math.isfinite(near_bound):
-        bound += loose - lowered - _EPS * (abs(pricing.request_bound) + abs(paid))
-    if known and close and off > _SHARPEN * size and not store.terms:
+        bound += loose - lowered - _EPS * (abs(request_bound) + abs(paid))
+    if known and close and off > _SHARPEN * size and not store.terms and rest is None:
         high, low = sharp_bound(store, signed)
         cost, cost_low = sharp_cost(store, x)
         lowered = _SHARPER * off

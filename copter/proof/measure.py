@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
+from copter.proof.rest import Rest
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
 from copter.sums import added
@@ -71,6 +72,17 @@ class Measures(NamedTuple):
     step: NDArray[np.float64]
     local: float
     squares: float
+
+    def with_rest(self, rest: Rest) -> Measures:
+        """The measures together with what requests add that were not looked at."""
+        return self._replace(
+            objective=self.objective + rest.objective,
+            decided=self.decided + rest.decided,
+            spent=self.spent + rest.spent,
+            activity=self.activity + rest.activity,
+            weight=self.weight + rest.weight,
+            step=np.minimum(self.step, rest.step),
+        )
 
 
 def measure(

@@ -112,7 +112,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True, inner=True)
-def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
+def forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
     """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
     least, most = np.inf, -np.inf
     for j in range(n):
@@ -242,9 +242,9 @@ def price_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
                 if patched:
-                    forced[q] = _forced_price(own, 1.0, upper, n, total)
+                    forced[q] = forced_price(own, 1.0, upper, n, total)
                 else:
-                    forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
+                    forced[q] = forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue

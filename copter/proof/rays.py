@@ -121,5 +121,5 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     below = np.where(np.isfinite(lower), np.maximum(-activity, 0.0), 0.0)
     off = np.maximum(above, below) / np.where(weight > 0, weight, 1.0)
     residual = float(off[store.rows.alive[: activity.size]].max(initial=0.0))
-    parts = Allocation(program.slot_of, table.n_columns[: table.size].copy(), ray)
+    parts = Allocation.of(program, ray)
     return Ray("unbounded", {}, parts, value, residual)

@@ -28,8 +28,9 @@ Source: list-of-lists store of COpter, thesis section 4.3.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -37,6 +38,26 @@ from numpy.typing import DTypeLike, NDArray
 from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
+
+
+class Watcher(Protocol):
+    """Who keeps what follows from single requests, and is told when they change."""
+
+    def before_edit(self, slots: NDArray[np.int64]) -> None:
+        """Some requests are about to be edited or removed.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        """
+
+    def after_adding(self, slots: NDArray[np.int64]) -> None:
+        """Some requests were added.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        """
 
 
 class Layout:
@@ -95,6 +116,8 @@ class Layout:
         self.packed_terms: Any = None
         self.last_view: Any = None
         self.known: tuple[int, dict[Any, Any]] = (-1, {})
+        self.watchers: WeakSet[Watcher] = WeakSet()
+        self.touched = 0
         self._dropped_rows: list[int] = []
         self._token, self._copied_at = uuid4().hex, -1
 
@@ -104,6 +127,7 @@ class Layout:
             "packed_terms": None,
             "last_view": None,
             "known": (-1, {}),
+            "watchers": WeakSet(),
             "_token": self.token,
             "_copied_at": self.clock,
         }

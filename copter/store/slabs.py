@@ -194,6 +194,20 @@ class Table:
         vars(self).update(state["columns"])
         self._lay_out(max(self.size, _FIRST))
 
+    def taken(self, slots: NDArray[np.int64]) -> Table:
+        """A table of copies of some slots, in that order.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        """
+        some, which = Table.__new__(Table), np.append(slots, -1)
+        some._fields, some.size, some._free, some._room = self._fields, slots.size, [], slots.size
+        for kind in ("whole", "real", "small"):
+            setattr(some, kind, getattr(self, kind).take(which, axis=1))
+        some._name_rows()
+        return some
+
     def allocate(self, count: int) -> NDArray[np.int64]:
         """``count`` blank slots, free ones first."""
         free = self._free
@@ -223,20 +237,27 @@ class Table:
 
     def _lay_out(self, room: int) -> None:
         """Blocks with room for so many slots and the blank column, and the fields as their rows."""
-        kind_of = {name: _KINDS[np.dtype(dtype).str[1:]] for name, (dtype, _) in self._fields.items()}
-        kinds = list(kind_of.values())
+        before = {name: getattr(self, name)[: self.size] for name in self._fields} if self.size else {}
+        kinds = [_kind_of(dtype) for dtype, _ in self._fields.values()]
         for kind, dtype in (("whole", np.int64), ("real", np.float64), ("small", np.int8)):
-            block = np.empty((kinds.count(kind), room + 1), dtype)
-            names = [name for name in self._fields if kind_of[name] == kind]
-            for row, name in zip(block, names, strict=True):
-                field, blank = self._fields[name]
-                array = row.view(field)
-                array[self.size :] = blank
-                if self.size:
-                    array[: self.size] = getattr(self, name)[: self.size]
-                setattr(self, name, array)
-            setattr(self, kind, block)
+            setattr(self, kind, np.empty((kinds.count(kind), room + 1), dtype))
         self._room = room
+        self._name_rows()
+        for name, (_, blank) in self._fields.items():
+            array = getattr(self, name)
+            array[self.size :] = blank
+            if before:
+                array[: self.size] = before[name]
+
+    def _name_rows(self) -> None:
+        """Make the rows of the blocks attributes."""
+        rows = {kind: iter(getattr(self, kind)) for kind in ("whole", "real", "small")}
+        for name, (dtype, _) in self._fields.items():
+            setattr(self, name, next(rows[_kind_of(dtype)]).view(dtype))
+
+
+def _kind_of(dtype: Any) -> str:
+    return _KINDS[np.dtype(dtype).str[1:]]
 
 
 def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:

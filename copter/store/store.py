@@ -42,6 +42,7 @@ __all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "slic
 LACKING = 1e-9
 """Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
 
+_OF_REQUESTS = ("add_requests", "update_requests", "remove_requests")
 _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
@@ -56,6 +57,19 @@ class ConstraintStore(Layout):
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
         """Make an edit, whoever checked it; returns the slots of what is new, else those of the edit."""
+        if edit.verb not in _OF_REQUESTS:
+            return self._make(edit)
+        if edit.verb != "add_requests":
+            for watcher in tuple(self.watchers):
+                watcher.before_edit(edit.slots)
+        slots = self._make(edit)
+        self.touched += slots.size
+        if edit.verb == "add_requests":
+            for watcher in tuple(self.watchers):
+                watcher.after_adding(slots)
+        return slots
+
+    def _make(self, edit: Edit) -> NDArray[np.int64]:
         match edit.verb:
             case "add_requests":
                 slots = self._add_requests(edit)

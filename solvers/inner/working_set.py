@@ -26,10 +26,12 @@ from copter.kernels import kernel
 from copter.proof.certificate import TRIFLE
 from copter.solvers.inner.newton_kernels import product
 from copter.store.allocation import SparseX
-from copter.store.store import EXACTLY, NO_TOTAL
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 
 _ROUNDING = 1e-14
 """Rows may be off by this share of the norm of x: some hundred roundings of double precision."""
+_ALMOST = 1e-12
+"""Share of a total that an allocation of all of it may lack."""
 _NEXT_TO_NOTHING = 1e-9
 """Of |c|'|x|: an objective that is next to nothing, as for the certificate."""
 _NO_BLOCKS = np.empty(0, np.bool_)
@@ -176,6 +178,20 @@ class WorkingSet(ArrayRecord):
         """The set with its costs in another unit."""
         return replace(self, cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
+    def holding(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> WorkingSet:
+        """The set with costs of which x is an optimum, and that hold columns at the bounds where they are.
+
+        They are the reduced costs at prices y of columns that are 0, or at their bounds, and what a unit of
+        a sum row is worth; columns between their bounds move freely.
+
+        Parameters
+        ----------
+        x : (columns,) ndarray
+        y : (rows,) ndarray
+            Scaled prices.
+        """
+        return replace(self, cost=_holding_costs(self, x, y))
+
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
         """Size of the objective, objective - bound and dual residual of the set as a program of its own.
 
@@ -229,6 +245,33 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
             if k < x_slot.size and x_slot[k] == blocks[b] and x_column[k] == column[j]:
                 values[j] = x_value[k]
     return values
+
+
+@kernel(allocates=True)
+def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
+    """See :meth:`WorkingSet.holding`."""
+    cost = np.empty(x.size)
+    for b in range(w.relation.size):
+        begin, end = w.first[b], w.first[b + 1]
+        mass, level = 0.0, -np.inf
+        for j in range(begin, end):
+            cost[j] = w.cost[j]
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                cost[j] += w.value[k] * y[w.row[k]]
+            mass += x[j]
+            if x[j] > 0.0 and x[j] < w.upper[j]:
+                level = max(level, cost[j])
+        summed = w.relation[b] == EXACTLY or (w.relation[b] == AT_MOST and mass >= w.total[b] * (1.0 - _ALMOST))
+        if not summed or level == -np.inf or (w.relation[b] == AT_MOST and level > 0.0):
+            level = 0.0
+        for j in range(begin, end):
+            if x[j] <= 0.0:
+                cost[j] = max(cost[j], level)
+            elif x[j] >= w.upper[j]:
+                cost[j] = min(cost[j], level)
+            else:
+                cost[j] = level
+    return cost
 
 
 @kernel

@@ -29,6 +29,7 @@ from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
+from copter.solvers.proximal.lazy import close_all, solve_open, worth_closing
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, Options, Run
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
@@ -72,6 +73,11 @@ def solve(
     State
         For the next solve; the same one if no pass was completed.
     """
+    found = None if starts else solve_open(program, state, options, clock)
+    if found is not None:
+        return found
+    lazy = worth_closing(program, state, options)
+    state = state.whole()
     run = Run.of(program, state, options, clock, starts)
     with one_blas_thread(program.store.rows.size):
         try:
@@ -79,6 +85,8 @@ def solve(
         except Interrupted:
             end = out_of_time(run)
     left = state if end.best is None else state.after(program, end.best, run.screening.slack)
+    if lazy and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
+        left = close_all(program, left)
     return _solution(run, end), left
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
+    from copter.solvers.proximal.closed import Closed
     from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
 
@@ -136,6 +137,8 @@ class State:
     slack : of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known
     answer : the last answer, which churn is counted against; another than ``x`` if a start was given
     proof : the store's clock when the last answer was certified, and that iterate
+    touched : how many requests the store had seen edited by then
+    closed : requests that need not be looked at, with the allocation, which is nowhere else then
     """
 
     x: LastX | None = None
@@ -143,23 +146,40 @@ class State:
     slack: float = math.nan
     answer: LastX | None = None
     proof: tuple[int, Iterate] | None = None
+    touched: int = 0
+    closed: Closed | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        whole = self.whole()
+        return State, (whole.x, whole.y, whole.slack, whole.answer)
+
+    def whole(self) -> State:
+        """The same without closed requests: the allocation is that of all."""
+        if self.closed is None:
+            return self
+        x = self.closed.last_x()
+        return State(x, self.y, self.slack, x, None, self.touched)
 
     def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
         """The state that a solve which began in this one ends in."""
         x = LastX.of(program, best.x, self.x)
-        return State(x, LastY.of(program, best.y), slack, x, (program.store.clock, best))
+        proof, touched = (program.store.clock, best), program.store.touched
+        return State(x, LastY.of(program, best.y), slack, x, proof, touched)
 
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
         """The state from which the next solve begins at an allocation and prices that are given."""
-        known = self if self.is_of(program) else State()
+        known = self.whole() if self.is_of(program) else State()
         return State(LastX.of(program, x, known.x), LastY.of(program, y), known.slack, known.answer)
 
     def is_of(self, program: ContinualProgram) -> bool:
         """Whether a solve of this program left it."""
-        return self.x is not None and self.x.program is program
+        last = self.x or self.closed
+        return last is not None and last.program is program
 
     def point(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that are left of it; None for another program."""
+        if self.closed is not None:
+            return self.whole().point(program)
         if self.x is None or self.y is None or self.x.program is not program:
             return None
         # no price without the bound that it is of
@@ -167,6 +187,8 @@ class State:
 
     def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
         """What :meth:`from_arrays` makes it again from; None if it is of another program."""
+        if self.closed is not None:
+            return self.whole().to_arrays(program)
         if self.x is None or self.y is None or self.x.program is not program:
             return None
         arrays = self.x.to_arrays("last") | self.y.to_arrays() | {"slack": self.slack}

@@ -167,21 +167,25 @@ def run_steps(
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
         return result
-    return replace(result, x=inner.working.sparse(_on_rows(program, inner, steps.reached, budget, tuning)))
+    x = _on_rows(program, inner, steps.reached, steps.prices, budget, tuning)
+    return replace(result, x=inner.working.sparse(x))
 
 
 def _on_rows(
     program: ContinualProgram,
     inner: Inner,
     x: NDArray[np.float64],
+    y: NDArray[np.float64],
     budget: Budget,
     tuning: ProximalTuning,
 ) -> NDArray[np.float64]:
     """The point next to x that meets the rows much more closely than the steps do; x if none was found.
 
-    It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma.
+    It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma; but
+    columns that are at a bound, for good reason at prices y, stay there.
     """
-    projector = linear_inner(program.store, costless(inner.working), "newton", budget, tuning).solver
+    working = costless(inner.working) if program.store.terms else inner.working.holding(x, y)
+    projector = linear_inner(program.store, working, "newton", budget, tuning).solver
     closeness = tuning.steps.feasible * budget.tolerance
     limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
     if limit <= 0:

@@ -1,0 +1,235 @@
+"""How far prices may move until a request's best allocation is another: what need not be priced anew.
+
+At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column that
+takes all of the total, none, or a set of columns at their bounds and one in part.  Its *margin* is by how much
+the prices of two columns, or of one and of nothing, must move against each other before another vertex is
+better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin shrinks by
+
+    v_j - min_k v_k                       at most, where the best column j takes all (k also over "none", of
+                                          price 0, for sum(x) <= total)
+    max(v, 0) - min(v, 0)                 at most, for any vertex
+    sum_i (max_k a_ik - min_k a_ik) |d_i| at most, where the columns of many requests are looked at as one
+
+Requests with the same columns and the same kind of vertex are of one *class*; a class keeps the length of its
+path, the sum of these numbers over all moves since it is known.  A path is never shorter than the way, so a
+request that had the margin mu when the path of its class was P keeps its vertex until the path is P + mu: its
+*expiry*, a number that does not change while others do.
+
+Rounding is on the safe side: margins are lowered, paths raised, by what the prices may be off by
+(:mod:`copter.proof.usage_prices`).  Classes of n shared columns, from the first one:
+
+    j           column j takes all of sum(x) == total;  n + j  of sum(x) <= total
+    2n          no column takes anything of sum(x) <= total
+    2n + 1      any other vertex
+
+and class 0 has all vertices of all requests whose columns are their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.extremes import greater, lesser
+from copter.kernels import kernel
+from copter.proof.hulls import longer
+from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
+from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
+from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps
+
+_EPS = 2.0**-52
+OWN_COLUMNS = 0
+"""Class of the requests whose columns are their own."""
+
+
+@kernel(allocates=True)
+def best_vertices(view, y, slots, first_class):  # type: ignore[no-untyped-def]
+    """The best vertex of some requests at prices y.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+    first_class : (usages,) ndarray
+        Where the classes of shared columns begin; negative for columns that are no class.
+
+    Returns
+    -------
+    margin : (k,) ndarray
+        Not positive where the vertex is not the only best one, rounding considered.
+    of_class : (k,) ndarray
+    count : (k,) ndarray
+        Columns of each that are not 0.
+    column, value : (sum(count),) ndarrays
+        Ascending by column within a request.
+    """
+    margin, of_class = np.empty(slots.size), np.empty(slots.size, np.int32)
+    count = np.zeros(slots.size, np.int64)
+    columns, values, found = np.empty(slots.size + 64, np.int64), np.empty(slots.size + 64), np.int64(0)
+    longest, no_rebates = np.int64(0), no_rebates_in(y)
+    for k in range(slots.size):
+        longest = max(longest, view.n_columns[slots[k]])
+    p, upper, taken = np.empty(longest), np.empty(longest), np.empty(longest)
+    for k in range(slots.size):
+        q = slots[k]
+        n, usage, relation, total = view.n_columns[q], view.usage[q], view.relation[q], view.total[q]
+        dearest, widest, entries = 0.0, 0.0, 0
+        best, low, second = -1, np.inf, np.inf
+        if relation == AT_MOST:
+            low = 0.0
+        for j in range(n):
+            c = cost_of(view, q, j)
+            paid, size, length = paid_and_size(view, usage, j, y, no_rebates)
+            dearest, widest, entries = max(dearest, abs(c)), max(widest, size), max(entries, length)
+            p[j] = c + paid
+            if p[j] < low:
+                best, low, second = j, p[j], low
+            elif p[j] < second:
+                second = p[j]
+        off = price_error(0.0, dearest, widest, entries)
+        begin = first_class[usage]
+        if relation != NO_TOTAL and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)):
+            room, kind = second - low, 2 * n if best < 0 else best + (n if relation == AT_MOST else 0)
+            if total == 0.0:
+                room, kind = np.inf, 2 * n + 1
+            elif best >= 0:
+                if found + 1 > columns.size:
+                    columns, values = longer(columns, found, 2 * found), longer(values, found, 2 * found)
+                columns[found], values[found] = best, total
+                found += 1
+                count[k] = 1
+        else:
+            fill_caps(view, q, upper)
+            kind = 2 * n + 1
+            room = _fill(p, upper, n, relation, total, taken)
+            if found + n > columns.size:
+                columns, values = longer(columns, found, 2 * found + n), longer(values, found, 2 * found + n)
+            for j in range(n):
+                if taken[j] > 0.0:
+                    columns[found], values[found] = j, taken[j]
+                    found += 1
+                    count[k] += 1
+        of_class[k] = begin + kind if begin >= 0 else OWN_COLUMNS
+        margin[k] = room - 2.0 * off - 4.0 * _EPS * abs(low) if room < np.inf else np.inf
+    return margin, of_class, count, columns[:found], values[:found]
+
+
+@kernel(inner=True)
+def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
+    """The best x of min p'x over 0 <= x <= upper and a sum row, if any; returns its margin.
+
+    That is the least difference of a price, of the columns that are full, in part and empty, to the price at
+    which the sum row is full, or to 0 where it is not; -1 where there is none, or no best one.
+    """
+    left, level, last = total, 0.0, -np.inf
+    for j in range(n):
+        taken[j] = 0.0
+        if relation == NO_TOTAL and p[j] < 0.0:
+            if upper[j] == np.inf:
+                return -1.0
+            taken[j] = upper[j]
+    if relation != NO_TOTAL:
+        in_part = -1
+        while left > 0.0:
+            best = -1
+            for j in range(n):
+                # of equal prices the margin is 0, whichever comes first
+                if taken[j] == 0.0 and upper[j] > 0.0 and (best < 0 or p[j] < p[best]):
+                    best = j
+            if best < 0 or (relation == AT_MOST and p[best] >= 0.0):
+                break
+            taken[best] = min(left, upper[best])
+            left -= taken[best]
+            in_part, last = best, p[best]
+        if relation == EXACTLY and left > 0.0:
+            return np.inf if left <= LACKING * total else -1.0  # all are full, and stay so
+        if left == 0.0:
+            level = last
+            if taken[in_part] == upper[in_part]:  # no column in part: the next one is what is compared with
+                least, most = np.inf, level
+                for j in range(n):
+                    if taken[j] == 0.0 and upper[j] > 0.0:
+                        least = min(least, p[j])
+                if relation == AT_MOST:
+                    least = min(least, 0.0)
+                return least - most
+            margin = np.inf
+            for j in range(n):
+                if j != in_part and upper[j] > 0.0:
+                    margin = min(margin, p[j] - level if taken[j] == 0.0 else level - p[j])
+            return min(margin, -level) if relation == AT_MOST else margin
+    margin = np.inf
+    for j in range(n):
+        if upper[j] > 0.0:
+            margin = min(margin, abs(p[j]))
+    return margin
+
+
+@kernel(allocates=True)
+def lengthen(view, usages, n_columns, first_class, reach, d, path):  # type: ignore[no-untyped-def]
+    """Make the paths of all classes longer by a move of the row prices; returns the most of any.
+
+    Parameters
+    ----------
+    usages : (k,) ndarray
+        Shared columns that have classes.
+    n_columns, first_class : (usages,) arrays
+    reach : (row slots,) ndarray
+        max_k a_ik - min_k a_ik, 0 counted, over the requests of the class :data:`OWN_COLUMNS`.
+    d : (row slots,) ndarray
+        The move.
+    path : (classes,) ndarray
+    """
+    most, no_rebates = 0.0, False
+    grown = 0.0
+    for i in range(d.size):
+        grown += reach[i] * abs(d[i])
+    grown *= 1.0 + (d.size + 4) * _EPS
+    path[OWN_COLUMNS] += grown + _EPS * (path[OWN_COLUMNS] + grown)
+    most = grown
+    longest = np.int64(0)
+    for k in range(usages.size):
+        longest = max(longest, n_columns[usages[k]])
+    v = np.empty(longest)
+    for k in range(usages.size):
+        usage = usages[k]
+        n, begin = n_columns[usage], first_class[usage]
+        least, largest, widest, entries = np.inf, -np.inf, 0.0, 0
+        for j in range(n):
+            v[j], size, length = paid_and_size(view, usage, j, d, no_rebates)
+            least, largest = lesser(v[j], least), greater(v[j], largest)
+            widest, entries = max(widest, size), max(entries, length)
+        if widest == 0.0:
+            continue
+        off = 2.0 * price_error(0.0, 0.0, widest, entries)
+        below = min(least, 0.0)
+        for j in range(n):
+            _grow(path, begin + j, v[j] - least + off)
+            _grow(path, begin + n + j, v[j] - below + off)
+        _grow(path, begin + 2 * n, off - below)
+        span = max(largest, 0.0) - below + off
+        _grow(path, begin + 2 * n + 1, span)
+        most = max(most, span)
+    return most * (1.0 + 4.0 * _EPS)
+
+
+@kernel(inlined=True)
+def _grow(path, which, by):  # type: ignore[no-untyped-def]
+    path[which] += by + 2.0 * _EPS * (path[which] + by)
+
+
+@kernel
+def widen(view, slots, reach_low, reach_high):  # type: ignore[no-untyped-def]
+    """Take the coefficients of requests of the class :data:`OWN_COLUMNS` into the least and most of each row.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+    reach_low, reach_high : (row slots,) ndarrays
+        Written to; the first at most 0, the second at least 0.
+    """
+    for k in range(slots.size):
+        usage = view.usage[slots[k]]
+        shift, stride = coefficients_of(view, usage)
+        begin, end = entries_of(view, usage, 0, view.n_columns[slots[k]])
+        for e in range(begin, end):
+            r, a = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
+            reach_low[r], reach_high[r] = min(reach_low[r], a), max(reach_high[r], a)

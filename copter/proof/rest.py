@@ -1,0 +1,163 @@
+"""What the requests that are not looked at add to a certificate: sums that are kept exactly.
+
+Their allocations are known to be the best at the prices of the certificate (:mod:`copter.proof.margins`), so
+they lose nothing and violate nothing, and what they have in objective, bound and rows is a few sums.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.exact_sums import ExactSums, add_product
+from copter.kernels import kernel
+from copter.proof.pricing_kernels import forced_price
+from copter.store.store import EXACTLY, NO_TOTAL
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, fill_caps, fill_costs
+from copter.sums import added
+
+_EPS = 2.0**-52
+_FIGURES = 4
+
+
+class Rest(NamedTuple):
+    """Sums over requests whose allocation x is the best at the prices in question.
+
+    Attributes
+    ----------
+    objective : c'x
+    decided : what of it is not forced (:mod:`copter.proof.measure`)
+    spent : the same summed without signs
+    forced : what is forced on requests that have a choice
+    activity, weight : (row slots,) A x and |A| |x|
+    step : (row slots,) no more than the least of |a_ij| min(upper_j, total_q) over columns that are used
+    """
+
+    objective: float
+    decided: float
+    spent: float
+    forced: float
+    activity: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    step: NDArray[np.float64]
+
+    def bound(self, y: NDArray[np.float64]) -> tuple[float, float]:
+        """The least of p'x at prices y, (row slots,), and what rounding may have added to it."""
+        bound, size = _bound(self.objective, self.activity, y)
+        return bound, 4.0 * _EPS * size
+
+    def shares(self, y: NDArray[np.float64]) -> float:
+        """At least what the requests pay for their sum rows, without what is forced, without signs."""
+        return self.spent + float(self.weight @ abs(y))
+
+
+class RestSums:
+    """The sums of a :class:`Rest`, to which requests are added and from which they are taken off.
+
+    Parameters
+    ----------
+    rows : int
+        Row slots.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
+        self._step = np.full(rows, np.inf)
+        self._known: Rest | None = None
+
+    def fit(self, rows: int) -> None:
+        """Make room for so many row slots."""
+        if rows > self._step.size:
+            self._rows.grow(2 * rows)
+            self._step = np.concatenate((self._step, np.full(rows - self._step.size, np.inf)))
+            self._known = None
+
+    def add(
+        self,
+        view: StoreView,
+        slots: NDArray[np.int64],
+        count: NDArray[np.int64],
+        column: NDArray[np.int64],
+        value: NDArray[np.float64],
+        sign: float = 1.0,
+    ) -> None:
+        """Add requests with their allocations, as they are in the view now; a sign of -1 takes them off.
+
+        Parameters
+        ----------
+        slots, count : (k,) ndarrays
+            Numbers of the nonzeros of each.
+        column, value : (sum(count),) ndarrays
+        """
+        if not slots.size:
+            return
+        for sums in (self._figures, self._rows):
+            sums.expect(6 * column.size + slots.size)
+        _add(
+            view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self._step
+        )
+        self._known = None
+
+    def rest(self) -> Rest:
+        """What they come to."""
+        if self._known is None:
+            figures, rows = self._figures.values().tolist(), self._rows.values()
+            self._known = Rest(*figures, rows[0::2].copy(), rows[1::2].copy(), self._step.copy())
+        return self._known
+
+    def same(self, other: RestSums) -> bool:
+        """Whether two sums are the same, to the last bit."""
+        return self._figures == other._figures and self._rows == other._rows
+
+
+@kernel
+def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
+    """c'x + y'Ax, and its terms without signs."""
+    high, low, size = objective, 0.0, abs(objective)
+    for i in range(y.size):
+        high, low = added(high, low, activity[i] * y[i])
+        size += abs(activity[i] * y[i])
+    return high + low, size
+
+
+@kernel(allocates=True)
+def _add(view, slots, count, column, value, sign, figures, rows, step):  # type: ignore[no-untyped-def]
+    """See :meth:`RestSums.add`."""
+    longest, at = np.int64(0), 0
+    for k in range(slots.size):
+        longest = max(longest, view.n_columns[slots[k]])
+    costs, upper = np.empty(longest), np.empty(longest)
+    for k in range(slots.size):
+        q = slots[k]
+        n, usage, total, forced = view.n_columns[q], view.usage[q], view.total[q], 0.0
+        summed = view.relation[q] != NO_TOTAL
+        if view.relation[q] == EXACTLY:
+            fill_costs(view, q, 1.0, costs)
+            if total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+                least, most = np.inf, -np.inf
+                for j in range(n):
+                    least, most = min(least, costs[j]), max(most, costs[j])
+                forced = max(0.0, least, -most)
+            else:
+                fill_caps(view, q, upper)
+                forced = forced_price(costs, 1.0, upper, n, total)
+        if summed and n > 1:
+            add_product(figures, 3, sign * forced, total)
+        shift, stride = coefficients_of(view, usage)
+        for k in range(at, at + count[k]):
+            j, x = column[k], value[k]
+            c, cap = cost_of(view, q, j), cap_of(view, q, j)
+            most = min(cap, total) if summed else cap
+            add_product(figures, 0, sign * c, x)
+            add_product(figures, 1, sign * (c - forced if c > 0.0 else c + forced), x)
+            add_product(figures, 2, sign * (abs(c) - forced), x)
+            begin, end = entries_of(view, usage, j, j + 1)
+            for e in range(begin, end):
+                r, used = np.int64(view.row[e]), view.coefficient[shift + stride * e]
+                add_product(rows, 2 * r, sign * used, x)
+                add_product(rows, 2 * r + 1, sign * abs(used), x)
+                if used != 0.0:
+                    step[r] = min(step[r], abs(used) * most)
+        at += count[k]

@@ -1,0 +1,38 @@
+"""An excerpt of a store: a few of its requests as a store of their own, on the very same pools and rows.
+
+Who looks at a few requests of many as if they were all takes one, for as long as nobody edits the store.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.store.store import ConstraintStore
+from copter.store.term_table import TermTable
+
+
+def excerpt(store: ConstraintStore, slots: NDArray[np.int64]) -> ConstraintStore:
+    """The requests in some slots; there their slots are 0, 1, ... in that order.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+        Its requests are in this process.
+    slots : (k,) ndarray
+        Of requests without convex terms.
+
+    Returns
+    -------
+    ConstraintStore
+        Not to be edited; valid until the next edit of ``store``.
+    """
+    usages, place = np.unique(store.requests.usage[slots], return_inverse=True)
+    some = ConstraintStore.__new__(ConstraintStore)
+    vars(some).update(vars(store))
+    some.requests, some.usages = store.requests.taken(slots), store.usages.taken(usages)
+    some.requests.usage[: slots.size] = place
+    some.usages.references[: usages.size] = np.bincount(place, minlength=usages.size)
+    some.n_variables = int(some.requests.n_columns[: slots.size].sum())
+    some.terms, some.packed_terms, some.last_view, some.known = TermTable(), None, None, (-1, {})
+    return some

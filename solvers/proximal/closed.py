@@ -1,0 +1,610 @@
+"""Closed requests: those whose allocation is known to be the best, so that nobody need look at them.
+
+A request is *closed* at its best vertex and stays so until the prices have come as far as its margin, its
+expiry (:mod:`copter.proof.margins`), or until it is edited.  What closed requests add to objective, bound and
+rows is kept in sums that are exact (:mod:`copter.proof.rest`).  All others are *open*: edited, fractional,
+tied, expired.  So a round costs what is open (:mod:`copter.solvers.proximal.lazy`).
+
+Expiries are looked at in levels: a few requests that are near theirs each round, some more once the paths of
+the classes have come so far that one of these might have expired, all of them once that holds for these.
+
+Answers of earlier rounds share what is closed now: each remembers what was opened and closed since, if anyone
+still holds it (Baker's arrays with versions: the newest has the array, the others their differences).
+
+Source: DESIGN.md of the project, section 12; Baker, Shallow binding makes functional arrays fast (1991).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
+from copter.proof.rest import Rest, RestSums
+from copter.solvers.memory import LastX
+from copter.store.allocation import NOTHING, SparseX, merged
+from copter.store.slabs import Pool, slice_indices
+from copter.store.view import StoreView, view_of
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_OPEN = -1
+_EPS = 2.0**-52
+_ONE = np.ones(1, np.bool_)
+_SHARED_FROM = 4
+"""Requests that must share columns for these to have classes of their own."""
+_NEAR, _LESS, _WIDEST = 512, 64, 8
+"""Requests of the first level, how many times as many the next one has, and how many times it may grow."""
+_NEARLY = 0.5
+"""Share of its reach after which a level is chosen anew with the one beneath it."""
+_CHUNK = 1 << 18
+"""Requests that are closed in one piece: so much less memory is in use for a while."""
+
+
+class Held(NamedTuple):
+    """Allocations of some requests, as they are closed.
+
+    Attributes
+    ----------
+    slots, count : (k,) ndarrays
+        Slots in ascending order, and numbers of columns that are not 0.
+    column, value : (sum(count),) ndarrays
+    """
+
+    slots: NDArray[np.int64]
+    count: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+    def sparse(self) -> SparseX:
+        """The nonzeros."""
+        return SparseX(self.slots.repeat(self.count), self.column, self.value)
+
+    def where(self, keep: NDArray[np.bool_]) -> Held:
+        """Those of some requests.
+
+        Parameters
+        ----------
+        keep : (k,) truth values
+        """
+        each = keep.repeat(self.count)
+        return Held(self.slots[keep], self.count[keep], self.column[each], self.value[each])
+
+
+class _Level:
+    """Requests that are looked at for expiries, and how far paths may go before others must be.
+
+    Attributes
+    ----------
+    slots : (k,) ndarray
+        Some may have been opened since, or be there twice.
+    reach : float
+        All other closed requests had more than this left when they were chosen.
+    moved : float
+        How far any path has come since, at most.
+    """
+
+    def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
+        self.slots, self.reach, self.moved = slots, reach, 0.0
+
+    @property
+    def spent(self) -> bool:
+        """Whether others might have expired."""
+        return not self.moved < self.reach
+
+
+class Closed:
+    """The closed requests of a program after a solve.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+        Its requests are in this process, and none has a convex term.
+    y : (row slots,) ndarray
+        Prices of the solve.
+
+    Attributes
+    ----------
+    requests, nonzeros : int
+        How many are closed, and how many columns they use.
+    known : LastX
+        Last allocations of requests that are open.
+    usable : bool
+        Whether it still knows what is closed; not once most of it was edited.
+    """
+
+    def __init__(self, program: ContinualProgram, x: LastX, y: NDArray[np.float64]) -> None:
+        self.program = program
+        store = program.store
+        self.y = y.copy()
+        self.requests = self.nonzeros = 0
+        self.touched = 0
+        self.usable = True
+        self._last: LastX | None = None
+        self._pool = Pool(column=np.int32, value=np.float64)
+        self._sums = RestSums(store.rows.size)
+        self._path = np.zeros(1)
+        self._first = np.full(0, -1, np.int64)
+        self._sized = np.zeros(0, np.int64)
+        self._classes: NDArray[np.int64] = np.empty(0, np.int64)
+        self._low, self._high = np.zeros(store.rows.size), np.zeros(store.rows.size)
+        self._length = np.empty(0, np.int32)
+        self._start, self._expiry = np.empty(0, np.int64), np.empty(0)
+        self._of_class = np.empty(0, np.int32)
+        self._fresh: list[NDArray[np.int64]] = []
+        self._levels: list[_Level] = []
+        self._newest: weakref.ref[Version] | None = None
+        self._versions: weakref.WeakSet[Version] = weakref.WeakSet()
+        self.known = [x]
+        self._fit()
+        slots = store.live_requests()
+        self._fresh.append(slots)
+        store.watchers.add(self)
+
+    # ---- what is open ------------------------------------------------------------------------------
+
+    def before_edit(self, slots: NDArray[np.int64]) -> None:
+        """Open what is about to be edited."""
+        self.touched += slots.size
+        if 4 * self.touched > max(64, self.requests):
+            self.drop()
+            return
+        self.open(slots)
+
+    def after_adding(self, slots: NDArray[np.int64]) -> None:
+        """Take note of requests that are new."""
+        self.touched += slots.size
+        self._fresh.append(slots)
+
+    def open(self, slots: NDArray[np.int64]) -> None:
+        """Open those of some requests that are closed."""
+        table = self.program.store.requests
+        inside = slots[slots < self._length.size]
+        some = distinct(inside[self._length[inside] >= 0])
+        if not some.size:
+            return
+        held = self._held(some)
+        self._sums.add(view_of(self.program.store), *held, -1.0)
+        self._pool.free_all(self._start[some].tolist(), held.count.tolist())
+        self._length[some] = _OPEN
+        self.requests -= some.size
+        self.nonzeros -= held.column.size
+        self._note(_Event(held, table.n_columns[some].copy()))
+        x = held.sparse()
+        self.known.append(LastX(self.program, x, table.birth[x.slot], table.total[x.slot]))
+        self._fresh.append(some)
+
+    def opened(self) -> NDArray[np.int64]:
+        """Slots of all open requests, ascending."""
+        self._fit()
+        slots = distinct(np.concatenate(self._fresh)) if self._fresh else np.empty(0, np.int64)
+        live = (self.program.store.requests.n_columns[slots] > 0) & (self._length[slots] < 0)
+        self._fresh = [slots[live]]
+        return self._fresh[0]
+
+    def last_x(self) -> LastX:
+        """The last allocation, of closed and open requests."""
+        if self._last is not None:
+            return self._last
+        table = self.program.store.requests
+        closed = self._held(np.flatnonzero(self._length >= 0)).sparse()
+        mine = LastX(self.program, closed, table.birth[closed.slot], table.total[closed.slot])
+        return joined([mine, *self.known])
+
+    def drop(self) -> None:
+        """Know nothing from now on but the last allocation, and what earlier answers were."""
+        if not self.usable:
+            return
+        for version in list(self._versions):
+            version.sparse()
+        self._last = self.last_x()
+        self.usable = False
+        self.program.store.watchers.discard(self)
+
+    # ---- closing -----------------------------------------------------------------------------------
+
+    def close(self, slots: NDArray[np.int64], x: SparseX) -> None:
+        """Close those of some open requests that have the only best allocation at the last prices.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        x : SparseX
+            Their allocations.
+        """
+        for begin in range(0, slots.size, _CHUNK):
+            part = slots[begin : begin + _CHUNK]
+            first, last = np.searchsorted(x.slot, (part[0], part[-1] + 1))
+            margin, of_class, held = self._best(part)
+            keep = (margin > 0.0) & _same(held, SparseX(*(each[first:last] for each in x)))
+            self._close(held.where(keep), margin[keep], of_class[keep])
+
+    def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Price closed requests anew, whose expiry has come; those with another best allocation are opened.
+
+        Returns
+        -------
+        (k,) ndarray
+            Slots of what was opened.
+        """
+        margin, of_class, held = self._best(slots)
+        x = self._held(slots).sparse()
+        keep = (margin > 0.0) & _same(held, x)
+        stay = slots[keep]
+        self._of_class[stay] = of_class[keep]
+        self._expiry[stay] = _expiries(self._path, of_class[keep], margin[keep])
+        self._widen(stay, of_class[keep])
+        self._look_at(stay)
+        self.open(slots[~keep])
+        return slots[~keep]
+
+    def move(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Move the prices; returns the slots of closed requests whose expiry has come.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+        """
+        store = self.program.store
+        self._fit()
+        d = y - self.y
+        self.y = y.copy()
+        if not d.any():
+            return np.empty(0, np.int64)
+        usages = store.usages
+        most = lengthen(
+            view_of(store),
+            self._live_classes(),
+            usages.n_columns[: usages.size],
+            self._first,
+            self._high - self._low,
+            d,
+            self._path,
+        )
+        for level in self._levels:
+            level.moved += most
+        return self._expired()
+
+    def settle(self, x: LastX) -> None:
+        """Say what the open requests have after a solve."""
+        self.known, self.touched = [x], 0
+
+    def rest(self) -> Rest:
+        """What the closed requests add to certificates."""
+        return self._sums.rest()
+
+    def nearest(self, most: int) -> NDArray[np.int64]:
+        """Slots of closed requests that are nearest to their expiry, so many at most."""
+        near = self._levels[0].slots if self._levels else np.empty(0, np.int64)
+        near = distinct(near[self._length[near] >= 0])
+        if near.size <= most:
+            return near
+        left = self._expiry[near] - self._path[self._of_class[near]]
+        return near[np.argpartition(left, most)[:most]]
+
+    def version(self, x: SparseX, slots: NDArray[np.int64]) -> Version:
+        """The allocation as it is now: x of the open requests in some slots, and of the closed ones."""
+        before = None if self._newest is None else self._newest()
+        now = Version(self, x, slots)
+        if before is not None:
+            before.later = now
+        self._newest = weakref.ref(now)
+        self._versions.add(now)
+        return now
+
+    def held(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Columns and values of a closed request's nonzeros, and its number of columns."""
+        mine = self._held(np.array([slot]))
+        return mine.column, mine.value, int(self.program.store.requests.n_columns[slot])
+
+    def all_held(self) -> tuple[SparseX, NDArray[np.int64]]:
+        """Nonzeros of all closed requests, and the numbers of columns of all requests."""
+        table = self.program.store.requests
+        x = self._held(np.flatnonzero(self._length >= 0)).sparse()
+        return x, table.n_columns[: table.size].copy()
+
+    # ---- parts -------------------------------------------------------------------------------------
+
+    def _fit(self) -> None:
+        """Make room for all requests, rows and usages that there are now."""
+        store = self.program.store
+        size, rows, usages = store.requests.size, store.rows.size, store.usages.size
+        if size > self._length.size:
+            more = max(size, self._length.size + self._length.size // 2) - self._length.size
+            self._length = np.concatenate((self._length, np.full(more, _OPEN, np.int32)))
+            self._start = np.concatenate((self._start, np.zeros(more, np.int64)))
+            self._expiry = np.concatenate((self._expiry, np.zeros(more)))
+            self._of_class = np.concatenate((self._of_class, np.zeros(more, np.int32)))
+        if rows > self.y.size:
+            fresh = np.zeros(rows - self.y.size)
+            self.y = np.concatenate((self.y, fresh))
+            self._low, self._high = (np.concatenate((each, fresh)) for each in (self._low, self._high))
+            self._sums.fit(rows)
+        if usages > self._first.size:
+            fresh = np.full(usages - self._first.size, -1)
+            self._first = np.concatenate((self._first, fresh))
+            self._sized = np.concatenate((self._sized, fresh))
+
+    def _held(self, slots: NDArray[np.int64]) -> Held:
+        count = self._length[slots].astype(np.int64)
+        flat = slice_indices(self._start[slots], count)
+        return Held(slots, count, self._pool.column[flat].astype(np.int64), self._pool.value[flat])
+
+    def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Held]:
+        """Margins, classes and best vertices at the last prices."""
+        self._begin_classes(slots)
+        found = best_vertices(view_of(self.program.store), self.y, slots, self._first)
+        margin, of_class, count, column, value = found
+        return margin, of_class, Held(slots, count, column, value)
+
+    def _begin_classes(self, slots: NDArray[np.int64]) -> None:
+        """Give shared columns classes, if they have none."""
+        store, usages = self.program.store, self.program.store.usages
+        some = distinct(store.requests.usage[slots])
+        sizes = usages.n_columns[some]
+        fresh = (self._sized[some] != sizes) & (usages.references[some] >= _SHARED_FROM)
+        self._first[some[self._sized[some] != sizes]] = -1  # slots of usages are used again
+        if not fresh.any():
+            return
+        some, sizes = some[fresh], sizes[fresh]
+        room = 2 * sizes + 2
+        self._first[some] = self._path.size + room.cumsum() - room
+        self._sized[some] = sizes
+        self._path = np.concatenate((self._path, np.zeros(int(room.sum()))))
+        self._classes = np.union1d(self._classes, some)
+
+    def _live_classes(self) -> NDArray[np.int64]:
+        """Shared columns that have classes, and are still there."""
+        usages, some = self.program.store.usages, self._classes
+        same = (usages.references[some] > 0) & (usages.n_columns[some] == self._sized[some])
+        if not same.all():
+            self._sized[some[~same]] = self._first[some[~same]] = -1
+            self._classes = some[same]
+        return self._classes
+
+    def _close(self, held: Held, margin: NDArray[np.float64], of_class: NDArray[np.int32]) -> None:
+        slots = held.slots
+        if not slots.size:
+            return
+        self._sums.add(view_of(self.program.store), *held)
+        self._start[slots] = self._pool.put(held.count, column=held.column.astype(np.int32), value=held.value)
+        self._length[slots] = held.count
+        self._of_class[slots] = of_class
+        self._expiry[slots] = _expiries(self._path, of_class, margin)
+        self._widen(slots, of_class)
+        self.requests += slots.size
+        self.nonzeros += held.column.size
+        self._note(_Event(held._replace(count=np.full(slots.size, _OPEN)), slots))
+        self._look_at(slots)
+
+    def _widen(self, slots: NDArray[np.int64], of_class: NDArray[np.int32]) -> None:
+        own = slots[of_class == OWN_COLUMNS]
+        if own.size:
+            widen(view_of(self.program.store), own, self._low, self._high)
+
+    def _note(self, event: _Event) -> None:
+        newest = None if self._newest is None else self._newest()
+        if newest is not None:
+            newest.events.append(event)
+
+    def _left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._expiry[slots] - self._path[self._of_class[slots]]
+
+    def _look_at(self, slots: NDArray[np.int64]) -> None:
+        """Put requests into the levels that they belong to now."""
+        left = self._left(slots)
+        for level in self._levels:
+            inside = slots[left <= level.reach - level.moved]
+            if inside.size:
+                level.slots = np.concatenate((level.slots, inside))
+
+    def _expired(self) -> NDArray[np.int64]:
+        """Slots of closed requests whose expiry has come, ascending; levels are chosen anew if need be."""
+        levels = self._levels
+        if not levels or levels[0].spent or levels[0].slots.size > _WIDEST * _NEAR:
+            self._choose_levels()
+        near = self._levels[0].slots
+        expired: NDArray[np.int64] = _past(near, self._length, self._expiry, self._of_class, self._path)
+        return distinct(expired)
+
+    def _choose_levels(self) -> None:
+        """Choose the first level anew, and those above it that are nearly spent."""
+        sizes = [_NEAR]
+        while sizes[-1] * _LESS < self.requests:
+            sizes.append(sizes[-1] * _LESS)
+        sizes[-1:] = [] if len(sizes) > 1 else sizes[-1:]
+        if len(sizes) != len(self._levels):
+            self._levels = [_Level(np.empty(0, np.int64), 0.0) for _ in sizes]
+        stale = 1
+        while stale < len(sizes) and self._levels[stale].moved >= _NEARLY * self._levels[stale].reach:
+            stale += 1
+        for k in range(stale - 1, -1, -1):
+            if k + 1 < len(sizes):
+                above = self._levels[k + 1]
+                slots, reach = distinct(above.slots), above.reach - above.moved
+                slots = slots[self._length[slots] >= 0]
+            else:
+                slots, reach = np.flatnonzero(self._length >= 0), np.inf
+            left = self._left(slots)
+            many = sizes[k] + int(np.count_nonzero(left <= 0.0))  # all that have expired, and some more
+            if left.size > many:
+                reach = min(reach, float(np.partition(left, many)[many]))
+            self._levels[k] = _Level(slots[left <= reach], reach)
+
+
+class _Event(NamedTuple):
+    """Requests that were opened, with what they had, or closed (with a count of -1)."""
+
+    held: Held
+    sizes: NDArray[np.int64]
+
+
+class Version:
+    """The allocation of a round, as :class:`Closed` and the differences since then know it.
+
+    Parameters
+    ----------
+    x : SparseX
+        Of the open requests.
+    slots : (k,) ndarray
+        Of the open requests, ascending.
+
+    Attributes
+    ----------
+    events : what was opened and closed until the next version
+    later : the next one, if there is one
+    """
+
+    def __init__(self, closed: Closed, x: SparseX, slots: NDArray[np.int64]) -> None:
+        self._closed, self._open, self._slots = closed, x, slots
+        self._sizes = closed.program.store.requests.n_columns[slots]
+        self.events: list[_Event] = []
+        self.later: Version | None = None
+        self._whole: SparseX | None = None
+        self._widths: NDArray[np.int64] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of nonzeros."""
+        return self.sparse().value.size
+
+    def sparse(self) -> SparseX:
+        """All nonzeros."""
+        if self._whole is None:
+            self._materialise()
+            assert self._whole is not None
+        return self._whole
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Numbers of columns by request slot; of requests that there were."""
+        self.sparse()
+        assert self._widths is not None
+        return self._widths
+
+    def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Columns and values of the nonzeros of one request, and its number of columns."""
+        at = int(np.searchsorted(self._slots, slot))
+        if at < self._slots.size and self._slots[at] == slot:
+            first, last = np.searchsorted(self._open.slot, (slot, slot + 1))
+            return self._open.column[first:last], self._open.value[first:last], int(self._sizes[at])
+        if self._whole is None and not self._changed():
+            return self._closed.held(slot)
+        whole = self.sparse()
+        first, last = np.searchsorted(whole.slot, (slot, slot + 1))
+        return whole.column[first:last], whole.value[first:last], int(self.sizes()[slot])
+
+    def _changed(self) -> bool:
+        version: Version | None = self
+        while version is not None:
+            if version.events:
+                return True
+            version = version.later
+        return False
+
+    def _materialise(self) -> None:
+        """Undo what was opened and closed since, and forget where that is known."""
+        events, version = list(self.events), self.later
+        while version is not None:
+            events += version.events
+            version = version.later
+        x, sizes = self._closed.all_held()
+        sizes[self._slots] = self._sizes
+        if events:
+            slots = np.concatenate([event.held.slots for event in events])
+            first = np.unique(slots, return_index=True)[1]  # the earliest says what there was
+            changed = np.zeros(max(sizes.size, int(slots.max()) + 1), np.bool_)
+            changed[slots] = True
+            x, begin = x.where(~changed[x.slot]), 0
+            for event in events:
+                end = begin + event.held.slots.size
+                mine = np.zeros(event.held.slots.size, np.bool_)
+                mine[first[(first >= begin) & (first < end)] - begin] = True
+                mine &= event.held.count >= 0
+                begin = end
+                if mine.any():
+                    before = event.held.where(mine)
+                    x = merged(x, before.sparse())
+                    sizes[before.slots] = event.sizes[mine]
+        self._whole, self._widths = merged(x, self._open), sizes
+        self.events, self.later = [], None
+
+
+def _same(held: Held, x: SparseX) -> NDArray[np.bool_]:
+    """Of which requests x is just what is held."""
+    same: NDArray[np.bool_] = _compare(*held, *x)
+    return same
+
+
+@kernel(allocates=True)
+def _compare(slots, count, column, value, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
+    same, at, i = np.ones(slots.size, np.bool_), 0, 0
+    for k in range(slots.size):
+        while i < x_slot.size and x_slot[i] < slots[k]:
+            i += 1
+        for e in range(at, at + count[k]):
+            if i < x_slot.size and x_slot[i] == slots[k] and x_column[i] == column[e] and x_value[i] == value[e]:
+                i += 1
+            else:
+                same[k] = False
+                break
+        if i < x_slot.size and x_slot[i] == slots[k]:
+            same[k] = False
+        at += count[k]
+    return same
+
+
+@kernel(allocates=True)
+def _past(slots, length, expiry, of_class, path):  # type: ignore[no-untyped-def]
+    """Those of some requests that are closed and whose expiry has come."""
+    past, found = np.empty(slots.size, np.int64), 0
+    for k in range(slots.size):
+        q = slots[k]
+        if length[q] >= 0 and not path[of_class[q]] < expiry[q]:
+            past[found] = q
+            found += 1
+    return past[:found]
+
+
+def _expiries(
+    path: NDArray[np.float64], of_class: NDArray[np.int32], margin: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Expiries of requests with such margins now, rounded down."""
+    expiry = path[of_class] + margin
+    return expiry - 2.0 * _EPS * expiry if np.isfinite(expiry).all() else np.where(
+        np.isfinite(expiry), expiry - 2.0 * _EPS * expiry, np.inf
+    )
+
+
+def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers in ascending order, each once.
+
+    Parameters
+    ----------
+    numbers : (k,) ndarray
+
+    Returns
+    -------
+    ndarray
+    """
+    if numbers.size < 2:
+        return numbers
+    ordered = np.sort(numbers)
+    other = ordered[1:] != ordered[:-1]
+    return ordered[np.concatenate((_ONE, other))]
+
+
+def joined(parts: list[LastX]) -> LastX:
+    """One allocation of several, of different requests."""
+    slot = np.concatenate([part.x.slot for part in parts])
+    order = np.argsort(slot, kind="stable")
+    column, value = (np.concatenate([part.x[k] for part in parts])[order] for k in (1, 2))
+    births, totals = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("births", "totals")
+    )
+    return LastX(parts[0].program, SparseX(slot[order], column, value), births, totals)
