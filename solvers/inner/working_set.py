@@ -192,6 +192,17 @@ class WorkingSet(ArrayRecord):
         """
         return replace(self, cost=_holding_costs(self, x, y))
 
+    def with_full_rows(self, y: NDArray[np.float64]) -> WorkingSet:
+        """The set in which rows that have a price are used to the full.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+            Scaled prices.
+        """
+        lower = np.where(y > 0.0, self.upper_row, self.lower_row)
+        return replace(self, lower_row=lower, upper_row=np.where(y < 0.0, self.lower_row, self.upper_row))
+
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
         """Size of the objective, objective - bound and dual residual of the set as a program of its own.
 

@@ -27,7 +27,7 @@ from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
 from copter.solvers.memory import LastX
 from copter.store.allocation import NOTHING, SparseX, merged
-from copter.store.slabs import Pool, slice_indices
+from copter.store.slabs import Pool
 from copter.store.view import StoreView, view_of
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ class Closed:
         How many are closed, and how many columns they use.
     known : LastX
         Last allocations of requests that are open.
+    gap, gap_each : float
+        Gap of the last solve, and what each edited request is expected to add if prices stay as they are.
     usable : bool
         Whether it still knows what is closed; not once most of it was edited.
     """
@@ -125,6 +127,7 @@ class Closed:
         self.requests = self.nonzeros = 0
         self.touched = 0
         self.usable = True
+        self.gap = self.gap_each = 0.0
         self._last: LastX | None = None
         self._pool = Pool(column=np.int32, value=np.float64)
         self._sums = RestSums(store.rows.size)
@@ -134,9 +137,12 @@ class Closed:
         self._classes: NDArray[np.int64] = np.empty(0, np.int64)
         self._low, self._high = np.zeros(store.rows.size), np.zeros(store.rows.size)
         self._length = np.empty(0, np.int32)
-        self._start, self._expiry = np.empty(0, np.int64), np.empty(0)
+        self._column, self._value = np.empty(0, np.int32), np.empty(0)
+        self._expiry = np.empty(0)
         self._of_class = np.empty(0, np.int32)
         self._fresh: list[NDArray[np.int64]] = []
+        self._settled = False
+        self._edited: list[NDArray[np.int64]] = []
         self._levels: list[_Level] = []
         self._newest: weakref.ref[Version] | None = None
         self._versions: weakref.WeakSet[Version] = weakref.WeakSet()
@@ -151,6 +157,8 @@ class Closed:
     def before_edit(self, slots: NDArray[np.int64]) -> None:
         """Open what is about to be edited."""
         self.touched += slots.size
+        self._settled = False
+        self._edited.append(slots)
         if 4 * self.touched > max(64, self.requests):
             self.drop()
             return
@@ -159,6 +167,7 @@ class Closed:
     def after_adding(self, slots: NDArray[np.int64]) -> None:
         """Take note of requests that are new."""
         self.touched += slots.size
+        self._edited.append(slots)
         self._fresh.append(slots)
 
     def open(self, slots: NDArray[np.int64]) -> None:
@@ -170,7 +179,8 @@ class Closed:
             return
         held = self._held(some)
         self._sums.add(view_of(self.program.store), *held, -1.0)
-        self._pool.free_all(self._start[some].tolist(), held.count.tolist())
+        for slot in some[held.count > 1].tolist():
+            self._pool.free(int(self._column[slot]), int(self._length[slot]))
         self._length[some] = _OPEN
         self.requests -= some.size
         self.nonzeros -= held.column.size
@@ -180,12 +190,31 @@ class Closed:
         self._fresh.append(some)
 
     def opened(self) -> NDArray[np.int64]:
-        """Slots of all open requests, ascending."""
+        """Slots of all open requests, ascending; the same array until that changes."""
+        if len(self._fresh) == 1 and self._settled:
+            return self._fresh[0]
         self._fit()
         slots = distinct(np.concatenate(self._fresh)) if self._fresh else np.empty(0, np.int64)
         live = (self.program.store.requests.n_columns[slots] > 0) & (self._length[slots] < 0)
-        self._fresh = [slots[live]]
+        self._fresh, self._settled = [slots[live]], True
         return self._fresh[0]
+
+    def edited(self) -> NDArray[np.int64]:
+        """Slots of requests that there are, and that were edited or added since the last solve, ascending."""
+        if not self._edited:
+            return np.empty(0, np.int64)
+        slots = distinct(np.concatenate(self._edited))
+        return slots[self.program.store.requests.n_columns[slots] > 0]
+
+    def best(self, slots: NDArray[np.int64]) -> SparseX:
+        """A best vertex of each of some requests at the last prices.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        """
+        return self._best(slots)[2].sparse()
 
     def last_x(self) -> LastX:
         """The last allocation, of closed and open requests."""
@@ -273,7 +302,7 @@ class Closed:
 
     def settle(self, x: LastX) -> None:
         """Say what the open requests have after a solve."""
-        self.known, self.touched = [x], 0
+        self.known, self.touched, self._edited = [x], 0, []
 
     def rest(self) -> Rest:
         """What the closed requests add to certificates."""
@@ -318,7 +347,8 @@ class Closed:
         if size > self._length.size:
             more = max(size, self._length.size + self._length.size // 2) - self._length.size
             self._length = np.concatenate((self._length, np.full(more, _OPEN, np.int32)))
-            self._start = np.concatenate((self._start, np.zeros(more, np.int64)))
+            self._column = np.concatenate((self._column, np.zeros(more, np.int32)))
+            self._value = np.concatenate((self._value, np.zeros(more)))
             self._expiry = np.concatenate((self._expiry, np.zeros(more)))
             self._of_class = np.concatenate((self._of_class, np.zeros(more, np.int32)))
         if rows > self.y.size:
@@ -332,9 +362,8 @@ class Closed:
             self._sized = np.concatenate((self._sized, fresh))
 
     def _held(self, slots: NDArray[np.int64]) -> Held:
-        count = self._length[slots].astype(np.int64)
-        flat = slice_indices(self._start[slots], count)
-        return Held(slots, count, self._pool.column[flat].astype(np.int64), self._pool.value[flat])
+        arrays = self._length, self._column, self._value, self._pool.column, self._pool.value
+        return Held(slots, *_read(slots, *arrays))
 
     def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Held]:
         """Margins, classes and best vertices at the last prices."""
@@ -373,11 +402,20 @@ class Closed:
         if not slots.size:
             return
         self._sums.add(view_of(self.program.store), *held)
-        self._start[slots] = self._pool.put(held.count, column=held.column.astype(np.int32), value=held.value)
-        self._length[slots] = held.count
+        several = np.flatnonzero(held.count > 1)
+        if several.size:
+            begin = held.count.cumsum()[several] - held.count[several]
+            for k, at in zip(several.tolist(), begin.tolist(), strict=True):
+                count = int(held.count[k])
+                start = self._pool.allocate(count)
+                self._pool.column[start : start + count] = held.column[at : at + count]
+                self._pool.value[start : start + count] = held.value[at : at + count]
+                self._column[slots[k]] = start
+        _write(slots, held.count, held.column, held.value, self._length, self._column, self._value)
         self._of_class[slots] = of_class
         self._expiry[slots] = _expiries(self._path, of_class, margin)
         self._widen(slots, of_class)
+        self._settled = False
         self.requests += slots.size
         self.nonzeros += held.column.size
         self._note(_Event(held._replace(count=np.full(slots.size, _OPEN)), slots))
@@ -571,6 +609,37 @@ def _past(slots, length, expiry, of_class, path):  # type: ignore[no-untyped-def
     return past[:found]
 
 
+@kernel(allocates=True)
+def _read(slots, length, one_column, one_value, columns, values):  # type: ignore[no-untyped-def]
+    """Numbers, columns and values of the nonzeros of closed requests."""
+    count, total = np.empty(slots.size, np.int64), 0
+    for k in range(slots.size):
+        count[k] = length[slots[k]]
+        total += count[k]
+    column, value, at = np.empty(total, np.int64), np.empty(total), 0
+    for k in range(slots.size):
+        q = slots[k]
+        if count[k] == 1:
+            column[at], value[at] = one_column[q], one_value[q]
+        else:
+            for e in range(count[k]):
+                column[at + e], value[at + e] = columns[one_column[q] + e], values[one_column[q] + e]
+        at += count[k]
+    return count, column, value
+
+
+@kernel
+def _write(slots, count, column, value, length, one_column, one_value):  # type: ignore[no-untyped-def]
+    """Note how many nonzeros requests have, and the nonzeros of those that have one."""
+    at = 0
+    for k in range(slots.size):
+        q = slots[k]
+        length[q] = count[k]
+        if count[k] == 1:
+            one_column[q], one_value[q] = column[at], value[at]
+        at += count[k]
+
+
 def _expiries(
     path: NDArray[np.float64], of_class: NDArray[np.int32], margin: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -579,6 +648,22 @@ def _expiries(
     return expiry - 2.0 * _EPS * expiry if np.isfinite(expiry).all() else np.where(
         np.isfinite(expiry), expiry - 2.0 * _EPS * expiry, np.inf
     )
+
+
+def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
+    """An allocation with another one of some requests.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+        Ascending.
+    other : SparseX
+        Of these requests.
+    """
+    if not slots.size:
+        return x
+    at = np.minimum(np.searchsorted(slots, x.slot), slots.size - 1)
+    return merged(x.where(slots[at] != x.slot), other)
 
 
 def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -29,9 +29,9 @@ from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timi
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.memory import LastX, LastY
-from copter.solvers.proximal.closed import Closed, joined
+from copter.solvers.proximal.closed import Closed, joined, replaced
 from copter.solvers.proximal.state import Budget, State
-from copter.solvers.proximal.steps import Aim, run_steps
+from copter.solvers.proximal.steps import Aim, on_rows, run_steps
 from copter.store.allocation import SparseX, changes, merged
 from copter.store.excerpt import excerpt
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
     from copter.proof.pricing import Pricing
+    from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.run import Options
     from copter.store.store import ConstraintStore
 
@@ -114,7 +115,7 @@ def solve_open(
     try:
         with one_blas_thread(program.store.rows.size):
             y = right_signs(program.store, state.y.surviving())
-            point = _solve(program, closed, y, state.slack, options, budget)
+            point = _Round(program, closed, state.slack, options, budget).run(y)
     except _Undecided as why:
         log.debug("all columns are looked at: %s", why)
         closed.drop()
@@ -122,86 +123,133 @@ def solve_open(
     return _answer(program, closed, state, options, budget, point)
 
 
-def _solve(
-    program: ContinualProgram, closed: Closed, y: NDArray[np.float64], given: float, options: Options, budget: Budget
-) -> _Point:
-    tuning = options.tuning.lazy
-    closed.reprice(closed.move(y))
-    touched = closed.touched
-    closed.open(closed.nearest(min(tuning.nearest, tuning.nearest_least + tuning.nearest_each * touched)))
-    x = joined(closed.known).surviving()
-    known = len(closed.known)
-    for turn in range(tuning.turns):
-        for part in closed.known[known:]:
-            x = merged(x, part.surviving())
-        known = len(closed.known)
-        some = _Excerpt(program, closed.opened())
-        slack = given if given > 0.0 and turn < tuning.screened_turns else math.inf
-        point = _certified(some, x, y, slack, closed, options, budget)
-        proof = point.certificate
-        met = proof.relative.primal <= options.tuning.steps.feasible * options.tolerance
-        if proof.within(options.tolerance) and met:
-            return point
-        if budget.late() or budget.spent():
-            raise _Undecided("time or iterations are over")
-        if turn and some.slots.size > tuning.most_open * len(program):
-            raise _Undecided("most requests are open")
-        x, y = _stepped(some, point, closed, options, budget)
-        expired = closed.move(y)
-        opened = closed.reprice(expired)
-        log.debug("    %d expired, %d opened", expired.size, opened.size)
-        if not opened.size and not met:
-            closed.open(closed.nearest(tuning.nearest * 4 ** turn))
-    raise _Undecided("too many turns")
+class _Round:
+    """What the parts of one solve share."""
 
+    def __init__(
+        self, program: ContinualProgram, closed: Closed, slack: float, options: Options, budget: Budget
+    ) -> None:
+        self.program, self.closed, self.options, self.budget = program, closed, options, budget
+        self.slack = slack if slack > 0.0 else math.inf
+        self._some: _Excerpt | None = None
 
-def _certified(
-    some: _Excerpt,
-    x: SparseX,
-    y: NDArray[np.float64],
-    slack: float,
-    closed: Closed,
-    options: Options,
-    budget: Budget,
-) -> _Point:
-    """What an allocation of the open requests and prices prove for all."""
-    budget.begin_pass()
-    pricing = price(some.store, y, slack=slack, threads=1)
-    if pricing.request_bound == math.inf or pricing.dual > 0.0 or pricing.doubtful:
-        raise _Undecided("a request has no best allocation")
-    proof, _ = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=closed.rest())
-    if proof.size_is is GapSize.STAKE:
-        raise _Undecided("the gap is relative to the stakes of all requests")
-    budget.end_pass()
-    log.debug(
-        "%6d iterations, %8d open of %d requests, objective %.9g, primal %.1e, gap %.1e, %.4f s",
-        budget.iterations,
-        some.slots.size,
-        len(some.program),
-        proof.objective,
-        proof.relative.primal,
-        proof.relative.gap,
-        budget.clock(),
-    )
-    if options.callback is not None:
-        options.callback(budget.iterations, proof)
-    return _Point(x, y, pricing, proof)
+    def run(self, y: NDArray[np.float64]) -> _Point:
+        """The point that is good enough, from the last one.
 
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+            Last prices of the rows that there are.
+        """
+        tuning, closed = self.options.tuning.lazy, self.closed
+        closed.reprice(closed.move(y))
+        edited = closed.edited()
+        more = tuning.nearest_least + tuning.nearest_each * edited.size
+        closed.open(closed.nearest(min(tuning.nearest, more)))
+        x, known = joined(closed.known).surviving(), len(closed.known)
+        x = replaced(x, edited, closed.best(edited))
+        point = self.first(x, y, edited.size)
+        for turn in range(tuning.turns):
+            if self.enough(point):
+                return point
+            if self.budget.late() or self.budget.spent():
+                raise _Undecided("time or iterations are over")
+            if turn == tuning.screened_turns:
+                self.slack = math.inf
+            x, y = self.step(point)
+            expired = closed.move(y)
+            opened = closed.reprice(expired)
+            log.debug("    %d expired, %d opened", expired.size, opened.size)
+            if not (opened.size or turn == 0):
+                closed.open(closed.nearest(tuning.nearest * 4**turn))
+            for part in closed.known[known:]:
+                x = merged(x, part.surviving())
+            known = len(closed.known)
+            point = self.certify(x, y)
+        raise _Undecided("too many turns")
 
-def _stepped(
-    some: _Excerpt, point: _Point, closed: Closed, options: Options, budget: Budget
-) -> tuple[SparseX, NDArray[np.float64]]:
-    """Steps on the open requests, in what the closed ones leave of the rows."""
-    tuning, store, rows = options.tuning, some.store, some.store.rows
-    held = Held(closed.rest().activity, rows.alive[: rows.size])
-    x = some.local(point.x)
-    columns = union(point.pricing.slot, point.pricing.column, x.slot, x.column)
-    working = gather(store, *columns, held, tuning=tuning.working_set)
-    aim = Aim(tuning.goal_share * options.tolerance, tuning.lazy.sigma, 0.0, point.certificate.size)
-    found = run_steps(some, working, "newton", budget, x, point.y, aim, tuning)
-    if found.ray is not None or found.violation is not None:
-        raise _Undecided("the open requests cannot meet the rows")
-    return some.outer(found.x), found.y
+    def excerpt(self) -> _Excerpt:
+        """The open requests."""
+        slots = self.closed.opened()
+        if self._some is None or self._some.slots is not slots:
+            if slots.size > self.options.tuning.lazy.most_open * len(self.program):
+                raise _Undecided("most requests are open")
+            self._some = _Excerpt(self.program, slots)
+        return self._some
+
+    def met(self, point: _Point) -> bool:
+        """Whether an allocation meets the rows closely enough."""
+        options = self.options
+        return point.certificate.relative.primal <= options.tuning.steps.feasible * options.tolerance
+
+    def enough(self, point: _Point) -> bool:
+        """Whether a point is what is asked for."""
+        return point.certificate.within(self.options.tolerance) and self.met(point)
+
+    def price(self, some: _Excerpt, y: NDArray[np.float64]) -> Pricing:
+        """A pass over the open requests."""
+        pricing = price(some.store, y, slack=self.slack, threads=1)
+        if pricing.request_bound == math.inf or pricing.dual > 0.0 or pricing.doubtful:
+            raise _Undecided("a request has no best allocation")
+        return pricing
+
+    def working(self, some: _Excerpt, x: SparseX, pricing: Pricing) -> WorkingSet:
+        """The open requests on what the closed ones leave of the rows."""
+        rows, x = some.store.rows, some.local(x)
+        held = Held(self.closed.rest().activity, rows.alive[: rows.size])
+        columns = union(pricing.slot, pricing.column, x.slot, x.column)
+        return gather(some.store, *columns, held, tuning=self.options.tuning.working_set)
+
+    def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> _Point:
+        """The point at the last prices; the rows are met there, if few edits let that be enough."""
+        closed = self.closed
+        if closed.gap + closed.gap_each * edited > self.options.tolerance:
+            closed.gap_each *= self.options.tuning.lazy.forget
+            return self.certify(x, y)
+        some = self.excerpt()
+        pricing = self.price(some, y)
+        working = self.working(some, x, pricing)
+        here = on_rows(some.store, working, some.local(x), y, self.budget, self.options.tuning)
+        point = self.certify(some.outer(here), y, pricing)
+        more = max(point.certificate.relative.gap - closed.gap, 0.0) / max(edited, 1)
+        closed.gap_each = 0.5 * (closed.gap_each + more)
+        return point
+
+    def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
+        """What an allocation of the open requests and prices prove for all."""
+        budget, options, some = self.budget, self.options, self.excerpt()
+        budget.begin_pass()
+        pricing = pricing or self.price(some, y)
+        rest = self.closed.rest()
+        proof, _ = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
+        if proof.size_is is GapSize.STAKE:
+            raise _Undecided("the gap is relative to the stakes of all requests")
+        budget.end_pass()
+        log.debug(
+            "%6d iterations, %8d open of %d requests, objective %.9g, primal %.1e, gap %.1e, %.4f s",
+            budget.iterations,
+            some.slots.size,
+            len(self.program),
+            proof.objective,
+            proof.relative.primal,
+            proof.relative.gap,
+            budget.clock(),
+        )
+        if options.callback is not None:
+            options.callback(budget.iterations, proof)
+        return _Point(x, y, pricing, proof)
+
+    def step(self, point: _Point) -> tuple[SparseX, NDArray[np.float64]]:
+        """Proximal-point steps on the open requests."""
+        options, some = self.options, self.excerpt()
+        tuning = options.tuning
+        working = self.working(some, point.x, point.pricing)
+        aim = Aim(tuning.goal_share * options.tolerance, tuning.lazy.sigma, 0.0, point.certificate.size)
+        x = some.local(point.x)
+        found = run_steps(some, working, "newton", self.budget, x, point.y, aim, tuning)
+        if found.ray is not None or found.violation is not None:
+            raise _Undecided("the open requests cannot meet the rows")
+        return some.outer(found.x), found.y
 
 
 def _answer(
@@ -211,6 +259,7 @@ def _answer(
     before, x = joined(closed.known).marked(), point.x
     changed, entries = changes(*before, *x, CHURN_THRESHOLD)
     entries += closed.nonzeros
+    closed.gap = point.certificate.relative.gap
     closed.close(closed.opened(), x)
     slots = closed.opened()
     rest = x.where(np.isin(x.slot, slots))

@@ -167,13 +167,35 @@ def run_steps(
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
         return result
-    x = _on_rows(program, inner, steps.reached, steps.prices, budget, tuning)
+    x = _on_rows(program.store, inner.working, steps.reached, steps.prices, budget, tuning)
     return replace(result, x=inner.working.sparse(x))
 
 
+def on_rows(
+    store: ConstraintStore,
+    working: WorkingSet,
+    x: SparseX,
+    y: NDArray[np.float64],
+    budget: Budget,
+    tuning: ProximalTuning,
+) -> SparseX:
+    """The allocation next to x that meets the rows, those that have a price to the full.
+
+    As far as it can, it does so without columns leaving their bounds.
+
+    Parameters
+    ----------
+    y : (row slots,) ndarray
+        Prices, which say what it costs if they do.
+    """
+    values, prices = working.values_at(x), working.scaled_prices(y)
+    working = working.with_full_rows(prices)
+    return working.sparse(_on_rows(store, working, values, prices, budget, tuning))
+
+
 def _on_rows(
-    program: ContinualProgram,
-    inner: Inner,
+    store: ConstraintStore,
+    working: WorkingSet,
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     budget: Budget,
@@ -184,13 +206,13 @@ def _on_rows(
     It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma; but
     columns that are at a bound, for good reason at prices y, stay there.
     """
-    working = costless(inner.working) if program.store.terms else inner.working.holding(x, y)
-    projector = linear_inner(program.store, working, "newton", budget, tuning).solver
+    working = costless(working) if store.terms else working.holding(x, y)
+    projector = linear_inner(store, working, "newton", budget, tuning).solver
     closeness = tuning.steps.feasible * budget.tolerance
     limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
     if limit <= 0:
         return x
-    result = projector.solve(np.zeros(inner.working.row_scale.size), x, 1.0, closeness, limit)
+    result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, closeness, limit)
     budget.iterations += result.iterations
     log.debug("    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged")
     return result.x if result.converged else x

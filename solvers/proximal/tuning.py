@@ -197,6 +197,8 @@ class LazyTuning:
     sigma : first step length, as ``warm_sigma``.  The longer the steps, the less prices move that need not.
         As above one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000, 2.5,
         4.3 and 32 ms with 100,000
+    forget : share of the gap that an edit was found to leave at the last prices which is expected of the next
+        one, as long as nobody looks (chosen)
     turns : how often requests may be opened and steps go on (chosen)
     screened_turns : of these, so many look only at columns that the slack of the last whole pass lets in
         (chosen)
@@ -210,6 +212,7 @@ class LazyTuning:
     nearest_each: int = 8
     nearest: int = 400
     sigma: float = 3_000.0
+    forget: float = 0.9
     turns: int = 12
     screened_turns: int = 3
 
