@@ -178,7 +178,7 @@ class WorkingSet(ArrayRecord):
         """The set with its costs in another unit."""
         return replace(self, cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
-    def holding(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> WorkingSet:
+    def holding(self, x: NDArray[np.float64], y: NDArray[np.float64], sigma: float) -> WorkingSet:
         """The set with costs of which x is an optimum, and that hold columns at the bounds where they are.
 
         They are the reduced costs at prices y of columns that are 0, or at their bounds, and what a unit of
@@ -189,8 +189,10 @@ class WorkingSet(ArrayRecord):
         x : (columns,) ndarray
         y : (rows,) ndarray
             Scaled prices.
+        sigma : float
+            Factor on these costs.
         """
-        return replace(self, cost=_holding_costs(self, x, y))
+        return replace(self, cost=sigma * _holding_costs(self, x, y))
 
     def with_full_rows(self, y: NDArray[np.float64]) -> WorkingSet:
         """The set in which rows that have a price are used to the full.

@@ -116,6 +116,8 @@ class Closed:
         Last allocations of requests that are open.
     gap, gap_each : float
         Gap of the last solve, and what each edited request is expected to add if prices stay as they are.
+    failures, pause : int
+        How often in a row that was not enough, and in how many rounds it is not to be tried.
     usable : bool
         Whether it still knows what is closed; not once most of it was edited.
     """
@@ -128,6 +130,7 @@ class Closed:
         self.touched = 0
         self.usable = True
         self.gap = self.gap_each = 0.0
+        self.failures = self.pause = 0
         self._last: LastX | None = None
         self._pool = Pool(column=np.int32, value=np.float64)
         self._sums = RestSums(store.rows.size)
@@ -273,21 +276,22 @@ class Closed:
         self.open(slots[~keep])
         return slots[~keep]
 
-    def move(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+    def move(self, y: NDArray[np.float64], most: float = np.inf) -> NDArray[np.int64] | None:
         """Move the prices; returns the slots of closed requests whose expiry has come.
 
         Parameters
         ----------
         y : (row slots,) ndarray
+        most : float
+            So many may expire; of more the prices stay as they were, and None is returned.
         """
         store = self.program.store
         self._fit()
         d = y - self.y
-        self.y = y.copy()
         if not d.any():
             return np.empty(0, np.int64)
-        usages = store.usages
-        most = lengthen(
+        usages, before = store.usages, self._path.copy()
+        moved = lengthen(
             view_of(store),
             self._live_classes(),
             usages.n_columns[: usages.size],
@@ -297,8 +301,13 @@ class Closed:
             self._path,
         )
         for level in self._levels:
-            level.moved += most
-        return self._expired()
+            level.moved += moved
+        expired = self._expired()
+        if expired.size > most:
+            self._path = before  # levels are as good as they would be after the move
+            return None
+        self.y = y.copy()
+        return expired
 
     def settle(self, x: LastX) -> None:
         """Say what the open requests have after a solve."""
@@ -456,7 +465,6 @@ class Closed:
         sizes = [_NEAR]
         while sizes[-1] * _LESS < self.requests:
             sizes.append(sizes[-1] * _LESS)
-        sizes[-1:] = [] if len(sizes) > 1 else sizes[-1:]
         if len(sizes) != len(self._levels):
             self._levels = [_Level(np.empty(0, np.int64), 0.0) for _ in sizes]
         stale = 1

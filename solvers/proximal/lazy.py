@@ -115,12 +115,13 @@ def solve_open(
     try:
         with one_blas_thread(program.store.rows.size):
             y = right_signs(program.store, state.y.surviving())
-            point = _Round(program, closed, state.slack, options, budget).run(y)
+            this = _Round(program, closed, state.slack, options, budget)
+            point = this.run(y)
     except _Undecided as why:
         log.debug("all columns are looked at: %s", why)
         closed.drop()
         return None
-    return _answer(program, closed, state, options, budget, point)
+    return _answer(this, state, point)
 
 
 class _Round:
@@ -142,26 +143,34 @@ class _Round:
             Last prices of the rows that there are.
         """
         tuning, closed = self.options.tuning.lazy, self.closed
-        closed.reprice(closed.move(y))
+        expired = closed.move(y)
+        assert expired is not None  # there is no limit
+        closed.reprice(expired)
         edited = closed.edited()
+        crowded = closed.opened().size - edited.size > tuning.between
         more = tuning.nearest_least + tuning.nearest_each * edited.size
         closed.open(closed.nearest(min(tuning.nearest, more)))
         x, known = joined(closed.known).surviving(), len(closed.known)
         x = replaced(x, edited, closed.best(edited))
-        point = self.first(x, y, edited.size)
+        point = self.certify(x, y) if crowded else self.first(x, y, edited.size)
         for turn in range(tuning.turns):
-            if self.enough(point):
+            if self.enough(point) and (turn or not crowded):
                 return point
             if self.budget.late() or self.budget.spent():
                 raise _Undecided("time or iterations are over")
             if turn == tuning.screened_turns:
                 self.slack = math.inf
             x, y = self.step(point)
-            expired = closed.move(y)
-            opened = closed.reprice(expired)
-            log.debug("    %d expired, %d opened", expired.size, opened.size)
-            if not (opened.size or turn == 0):
+            expired = closed.move(y, tuning.most_expired * self.excerpt().slots.size)
+            if expired is None:  # too few hold the prices
+                log.debug("    prices would go too far")
                 closed.open(closed.nearest(tuning.nearest * 4**turn))
+                x, y, opened = point.x, point.y, 0
+            else:
+                opened = closed.reprice(expired).size
+                log.debug("    %d expired, %d opened", expired.size, opened)
+                if not opened and turn:
+                    closed.open(closed.nearest(tuning.nearest * 4**turn))
             for part in closed.known[known:]:
                 x = merged(x, part.surviving())
             known = len(closed.known)
@@ -203,16 +212,22 @@ class _Round:
     def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> _Point:
         """The point at the last prices; the rows are met there, if few edits let that be enough."""
         closed = self.closed
-        if closed.gap + closed.gap_each * edited > self.options.tolerance:
-            closed.gap_each *= self.options.tuning.lazy.forget
+        if closed.pause or closed.gap + closed.gap_each * edited > self.options.tolerance:
+            closed.pause = max(0, closed.pause - 1)
             return self.certify(x, y)
         some = self.excerpt()
         pricing = self.price(some, y)
         working = self.working(some, x, pricing)
-        here = on_rows(some.store, working, some.local(x), y, self.budget, self.options.tuning)
+        tuning = self.options.tuning
+        here = on_rows(some.store, working, some.local(x), y, tuning.lazy.hold, self.budget, tuning)
         point = self.certify(some.outer(here), y, pricing)
-        more = max(point.certificate.relative.gap - closed.gap, 0.0) / max(edited, 1)
-        closed.gap_each = 0.5 * (closed.gap_each + more)
+        if self.enough(point):
+            closed.failures = 0
+            more = max(point.certificate.relative.gap - closed.gap, 0.0) / max(edited, 1)
+            closed.gap_each = 0.5 * (closed.gap_each + more)
+        else:
+            closed.failures += 1
+            closed.pause = min(2**closed.failures, self.options.tuning.lazy.longest_pause) - 2
         return point
 
     def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
@@ -244,7 +259,8 @@ class _Round:
         options, some = self.options, self.excerpt()
         tuning = options.tuning
         working = self.working(some, point.x, point.pricing)
-        aim = Aim(tuning.goal_share * options.tolerance, tuning.lazy.sigma, 0.0, point.certificate.size)
+        sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
+        aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.size)
         x = some.local(point.x)
         found = run_steps(some, working, "newton", self.budget, x, point.y, aim, tuning)
         if found.ray is not None or found.violation is not None:
@@ -252,12 +268,10 @@ class _Round:
         return some.outer(found.x), found.y
 
 
-def _answer(
-    program: ContinualProgram, closed: Closed, state: State, options: Options, budget: Budget, point: _Point
-) -> tuple[Solution, State]:
+def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]:
     """The solution of a point, and the state after it, with all closed that can be."""
-    before, x = joined(closed.known).marked(), point.x
-    changed, entries = changes(*before, *x, CHURN_THRESHOLD)
+    program, closed, x = this.program, this.closed, point.x
+    changed, entries = changes(*joined(closed.known).marked(), *x, CHURN_THRESHOLD)
     entries += closed.nonzeros
     closed.gap = point.certificate.relative.gap
     closed.close(closed.opened(), x)
@@ -270,8 +284,8 @@ def _answer(
         point.y,
         status=Status.OPTIMAL,
         reason="residuals and gap are within the tolerance; closed requests were not looked at",
-        iterations=budget.iterations,
-        timings=Timings(solve=budget.clock()),
+        iterations=this.budget.iterations,
+        timings=Timings(solve=this.budget.clock()),
         warm=Start(True, "last round's x and prices"),
         certificate=point.certificate,
         details={"open_requests": float(slots.size)},

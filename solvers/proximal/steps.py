@@ -176,6 +176,7 @@ def on_rows(
     working: WorkingSet,
     x: SparseX,
     y: NDArray[np.float64],
+    sigma: float,
     budget: Budget,
     tuning: ProximalTuning,
 ) -> SparseX:
@@ -187,10 +188,12 @@ def on_rows(
     ----------
     y : (row slots,) ndarray
         Prices, which say what it costs if they do.
+    sigma : float
+        How many times that counts.
     """
     values, prices = working.values_at(x), working.scaled_prices(y)
     working = working.with_full_rows(prices)
-    return working.sparse(_on_rows(store, working, values, prices, budget, tuning))
+    return working.sparse(_on_rows(store, working, values, prices, budget, tuning, sigma))
 
 
 def _on_rows(
@@ -200,13 +203,14 @@ def _on_rows(
     y: NDArray[np.float64],
     budget: Budget,
     tuning: ProximalTuning,
+    sigma: float = 1.0,
 ) -> NDArray[np.float64]:
     """The point next to x that meets the rows much more closely than the steps do; x if none was found.
 
     It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma; but
     columns that are at a bound, for good reason at prices y, stay there.
     """
-    working = costless(working) if store.terms else working.holding(x, y)
+    working = costless(working) if store.terms else working.holding(x, y, sigma)
     projector = linear_inner(store, working, "newton", budget, tuning).solver
     closeness = tuning.steps.feasible * budget.tolerance
     limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
