@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
+from copter.bench.changes import Changes
 from copter.bench.programs import LP_SOLVERS, Programs
 from copter.bench.solvers import COPTER, OWN
 from copter.bench.synthetic import Synthetic
@@ -27,6 +28,14 @@ _LADDER = (
 _SHARED = 500_000_000
 """Columns from which on requests of a kind share their costs, in 32 bits: their own would not fit."""
 _SCALED = (*COPTER, "highs-hot", "highs-ipm", "pdlp", "clarabel")
+_MOST_FOR_OTHERS = 1_000_000
+"""Columns of rounds of few changes up to which another solver is asked: its first round takes minutes."""
+_CHANGES = (
+    *((10**digits, 1) for digits in (5, 6, 7, 8)),
+    (1_000_000, 50),
+    (1_000_000, 500),
+)
+"""Columns, and requests that change in a round."""
 _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -40,6 +49,9 @@ def lines(inputs: Inputs) -> Sequence[Case]:
         *(_programs(inputs, profiles) for profiles in (_QUICK, _FULL)),
         *(_columns(inputs, columns, width, _FULL) for columns, width in _LADDER),
         _columns(inputs, 1_000, 20, _QUICK),
+        *(changes_case(columns, changed, False, 40, inputs.seed) for columns, changed in _CHANGES),
+        changes_case(1_000_000, 1, True, 40, inputs.seed),
+        changes_case(40_000, 1, False, 12, inputs.seed, _QUICK),
         *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
         _churn(inputs, 0.3, 20),
     ]
@@ -105,6 +117,27 @@ def _solvers_of(columns: int, small: bool) -> Sequence[str]:
     if small:
         return "copter", "highs-hot", "osqp"
     return _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot")
+
+
+def changes_case(
+    columns: int, changed: int, own: bool, rounds: int, seed: int, profiles: Sequence[Profile] = _FULL
+) -> Case:
+    """Rounds in which a few requests of many change."""
+    course = Changes(columns, changed, rounds, seed, own)
+    kind = ", coefficients of their own" if own else ""
+    return Case(
+        f"changes-{changed}-of-{columns}" + ("-own" if own else ""),
+        "changes",
+        f"Costs of {changed:,} of {course.requests:,} requests replaced{kind}, {columns:,} columns",
+        partial(as_it_is, course),
+        ("copter",) if columns > _MOST_FOR_OTHERS else ("copter", "highs-hot"),
+        rounds=rounds,
+        x={"columns": columns, "churn": changed / course.requests},
+        tolerance=1e-6,
+        left_out=course.left_out,
+        ladder=f"changes-{changed}",
+        profiles=profiles,
+    )
 
 
 def _churn(inputs: Inputs, churn: float, requests: int) -> Case:

@@ -84,6 +84,10 @@ class SolverError(CopterError, RuntimeError):
     """A solver failed in a way that leaves no usable answer."""
 
 
+class AuditError(SolverError):
+    """What a solver keeps from round to round is not what the program says: a fault of the solver."""
+
+
 class NotOptimalError(SolverError):
     """A solve with ``raise_error=True`` ended otherwise than optimal.
 

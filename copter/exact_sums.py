@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 
 _LIMBS, _LOWEST = 68, -1088
-"""Limbs of a sum, and the power of two that the first of them counts: all doubles, and 2^30 of the largest."""
+"""Limbs of a sum, and the power of two that the first counts: all doubles, and 2^30 of the largest."""
 _MOST = 2**29
 """Terms after which carries must move on."""
 _LOW = 4294967295

@@ -1,21 +1,28 @@
-"""`copter bench updates` and `copter bench lp`: measurements that are no rounds of a program.
+"""`copter bench churn`, `copter bench updates` and `copter bench lp`: measurements of no domain.
 
-What an edit costs against building the same matrix again, and a folder of linear programs through the default
-and the own solver alone.
+Rounds in which a few requests of many change, what an edit costs against building the same matrix again, and
+a folder of linear programs through the default and the own solver alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from copter.cli.command import BenchOptions, command
 from copter.cli.console import publish, say, seconds, table
 from copter.cli.options import JsonPath, Seed, positive
 
 _SMALLEST = 1000
+_CHURN_EXAMPLES = """\b
+Examples:
+  copter bench churn --columns 1000000 --changed 1
+  copter bench churn --columns 1000000 --changed 50 --solvers copter,highs-hot --json churn.json
+"""
 _UPDATES_EXAMPLES = """\b
 Examples:
   copter bench updates
@@ -30,8 +37,31 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this module."""
+    bench.command("churn", epilog=_CHURN_EXAMPLES)(command(ChurnOptions, churn))
     bench.command("updates", epilog=_UPDATES_EXAMPLES)(updates)
     bench.command("lp", epilog=_LP_EXAMPLES)(lp)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChurnOptions(BenchOptions):
+    """Measure rounds in which a few requests of many get new costs: 20 columns a request, 16 resources."""
+
+    columns: Annotated[int, typer.Option(min=40, help="Columns of the program.")] = 1_000_000
+    changed: Annotated[int, typer.Option(min=0, help="Requests that change in a round.")] = 1
+    own: Annotated[
+        bool, typer.Option("--own", help="Each request has coefficients of its own, none shares them.")
+    ] = False
+    rounds: Annotated[int, typer.Option(min=10, help="Rounds, of which the first 8 only prepare.")] = 40
+    seed: Seed = 0
+
+
+def churn(options: ChurnOptions) -> None:
+    """Run the benchmark."""
+    from copter.bench.lines import changes_case
+    from copter.cli.bench import bench
+
+    case = changes_case(options.columns, options.changed, options.own, options.rounds, options.seed)
+    bench(case, options)
 
 
 def updates(

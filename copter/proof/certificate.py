@@ -163,7 +163,12 @@ def measured_certificate(
     if pricing is None or wrong or np.isnan(pricing.slack):
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
-    request_bound, rounded, shares, forced = pricing.request_bound, pricing.rounding, _shares(store, pricing), 0.0
+    request_bound, rounded, shares, forced = (
+        pricing.request_bound,
+        pricing.rounding,
+        _shares(store, pricing),
+        0.0,
+    )
     if rest is not None:
         found = found.with_rest(rest)
         bound, more = rest.bound(signed)

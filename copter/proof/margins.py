@@ -1,9 +1,9 @@
 """How far prices may move until a request's best allocation is another: what need not be priced anew.
 
-At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column that
-takes all of the total, none, or a set of columns at their bounds and one in part.  Its *margin* is by how much
-the prices of two columns, or of one and of nothing, must move against each other before another vertex is
-better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin shrinks by
+At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column
+that takes all of the total, none, or a set of columns at their bounds and one in part.  Its *margin* is by
+how much the prices of two columns, or of one and of nothing, must move against each other before another
+vertex is better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin shrinks by
 
     v_j - min_k v_k                       at most, where the best column j takes all (k also over "none", of
                                           price 0, for sum(x) <= total)
@@ -33,7 +33,7 @@ from copter.extremes import greater, lesser
 from copter.kernels import kernel
 from copter.proof.hulls import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
-from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
+from copter.store.store import AT_MOST, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
@@ -119,47 +119,48 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
     That is the least difference of a price, of the columns that are full, in part and empty, to the price at
     which the sum row is full, or to 0 where it is not; -1 where there is none, or no best one.
     """
-    left, level, last = total, 0.0, -np.inf
     for j in range(n):
         taken[j] = 0.0
-        if relation == NO_TOTAL and p[j] < 0.0:
-            if upper[j] == np.inf:
-                return -1.0
-            taken[j] = upper[j]
-    if relation != NO_TOTAL:
-        in_part = -1
-        while left > 0.0:
-            best = -1
-            for j in range(n):
-                # of equal prices the margin is 0, whichever comes first
-                if taken[j] == 0.0 and upper[j] > 0.0 and (best < 0 or p[j] < p[best]):
-                    best = j
-            if best < 0 or (relation == AT_MOST and p[best] >= 0.0):
-                break
-            taken[best] = min(left, upper[best])
-            left -= taken[best]
-            in_part, last = best, p[best]
-        if relation == EXACTLY and left > 0.0:
-            return np.inf if left <= LACKING * total else -1.0  # all are full, and stay so
-        if left == 0.0:
-            level = last
-            if taken[in_part] == upper[in_part]:  # no column in part: the next one is what is compared with
-                least, most = np.inf, level
-                for j in range(n):
-                    if taken[j] == 0.0 and upper[j] > 0.0:
-                        least = min(least, p[j])
-                if relation == AT_MOST:
-                    least = min(least, 0.0)
-                return least - most
-            margin = np.inf
-            for j in range(n):
-                if j != in_part and upper[j] > 0.0:
-                    margin = min(margin, p[j] - level if taken[j] == 0.0 else level - p[j])
-            return min(margin, -level) if relation == AT_MOST else margin
+    if relation == NO_TOTAL:
+        for j in range(n):
+            if p[j] < 0.0:
+                if upper[j] == np.inf:
+                    return -1.0
+                taken[j] = upper[j]
+        return _to_level(p, upper, n, taken, 0.0, -1)
+    left, last = total, -1
+    while left > 0.0:
+        best = -1
+        for j in range(n):
+            # of equal prices the margin is 0, whichever comes first
+            if taken[j] == 0.0 and upper[j] > 0.0 and (best < 0 or p[j] < p[best]):
+                best = j
+        if best < 0 or (relation == AT_MOST and p[best] >= 0.0):
+            break
+        taken[best] = min(left, upper[best])
+        left -= taken[best]
+        last = best
+    if left > 0.0:
+        if relation == AT_MOST:
+            return _to_level(p, upper, n, taken, 0.0, -1)
+        return np.inf if left <= LACKING * total else -1.0  # all are full, and stay so
+    if taken[last] < upper[last]:
+        margin = _to_level(p, upper, n, taken, p[last], last)
+        return min(margin, -p[last]) if relation == AT_MOST else margin
+    following = 0.0 if relation == AT_MOST else np.inf  # no column is in part: the next one would be
+    for j in range(n):
+        if taken[j] == 0.0 and upper[j] > 0.0:
+            following = min(following, p[j])
+    return following - p[last]
+
+
+@kernel(inner=True)
+def _to_level(p, upper, n, taken, level, without):  # type: ignore[no-untyped-def]
+    """The least difference of a price to a level, of full and empty columns but one."""
     margin = np.inf
     for j in range(n):
-        if upper[j] > 0.0:
-            margin = min(margin, abs(p[j]))
+        if j != without and upper[j] > 0.0:
+            margin = min(margin, p[j] - level if taken[j] == 0.0 else level - p[j])
     return margin
 
 

@@ -95,16 +95,16 @@ class RestSums:
             return
         for sums in (self._figures, self._rows):
             sums.expect(6 * column.size + slots.size)
-        _add(
-            view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self._step
-        )
+        _add(view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self._step)
         self._known = None
 
     def rest(self) -> Rest:
         """What they come to."""
         if self._known is None:
-            figures, rows = self._figures.values().tolist(), self._rows.values()
-            self._known = Rest(*figures, rows[0::2].copy(), rows[1::2].copy(), self._step.copy())
+            objective, decided, spent, forced = self._figures.values().tolist()
+            rows = self._rows.values()
+            activity, weight = rows[0::2].copy(), rows[1::2].copy()
+            self._known = Rest(objective, decided, spent, forced, activity, weight, self._step.copy())
         return self._known
 
     def same(self, other: RestSums) -> bool:
@@ -146,8 +146,8 @@ def _add(view, slots, count, column, value, sign, figures, rows, step):  # type:
         if summed and n > 1:
             add_product(figures, 3, sign * forced, total)
         shift, stride = coefficients_of(view, usage)
-        for k in range(at, at + count[k]):
-            j, x = column[k], value[k]
+        for held in range(at, at + count[k]):
+            j, x = column[held], value[held]
             c, cap = cost_of(view, q, j), cap_of(view, q, j)
             most = min(cap, total) if summed else cap
             add_product(figures, 0, sign * c, x)

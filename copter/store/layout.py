@@ -59,6 +59,9 @@ class Watcher(Protocol):
         slots : (k,) ndarray
         """
 
+    def drop(self) -> None:
+        """Slots of rows that were dropped are about to be used again."""
+
 
 class Layout:
     """Rows, usages and requests on slabs; see the module's head."""

@@ -129,6 +129,8 @@ class ConstraintStore(Layout):
 
     def _purge_rows(self) -> None:
         """Take the entries of dropped rows out of every usage and make the row slots usable again."""
+        for watcher in tuple(self.watchers):
+            watcher.drop()
         usages, entries, own = self.usages, self.entries, self.coefficients
         for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():
             start, nnz, n = int(usages.entry_start[slot]), int(usages.nnz[slot]), int(usages.n_columns[slot])

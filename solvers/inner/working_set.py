@@ -274,7 +274,9 @@ def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
             mass += x[j]
             if x[j] > 0.0 and x[j] < w.upper[j]:
                 level = max(level, cost[j])
-        summed = w.relation[b] == EXACTLY or (w.relation[b] == AT_MOST and mass >= w.total[b] * (1.0 - _ALMOST))
+        summed = w.relation[b] == EXACTLY or (
+            w.relation[b] == AT_MOST and mass >= w.total[b] * (1.0 - _ALMOST)
+        )
         if not summed or level == -np.inf or (w.relation[b] == AT_MOST and level > 0.0):
             level = 0.0
         for j in range(begin, end):

@@ -26,9 +26,9 @@ from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
 from copter.solvers.memory import LastX
-from copter.store.allocation import NOTHING, SparseX, merged
+from copter.store.allocation import SparseX, merged
 from copter.store.slabs import Pool
-from copter.store.view import StoreView, view_of
+from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -46,34 +46,34 @@ _CHUNK = 1 << 18
 """Requests that are closed in one piece: so much less memory is in use for a while."""
 
 
-class Held(NamedTuple):
+class Vertices(NamedTuple):
     """Allocations of some requests, as they are closed.
 
     Attributes
     ----------
-    slots, count : (k,) ndarrays
+    slots, counts : (k,) ndarrays
         Slots in ascending order, and numbers of columns that are not 0.
-    column, value : (sum(count),) ndarrays
+    column, value : (sum(counts),) ndarrays
     """
 
     slots: NDArray[np.int64]
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     column: NDArray[np.int64]
     value: NDArray[np.float64]
 
     def sparse(self) -> SparseX:
         """The nonzeros."""
-        return SparseX(self.slots.repeat(self.count), self.column, self.value)
+        return SparseX(self.slots.repeat(self.counts), self.column, self.value)
 
-    def where(self, keep: NDArray[np.bool_]) -> Held:
+    def where(self, keep: NDArray[np.bool_]) -> Vertices:
         """Those of some requests.
 
         Parameters
         ----------
         keep : (k,) truth values
         """
-        each = keep.repeat(self.count)
-        return Held(self.slots[keep], self.count[keep], self.column[each], self.value[each])
+        each = keep.repeat(self.counts)
+        return Vertices(self.slots[keep], self.counts[keep], self.column[each], self.value[each])
 
 
 class _Level:
@@ -112,6 +112,10 @@ class Closed:
     ----------
     requests, nonzeros : int
         How many are closed, and how many columns they use.
+    sums : RestSums
+        What they add to certificates.
+    rounds : int
+        Solves since they were closed.
     known : LastX
         Last allocations of requests that are open.
     gap, gap_each : float
@@ -126,14 +130,14 @@ class Closed:
         self.program = program
         store = program.store
         self.y = y.copy()
-        self.requests = self.nonzeros = 0
+        self.requests = self.nonzeros = self.rounds = 0
         self.touched = 0
         self.usable = True
         self.gap = self.gap_each = 0.0
         self.failures = self.pause = 0
         self._last: LastX | None = None
         self._pool = Pool(column=np.int32, value=np.float64)
-        self._sums = RestSums(store.rows.size)
+        self.sums = RestSums(store.rows.size)
         self._path = np.zeros(1)
         self._first = np.full(0, -1, np.int64)
         self._sized = np.zeros(0, np.int64)
@@ -181,8 +185,8 @@ class Closed:
         if not some.size:
             return
         held = self._held(some)
-        self._sums.add(view_of(self.program.store), *held, -1.0)
-        for slot in some[held.count > 1].tolist():
+        self.sums.add(view_of(self.program.store), *held, -1.0)
+        for slot in some[held.counts > 1].tolist():
             self._pool.free(int(self._column[slot]), int(self._length[slot]))
         self._length[some] = _OPEN
         self.requests -= some.size
@@ -209,22 +213,29 @@ class Closed:
         slots = distinct(np.concatenate(self._edited))
         return slots[self.program.store.requests.n_columns[slots] > 0]
 
-    def best(self, slots: NDArray[np.int64]) -> SparseX:
-        """A best vertex of each of some requests at the last prices.
+    def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], SparseX]:
+        """Margins and best vertices of some requests at the last prices.
 
         Parameters
         ----------
         slots : (k,) ndarray
             Ascending.
+
+        Returns
+        -------
+        (k,) ndarray
+            Not positive where several vertices may be the best.
+        SparseX
         """
-        return self._best(slots)[2].sparse()
+        margin, _, held = self._best(slots)
+        return margin, held.sparse()
 
     def last_x(self) -> LastX:
         """The last allocation, of closed and open requests."""
         if self._last is not None:
             return self._last
         table = self.program.store.requests
-        closed = self._held(np.flatnonzero(self._length >= 0)).sparse()
+        closed = self.all_held().sparse()
         mine = LastX(self.program, closed, table.birth[closed.slot], table.total[closed.slot])
         return joined([mine, *self.known])
 
@@ -253,8 +264,9 @@ class Closed:
         for begin in range(0, slots.size, _CHUNK):
             part = slots[begin : begin + _CHUNK]
             first, last = np.searchsorted(x.slot, (part[0], part[-1] + 1))
+            mine = SparseX(x.slot[first:last], x.column[first:last], x.value[first:last])
             margin, of_class, held = self._best(part)
-            keep = (margin > 0.0) & _same(held, SparseX(*(each[first:last] for each in x)))
+            keep = (margin > 0.0) & _same(held, mine)
             self._close(held.where(keep), margin[keep], of_class[keep])
 
     def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -315,7 +327,7 @@ class Closed:
 
     def rest(self) -> Rest:
         """What the closed requests add to certificates."""
-        return self._sums.rest()
+        return self.sums.rest()
 
     def nearest(self, most: int) -> NDArray[np.int64]:
         """Slots of closed requests that are nearest to their expiry, so many at most."""
@@ -341,11 +353,9 @@ class Closed:
         mine = self._held(np.array([slot]))
         return mine.column, mine.value, int(self.program.store.requests.n_columns[slot])
 
-    def all_held(self) -> tuple[SparseX, NDArray[np.int64]]:
-        """Nonzeros of all closed requests, and the numbers of columns of all requests."""
-        table = self.program.store.requests
-        x = self._held(np.flatnonzero(self._length >= 0)).sparse()
-        return x, table.n_columns[: table.size].copy()
+    def all_held(self) -> Vertices:
+        """Allocations of all closed requests."""
+        return self._held(np.flatnonzero(self._length >= 0))
 
     # ---- parts -------------------------------------------------------------------------------------
 
@@ -364,22 +374,22 @@ class Closed:
             fresh = np.zeros(rows - self.y.size)
             self.y = np.concatenate((self.y, fresh))
             self._low, self._high = (np.concatenate((each, fresh)) for each in (self._low, self._high))
-            self._sums.fit(rows)
+            self.sums.fit(rows)
         if usages > self._first.size:
             fresh = np.full(usages - self._first.size, -1)
             self._first = np.concatenate((self._first, fresh))
             self._sized = np.concatenate((self._sized, fresh))
 
-    def _held(self, slots: NDArray[np.int64]) -> Held:
+    def _held(self, slots: NDArray[np.int64]) -> Vertices:
         arrays = self._length, self._column, self._value, self._pool.column, self._pool.value
-        return Held(slots, *_read(slots, *arrays))
+        return Vertices(slots, *_read(slots, *arrays))
 
-    def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Held]:
+    def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Vertices]:
         """Margins, classes and best vertices at the last prices."""
         self._begin_classes(slots)
         found = best_vertices(view_of(self.program.store), self.y, slots, self._first)
         margin, of_class, count, column, value = found
-        return margin, of_class, Held(slots, count, column, value)
+        return margin, of_class, Vertices(slots, count, column, value)
 
     def _begin_classes(self, slots: NDArray[np.int64]) -> None:
         """Give shared columns classes, if they have none."""
@@ -406,28 +416,28 @@ class Closed:
             self._classes = some[same]
         return self._classes
 
-    def _close(self, held: Held, margin: NDArray[np.float64], of_class: NDArray[np.int32]) -> None:
+    def _close(self, held: Vertices, margin: NDArray[np.float64], of_class: NDArray[np.int32]) -> None:
         slots = held.slots
         if not slots.size:
             return
-        self._sums.add(view_of(self.program.store), *held)
-        several = np.flatnonzero(held.count > 1)
+        self.sums.add(view_of(self.program.store), *held)
+        several = np.flatnonzero(held.counts > 1)
         if several.size:
-            begin = held.count.cumsum()[several] - held.count[several]
+            begin = held.counts.cumsum()[several] - held.counts[several]
             for k, at in zip(several.tolist(), begin.tolist(), strict=True):
-                count = int(held.count[k])
+                count = int(held.counts[k])
                 start = self._pool.allocate(count)
                 self._pool.column[start : start + count] = held.column[at : at + count]
                 self._pool.value[start : start + count] = held.value[at : at + count]
                 self._column[slots[k]] = start
-        _write(slots, held.count, held.column, held.value, self._length, self._column, self._value)
+        _write(slots, held.counts, held.column, held.value, self._length, self._column, self._value)
         self._of_class[slots] = of_class
         self._expiry[slots] = _expiries(self._path, of_class, margin)
         self._widen(slots, of_class)
         self._settled = False
         self.requests += slots.size
         self.nonzeros += held.column.size
-        self._note(_Event(held._replace(count=np.full(slots.size, _OPEN)), slots))
+        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
         self._look_at(slots)
 
     def _widen(self, slots: NDArray[np.int64], of_class: NDArray[np.int32]) -> None:
@@ -440,12 +450,22 @@ class Closed:
         if newest is not None:
             newest.events.append(event)
 
-    def _left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+    def left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How far the paths of some closed requests may go until their expiry.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+
+        Returns
+        -------
+        (k,) ndarray
+        """
         return self._expiry[slots] - self._path[self._of_class[slots]]
 
     def _look_at(self, slots: NDArray[np.int64]) -> None:
         """Put requests into the levels that they belong to now."""
-        left = self._left(slots)
+        left = self.left(slots)
         for level in self._levels:
             inside = slots[left <= level.reach - level.moved]
             if inside.size:
@@ -477,7 +497,7 @@ class Closed:
                 slots = slots[self._length[slots] >= 0]
             else:
                 slots, reach = np.flatnonzero(self._length >= 0), np.inf
-            left = self._left(slots)
+            left = self.left(slots)
             many = sizes[k] + int(np.count_nonzero(left <= 0.0))  # all that have expired, and some more
             if left.size > many:
                 reach = min(reach, float(np.partition(left, many)[many]))
@@ -487,7 +507,7 @@ class Closed:
 class _Event(NamedTuple):
     """Requests that were opened, with what they had, or closed (with a count of -1)."""
 
-    held: Held
+    held: Vertices
     sizes: NDArray[np.int64]
 
 
@@ -559,7 +579,8 @@ class Version:
         while version is not None:
             events += version.events
             version = version.later
-        x, sizes = self._closed.all_held()
+        table = self._closed.program.store.requests
+        x, sizes = self._closed.all_held().sparse(), table.n_columns[: table.size].copy()
         sizes[self._slots] = self._sizes
         if events:
             slots = np.concatenate([event.held.slots for event in events])
@@ -571,7 +592,7 @@ class Version:
                 end = begin + event.held.slots.size
                 mine = np.zeros(event.held.slots.size, np.bool_)
                 mine[first[(first >= begin) & (first < end)] - begin] = True
-                mine &= event.held.count >= 0
+                mine &= event.held.counts >= 0
                 begin = end
                 if mine.any():
                     before = event.held.where(mine)
@@ -581,7 +602,7 @@ class Version:
         self.events, self.later = [], None
 
 
-def _same(held: Held, x: SparseX) -> NDArray[np.bool_]:
+def _same(held: Vertices, x: SparseX) -> NDArray[np.bool_]:
     """Of which requests x is just what is held."""
     same: NDArray[np.bool_] = _compare(*held, *x)
     return same
@@ -594,7 +615,12 @@ def _compare(slots, count, column, value, x_slot, x_column, x_value):  # type: i
         while i < x_slot.size and x_slot[i] < slots[k]:
             i += 1
         for e in range(at, at + count[k]):
-            if i < x_slot.size and x_slot[i] == slots[k] and x_column[i] == column[e] and x_value[i] == value[e]:
+            if (
+                i < x_slot.size
+                and x_slot[i] == slots[k]
+                and x_column[i] == column[e]
+                and x_value[i] == value[e]
+            ):
                 i += 1
             else:
                 same[k] = False
@@ -653,9 +679,7 @@ def _expiries(
 ) -> NDArray[np.float64]:
     """Expiries of requests with such margins now, rounded down."""
     expiry = path[of_class] + margin
-    return expiry - 2.0 * _EPS * expiry if np.isfinite(expiry).all() else np.where(
-        np.isfinite(expiry), expiry - 2.0 * _EPS * expiry, np.inf
-    )
+    return np.where(np.isfinite(expiry), expiry * (1.0 - 2.0 * _EPS), np.inf)
 
 
 def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:

@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Interrupted
 from copter.proof.certificate import Certificate, GapSize, measured_certificate, right_signs
 from copter.proof.pricing import price
 from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.memory import LastX, LastY
+from copter.solvers.proximal.audit import audit
 from copter.solvers.proximal.closed import Closed, joined, replaced
 from copter.solvers.proximal.state import Budget, State
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
@@ -81,7 +83,7 @@ def worth_closing(program: ContinualProgram, state: State, options: Options) -> 
     tuning, store = options.tuning.lazy, program.store
     if store.terms or not store.executor.local or not options.warm_start or options.inner == "cd":
         return False
-    if len(program) < tuning.requests_from or store.n_variables < tuning.columns_from:
+    if state.wait or len(program) < tuning.requests_from or store.n_variables < tuning.columns_from:
         return False
     return store.touched - state.touched <= tuning.most_touched * len(program)
 
@@ -96,7 +98,7 @@ def close_all(program: ContinualProgram, state: State) -> State:
     closed.close(slots, x)
     log.debug("%d of %d requests are closed", closed.requests, len(program))
     closed.settle(LastX.of(program, x.where(np.isin(x.slot, closed.opened()))))
-    return State(None, state.y, state.slack, None, None, state.touched, closed)
+    return State(None, state.y, state.slack, None, None, state.touched, closed, state.misses)
 
 
 def solve_open(
@@ -111,13 +113,15 @@ def solve_open(
     if program.store.terms or closed.opened().size > tuning.most_open * len(program):
         closed.drop()
         return None
-    budget = Budget(options.tolerance, clock, options.iteration_limit, options.threads, options.tuning.most_piece)
+    budget = Budget(
+        options.tolerance, clock, options.iteration_limit, options.threads, options.tuning.most_piece
+    )
     try:
         with one_blas_thread(program.store.rows.size):
             y = right_signs(program.store, state.y.surviving())
             this = _Round(program, closed, state.slack, options, budget)
             point = this.run(y)
-    except _Undecided as why:
+    except (_Undecided, Interrupted) as why:
         log.debug("all columns are looked at: %s", why)
         closed.drop()
         return None
@@ -147,30 +151,36 @@ class _Round:
         assert expired is not None  # there is no limit
         closed.reprice(expired)
         edited = closed.edited()
-        crowded = closed.opened().size - edited.size > tuning.between
+        crowded = closed.opened().size > tuning.between + 3 * edited.size
         more = tuning.nearest_least + tuning.nearest_each * edited.size
         closed.open(closed.nearest(min(tuning.nearest, more)))
         x, known = joined(closed.known).surviving(), len(closed.known)
-        x = replaced(x, edited, closed.best(edited))
+        x = replaced(x, edited, closed.best(edited)[1])
         point = self.certify(x, y) if crowded else self.first(x, y, edited.size)
         for turn in range(tuning.turns):
             if self.enough(point) and (turn or not crowded):
                 return point
-            if self.budget.late() or self.budget.spent():
-                raise _Undecided("time or iterations are over")
+            if self.budget.late():
+                return point
+            if self.budget.spent():
+                raise _Undecided("iterations are over")
             if turn == tuning.screened_turns:
                 self.slack = math.inf
             x, y = self.step(point)
             expired = closed.move(y, tuning.most_expired * self.excerpt().slots.size)
+            opened = 0
             if expired is None:  # too few hold the prices
                 log.debug("    prices would go too far")
-                closed.open(closed.nearest(tuning.nearest * 4**turn))
-                x, y, opened = point.x, point.y, 0
+                x, y = point.x, point.y
             else:
                 opened = closed.reprice(expired).size
                 log.debug("    %d expired, %d opened", expired.size, opened)
-                if not opened and turn:
-                    closed.open(closed.nearest(tuning.nearest * 4**turn))
+                if not opened:
+                    point = self.certify(x, y)
+                    if self.enough(point):
+                        return point
+            if not opened:
+                closed.open(closed.nearest(tuning.nearest * 2**turn))
             for part in closed.known[known:]:
                 x = merged(x, part.surviving())
             known = len(closed.known)
@@ -262,8 +272,8 @@ class _Round:
         sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
         aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.size)
         x = some.local(point.x)
-        found = run_steps(some, working, "newton", self.budget, x, point.y, aim, tuning)
-        if found.ray is not None or found.violation is not None:
+        found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning)
+        if found.violation is not None:
             raise _Undecided("the open requests cannot meet the rows")
         return some.outer(found.x), found.y
 
@@ -278,17 +288,24 @@ def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]
     slots = closed.opened()
     rest = x.where(np.isin(x.slot, slots))
     closed.settle(LastX.of(program, rest))
+    status, reason, clock = Status.OPTIMAL, "residuals and gap are within the tolerance", this.budget.clock
+    if not this.enough(point):
+        status, reason = Status.CANCELLED if clock.cancelled else Status.DEADLINE, clock.why()
     solution = make_solution(
         program,
         Kept(closed.version(rest, slots), changed / entries if entries else 0.0),
         point.y,
-        status=Status.OPTIMAL,
-        reason="residuals and gap are within the tolerance; closed requests were not looked at",
+        status=status,
+        reason=reason,
         iterations=this.budget.iterations,
-        timings=Timings(solve=this.budget.clock()),
+        timings=Timings(solve=clock()),
         warm=Start(True, "last round's x and prices"),
         certificate=point.certificate,
         details={"open_requests": float(slots.size)},
     )
-    left = State(None, LastY.of(program, point.y), state.slack, None, None, program.store.touched, closed)
-    return solution, left
+    closed.rounds += 1
+    every = this.options.audit
+    if every and closed.rounds % every == 0:
+        audit(program, closed, solution.nonzeros, point.y, point.certificate, this.options.threads)
+    y, touched = LastY.of(program, point.y), program.store.touched
+    return solution, State(None, y, state.slack, None, None, touched, closed, state.misses)

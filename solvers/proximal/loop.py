@@ -76,8 +76,10 @@ def solve(
     found = None if starts else solve_open(program, state, options, clock)
     if found is not None:
         return found
-    lazy = worth_closing(program, state, options)
+    if state.closed is not None:
+        state.closed.drop()
     state = state.whole()
+    lazy = worth_closing(program, state, options)
     run = Run.of(program, state, options, clock, starts)
     with one_blas_thread(program.store.rows.size):
         try:
@@ -224,7 +226,9 @@ def step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float
     method = "cd" if descend else _method(options)
     floored = whole or proof.size_is is not GapSize.OBJECTIVE
     aim = Aim(goal, first, sigma, proof.size if floored else 0.0)
-    return run_steps(run.program, working, method, run.budget, now.x, now.y, aim, tuning)
+    program = run.program
+    at = now.x, now.y
+    return run_steps(program.store, working, method, run.budget, *at, aim, tuning, rays_of=program)
 
 
 # ---- their parts -------------------------------------------------------------------------------------

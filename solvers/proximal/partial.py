@@ -169,7 +169,8 @@ class PartialSteps:
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
             aim = self._aim(now, sigma)
-            steps = run_steps(self.program, working, "newton", budget, moved, y, aim, self._all_tuning)
+            at, tuning = (moved, y), self._all_tuning
+            steps = run_steps(store, working, "newton", budget, *at, aim, tuning, rays_of=self.program)
             del working  # the next one takes as much memory
             if steps.ray is not None:
                 return None

@@ -40,6 +40,7 @@ class Options:
     callback: Callable[[int, Certificate], None] | None = None
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
+    audit: int = 0
 
 
 @dataclass

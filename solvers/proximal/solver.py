@@ -66,6 +66,13 @@ def _tuning(value: Any) -> ProximalTuning:
     return value
 
 
+def _rounds(value: Any) -> int:
+    """Check a number of rounds, or a switch."""
+    if not isinstance(value, int) or value < 0:
+        raise ValueError("must be True, False or a number of rounds")
+    return int(value)
+
+
 class ProximalPoint(ClockedSolver):
     """Warm-started, factorization-free proximal-point solver with a certified gap.
 
@@ -84,6 +91,9 @@ class ProximalPoint(ClockedSolver):
         Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
     tuning : ProximalTuning, optional
         The numbers that the method was tuned by, with what is known of each.
+    audit : int or bool
+        After every so many rounds that looked at open requests only (:mod:`copter.solvers.proximal.lazy`) all
+        columns are read to compare; True: after each, False or 0: never.  A difference raises AuditError.
     **common
         ``tolerance``: relative primal residual, dual residual and gap at which the answer counts as optimal;
         ``deadline``: seconds after which the best answer so far is returned, with its gap; ``threads`` for
@@ -110,6 +120,7 @@ class ProximalPoint(ClockedSolver):
     hand_over = Setting(switch)
     callback = Setting(function)
     tuning = Setting(_tuning)
+    audit = Setting(_rounds)
 
     def __init__(
         self,
@@ -121,6 +132,7 @@ class ProximalPoint(ClockedSolver):
         hand_over: bool = Options.hand_over,
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
+        audit: int = Options.audit,
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
@@ -130,6 +142,7 @@ class ProximalPoint(ClockedSolver):
         self.hand_over = hand_over
         self.callback = callback
         self.tuning = tuning
+        self.audit = audit
         self._state = init()
 
     @property
@@ -199,6 +212,7 @@ class ProximalPoint(ClockedSolver):
             self.callback,
             self.threads,
             self.tuning,
+            self.audit,
         )
         starts, left = program.take_starts(), self._state
         try:

@@ -83,7 +83,8 @@ def sampled_prices(
     goal = tuning.sample.goal
     aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
     begin = x._replace(value=x.value * stands_for[x.slot])
-    steps = run_steps(program, working, method, budget, begin, y, aim, tuning, project=False)
+    at, store = (begin, y), program.store
+    steps = run_steps(store, working, method, budget, *at, aim, tuning, rays_of=program, project=False)
     flow = row_activity(program.store, steps.x, threads=budget.threads)
     return Sampled(steps.y, flow if held is None else flow + held.usage)
 

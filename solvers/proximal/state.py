@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 
+_SOON = 3
+"""Rounds that closed requests must last to have been worth it."""
+
+
 @dataclass(frozen=True)
 class Iterate:
     """An allocation, prices, the pass at them, their certificate and what that was measured by."""
@@ -139,6 +143,7 @@ class State:
     proof : the store's clock when the last answer was certified, and that iterate
     touched : how many requests the store had seen edited by then
     closed : requests that need not be looked at, with the allocation, which is nowhere else then
+    misses, wait : how often in a row that was of no use soon, and for how many rounds none are closed
     """
 
     x: LastX | None = None
@@ -148,6 +153,8 @@ class State:
     proof: tuple[int, Iterate] | None = None
     touched: int = 0
     closed: Closed | None = None
+    misses: int = 0
+    wait: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         whole = self.whole()
@@ -158,13 +165,15 @@ class State:
         if self.closed is None:
             return self
         x = self.closed.last_x()
-        return State(x, self.y, self.slack, x, None, self.touched)
+        misses = self.misses + 1 if self.closed.rounds < _SOON else 0
+        return State(x, self.y, self.slack, x, None, self.touched, None, misses, 2**misses - 1)
 
     def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
         """The state that a solve which began in this one ends in."""
         x = LastX.of(program, best.x, self.x)
         proof, touched = (program.store.clock, best), program.store.touched
-        return State(x, LastY.of(program, best.y), slack, x, proof, touched)
+        wait = max(0, self.wait - 1)
+        return State(x, LastY.of(program, best.y), slack, x, proof, touched, None, self.misses, wait)
 
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
         """The state from which the next solve begins at an allocation and prices that are given."""

@@ -136,7 +136,7 @@ class Aim:
 
 
 def run_steps(
-    program: ContinualProgram,
+    store: ConstraintStore,
     working: WorkingSet,
     method: Method,
     budget: Budget,
@@ -145,6 +145,7 @@ def run_steps(
     aim: Aim,
     tuning: ProximalTuning,
     *,
+    rays_of: ContinualProgram | None = None,
     project: bool = True,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
@@ -155,20 +156,22 @@ def run_steps(
     budget : Budget
         Its iterations are counted on.
     y : (row slots,) ndarray
+    rays_of : ContinualProgram, optional
+        The program that the set is of, for rays that prove something of it; without it none is looked for.
     project : bool
         Whether the rows are to be met closely in the end; where only prices are asked for they need not.
     """
     centre = working.values_at(x)
-    if program.store.terms:
-        inner = curved_inner(working, TermBatch.of(program.store), method, centre, budget, tuning)
+    if store.terms:
+        inner = curved_inner(working, TermBatch.of(store), method, centre, budget, tuning)
     else:
-        inner = linear_inner(program.store, working, method, budget, tuning)
-    steps = _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
+        inner = linear_inner(store, working, method, budget, tuning)
+    steps = _Steps(rays_of, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
         return result
-    x = _on_rows(program.store, inner.working, steps.reached, steps.prices, budget, tuning)
-    return replace(result, x=inner.working.sparse(x))
+    there = _on_rows(store, inner.working, steps.reached, steps.prices, budget, tuning)
+    return replace(result, x=inner.working.sparse(there))
 
 
 def on_rows(
@@ -289,7 +292,7 @@ class _Steps:
 
     def __init__(
         self,
-        program: ContinualProgram,
+        program: ContinualProgram | None,
         inner: Inner,
         budget: Budget,
         centre: NDArray[np.float64],
@@ -364,7 +367,7 @@ class _Steps:
         result, tuning = step.result, self.tuning
         self.centre, self.prices, self.sound = result.x, result.y, result.y
         self.violation, self.failures = None, _Failures()
-        if step.gap > tuning.ray_gap:
+        if step.gap > tuning.ray_gap and self.program is not None:
             self.ray = primal_ray(self.program, self.working.sparse(step.move))
         worst = max(step.gap, step.dual)
         close = worst <= self.aim.goal
@@ -419,6 +422,8 @@ class _Steps:
         if RowTest(self.working).worst(elastic.y, elastic.x, self.closeness.value) <= 1.0:
             return False  # the rows can be met
         self.violation = elastic.y * self.working.row_scale
+        if self.program is None:
+            return True
         self.ray = farkas_ray(self.program, self.violation, self.budget.threads)
         return self.ray is not None
 

@@ -194,15 +194,16 @@ class LazyTuning:
         those that are nearest to their expiry, so many at least, and for each that was edited, and in all.
         Of a million columns one changed, 50 and 500 of 50,000 requests take 2.6, 10 and 18 ms with 16 in
         all, 2.6, 10 and 21 ms with 64, 3.6, 8 and 20 ms with 200, 5.6, 8 and 27 ms with 800
-    hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows are met
-        at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms
+    hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows
+        are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms
         with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms with 10,000
     between : open requests beside those that are edited, more of which ask for steps, after which fewer are
         between their columns (chosen)
     most_expired : requests that may expire in a step for each that is open; prices that go further have too
         little to hold them (chosen)
     sigma, sigma_each : first step length, as ``warm_sigma``, at least and for each request: of more requests
-        more would be between their columns after a step of the same length.  The longer the steps, the less prices move that need not.
+        more would be between their columns after a step of the same length.  The longer the steps, the less
+        prices move that need not.
         As above one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000, 2.5,
         4.3 and 32 ms with 100,000
     longest_pause : rounds at most in which nobody looks whether the last prices would do, after they did not
@@ -220,7 +221,7 @@ class LazyTuning:
     nearest_each: int = 8
     nearest: int = 400
     hold: float = 300.0
-    between: int = 200
+    between: int = 100
     most_expired: float = 20.0
     sigma: float = 3_000.0
     sigma_each: float = 0.06

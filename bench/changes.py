@@ -1,0 +1,141 @@
+"""Rounds in which a few requests of many change: what they cost is to be that of the change.
+
+A request takes one of ``WIDTH`` columns, each of which uses one to three of ``ROWS`` resources.  Requests of a
+kind share their coefficients, or each has its own; every column has a cost of its own.  A round draws new
+costs for some requests, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from copter.bench.course import Course, Play, solve_round
+from copter.bench.settings import Record
+from copter.program.program import ContinualProgram
+
+if TYPE_CHECKING:
+    from copter.bench.settings import SolverSettings
+    from copter.solvers.base import Solver
+
+WIDTH, ROWS, KINDS = 20, 16, 8
+_AT_ONCE = 200_000
+"""Requests that one edit adds at most."""
+_SMALL = 60_000
+"""Columns of the warm-up: more than 50,000, so that passes use threads."""
+
+
+@dataclass(frozen=True)
+class Changes(Course):
+    """Rounds in which so many requests get new costs.
+
+    Attributes
+    ----------
+    columns : int
+        Of all requests.
+    changed : int
+        Requests that change in a round.
+    own : bool
+        Whether each request has coefficients of its own.
+    left_out : int
+        Rounds that only prepare: the first is cold, and the next ones take stock of what does not change.
+    """
+
+    columns: int
+    changed: int
+    rounds: int = 40
+    seed: int = 0
+    own: bool = False
+    left_out: int = 8
+
+    @property
+    def requests(self) -> int:
+        """Requests of the program."""
+        return max(2, self.columns // WIDTH)
+
+    def small(self) -> Changes:
+        """Return a few rounds of a small program of the same kind."""
+        columns = min(self.columns, _SMALL)
+        return replace(
+            self, columns=columns, changed=min(self.changed, columns // WIDTH // 20 + 1), rounds=12
+        )
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a program of its own."""
+        solver, rounds = settings.make(), _Rounds(self)
+        return Play(rounds.records(solver), solver.stopping(), rounds.program)
+
+
+class _Rounds:
+    """A program and what happens to it."""
+
+    def __init__(self, course: Changes) -> None:
+        self.course, self.rng = course, np.random.default_rng(course.seed)
+        self.program, rng = ContinualProgram(), self.rng
+        kinds = [_coefficients(rng) for _ in range(KINDS)]
+        typical = np.mean([kind.mean(axis=1) for kind in kinds], axis=0)
+        upper = typical * course.requests * rng.uniform(0.5, 0.9, ROWS)
+        self.program.add_resources(range(ROWS), upper=upper)
+        self.shared = [
+            self.program.share_columns(_by_row(kind), WIDTH) for kind in ([] if course.own else kinds)
+        ]
+
+    def records(self, solver: Solver) -> Iterator[Record]:
+        """One record a round; what edits need is drawn on no clock."""
+        for number in range(self.course.rounds):
+            t_store = self._fill() if number == 0 else self._change()
+            yield solve_round(number, self.program, solver, t_store, lambda solution: {})
+
+    def _fill(self) -> float:
+        seconds, requests, rng = 0.0, self.course.requests, self.rng
+        for begin in range(0, requests, _AT_ONCE):
+            ids = np.arange(begin, min(begin + _AT_ONCE, requests))
+            kind = rng.integers(0, KINDS, ids.size)
+            for number in range(KINDS):
+                mine = ids[kind == number]
+                costs, sizes = self._costs(mine.size), np.full(mine.size, WIDTH)
+                usage: Any = self._own(mine.size) if self.course.own else self.shared[number]
+                start = perf_counter()
+                self.program.add_requests(mine.tolist(), costs.ravel(), sizes, usage, totals=1.0)
+                seconds += perf_counter() - start
+        return seconds
+
+    def _own(self, requests: int) -> csc_array:
+        """Coefficients of so many requests, one after the other."""
+        rng, columns = self.rng, requests * WIDTH
+        count = rng.integers(1, 4, columns)
+        row = np.argsort(rng.random((columns, ROWS)), axis=1)[:, :3]
+        taken = np.arange(3) < count[:, None]
+        pointer = np.concatenate(([0], np.cumsum(count)))
+        value = rng.uniform(0.5, 1.5, int(pointer[-1]))
+        return csc_array((value, row[taken], pointer), shape=(ROWS, columns))
+
+    def _costs(self, requests: int) -> NDArray[np.float64]:
+        return -self.rng.uniform(0.1, 1.0, (requests, WIDTH))
+
+    def _change(self) -> float:
+        count = min(self.course.changed, self.course.requests)
+        some = self.rng.choice(self.course.requests, count, replace=False, shuffle=False).tolist()
+        costs = self._costs(count)
+        start = perf_counter()
+        self.program.update_requests(some, costs=costs)
+        return perf_counter() - start
+
+
+def _coefficients(rng: np.random.Generator) -> NDArray[np.float64]:
+    """Coefficients of the columns of a kind, (rows, columns)."""
+    coefficients = np.zeros((ROWS, WIDTH))
+    for column in range(WIDTH):
+        rows = rng.choice(ROWS, rng.integers(1, 4), replace=False)
+        coefficients[rows, column] = rng.uniform(0.5, 1.5, rows.size)
+    return coefficients
+
+
+def _by_row(coefficients: NDArray[np.float64]) -> dict[Hashable, NDArray[np.float64]]:
+    return {row: each for row, each in enumerate(coefficients) if each.any()}

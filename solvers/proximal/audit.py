@@ -1,0 +1,104 @@
+"""The audit of a round that looked at open requests only: everything is read, and must say the same.
+
+sums          of the closed requests, added up anew: equal to the last bit
+allocations   of the closed requests: the best at the prices, none with more left to its expiry than it has
+certificate   of all requests by a pass over all columns: objective, bound and residuals are the same but
+              for the rounding error that a certificate states
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import AuditError
+from copter.proof.certificate import Certificate, certify
+from copter.proof.rest import RestSums
+from copter.store.view import view_of
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.closed import Closed
+    from copter.store.allocation import SparseX
+
+_ROUNDING = 1e-12
+"""Of what prices are summed up from: more than their rounding errors."""
+
+
+def audit(
+    program: ContinualProgram,
+    closed: Closed,
+    x: SparseX,
+    y: NDArray[np.float64],
+    proof: Certificate,
+    threads: int | None = None,
+) -> None:
+    """Compare what a round says with what all columns say.
+
+    Parameters
+    ----------
+    x : SparseX
+        Of all requests.
+    y : (row slots,) ndarray
+
+    Raises
+    ------
+    AuditError
+        They differ: a fault of copter; it says where.
+    """
+    faults = _sums(program, closed) + _allocations(program, closed)
+    faults += _figures(program, x, y, proof, threads)
+    if faults:
+        raise AuditError("closed requests are not what they are taken for: " + "; ".join(faults))
+
+
+def _sums(program: ContinualProgram, closed: Closed) -> list[str]:
+    held, fresh = closed.all_held(), RestSums(closed.y.size)
+    fresh.add(view_of(program.store), *held)
+    return [] if closed.sums.same(fresh) else ["the sums of the closed requests are others"]
+
+
+def _allocations(program: ContinualProgram, closed: Closed) -> list[str]:
+    held = closed.all_held()
+    margin, best = closed.best(held.slots)
+    left, x = closed.left(held.slots), held.sparse()
+    size = np.zeros(held.slots.size)
+    for k, slot in enumerate(held.slots.tolist()):
+        size[k] = abs(program.store.priced_columns(slot, closed.y)).max(initial=0.0)
+        size[k] += abs(program.store.effective_costs(slot)).max(initial=0.0)
+    off = _ROUNDING * size
+    faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
+    if less:
+        faults.append(f"{less} margins are less than what is left until the expiry")
+    clear = margin > off
+    keys = [np.stack((each.slot, each.column, each.value.view(np.int64))) for each in (x, best)]
+    mine, theirs = (each[:, np.isin(each[0], held.slots[clear])] for each in keys)
+    if not np.array_equal(mine, theirs):
+        faults.append("allocations of closed requests are not the best")
+    return faults
+
+
+def _figures(
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    proof: Certificate,
+    threads: int | None,
+) -> list[str]:
+    whole = certify(program.store, x, y, threads=threads)
+    most = 4.0 * max(whole.rounding, proof.rounding)
+    figures = {
+        "objective": (whole.objective, proof.objective, most),
+        "bound": (whole.near_bound, proof.near_bound, most),
+        "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
+        "primal residual": (whole.relative.primal, proof.relative.primal, _ROUNDING),
+        "unavoidable cost": (whole.unavoidable, proof.unavoidable, most + _ROUNDING * abs(whole.unavoidable)),
+        "size of the gap": (whole.size, proof.size, most),
+    }
+    return [
+        f"{name} {ours!r}, all columns say {theirs!r}"
+        for name, (theirs, ours, off) in figures.items()
+        if not abs(theirs - ours) <= off
+    ]
