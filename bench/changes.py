@@ -1,7 +1,7 @@
 """Rounds in which a few requests of many change: what they cost is to be that of the change.
 
-A request takes one of ``WIDTH`` columns, each of which uses one to three of ``ROWS`` resources.  Requests of a
-kind share their coefficients, or each has its own; every column has a cost of its own.  A round draws new
+A request takes one of ``WIDTH`` columns, each of which uses one to three of ``ROWS`` resources.  Requests of
+a kind share their coefficients, or each has its own; every column has a cost of its own.  A round draws new
 costs for some requests, and nothing else happens.
 """
 

@@ -99,6 +99,10 @@ FAMILIES: Mapping[str, Family] = {
         "One kind of program in ever larger sizes.",
         memory=True,
     ),
+    "changes": Family(
+        "Few changes",
+        "A few requests of many get new costs each round; the cost of a round is to be that of the change.",
+    ),
     "churn": Family(
         "Time over churn",
         "The same program, of which from round to round a smaller or a larger share of the requests is "

@@ -128,6 +128,10 @@ class Ray:
 class Values(Protocol):
     """Values of the columns of requests, by slot."""
 
+    @property
+    def count(self) -> int:
+        """Number of nonzeros."""
+
     def sparse(self) -> SparseX:
         """All nonzeros."""
 
@@ -135,11 +139,17 @@ class Values(Protocol):
         """Columns and values of the nonzeros of one request, and how many columns it has."""
 
 
-class GivenValues(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GivenValues:
     """Values that are given as nonzeros, with the numbers of columns of all requests, by slot."""
 
     sizes: NDArray[np.int64]
     x: SparseX
+
+    @property
+    def count(self) -> int:
+        """See :class:`Values`."""
+        return self.x.value.size
 
     def sparse(self) -> SparseX:
         """See :class:`Values`."""
@@ -180,7 +190,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return iter(self._slots)
 
     def __repr__(self) -> str:
-        return f"<Allocation of {len(self._slots):,} requests>"
+        return f"<Allocation of {len(self._slots):,} requests: {self._values.count:,} nonzeros>"
 
     def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
         if request not in self._slots:

@@ -3,7 +3,8 @@
 At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column
 that takes all of the total, none, or a set of columns at their bounds and one in part.  Its *margin* is by
 how much the prices of two columns, or of one and of nothing, must move against each other before another
-vertex is better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin shrinks by
+vertex is better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin
+shrinks by
 
     v_j - min_k v_k                       at most, where the best column j takes all (k also over "none", of
                                           price 0, for sum(x) <= total)

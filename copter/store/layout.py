@@ -119,8 +119,8 @@ class Layout:
         self.packed_terms: Any = None
         self.last_view: Any = None
         self.known: tuple[int, dict[Any, Any]] = (-1, {})
-        self.watchers: WeakSet[Watcher] = WeakSet()
         self.touched = 0
+        self._watchers: WeakSet[Watcher] | None = None
         self._dropped_rows: list[int] = []
         self._token, self._copied_at = uuid4().hex, -1
 
@@ -130,10 +130,17 @@ class Layout:
             "packed_terms": None,
             "last_view": None,
             "known": (-1, {}),
-            "watchers": WeakSet(),
+            "_watchers": None,
             "_token": self.token,
             "_copied_at": self.clock,
         }
+
+    @property
+    def watchers(self) -> WeakSet[Watcher]:
+        """Who is told when requests change; a copy has none."""
+        if self._watchers is None:
+            self._watchers = WeakSet()
+        return self._watchers
 
     @property
     def token(self) -> str:

@@ -60,12 +60,12 @@ class ConstraintStore(Layout):
         if edit.verb not in _OF_REQUESTS:
             return self._make(edit)
         if edit.verb != "add_requests":
-            for watcher in tuple(self.watchers):
+            for watcher in tuple(self._watchers or ()):
                 watcher.before_edit(edit.slots)
         slots = self._make(edit)
         self.touched += slots.size
         if edit.verb == "add_requests":
-            for watcher in tuple(self.watchers):
+            for watcher in tuple(self._watchers or ()):
                 watcher.after_adding(slots)
         return slots
 
@@ -129,7 +129,7 @@ class ConstraintStore(Layout):
 
     def _purge_rows(self) -> None:
         """Take the entries of dropped rows out of every usage and make the row slots usable again."""
-        for watcher in tuple(self.watchers):
+        for watcher in tuple(self._watchers or ()):
             watcher.drop()
         usages, entries, own = self.usages, self.entries, self.coefficients
         for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():

@@ -17,7 +17,7 @@ Source: DESIGN.md of the project, section 12; Baker, Shallow binding makes funct
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
+from copter.solution import GivenValues
 from copter.solvers.memory import LastX
 from copter.store.allocation import SparseX, merged
 from copter.store.slabs import Pool
@@ -523,6 +524,7 @@ class Version:
 
     Attributes
     ----------
+    count : number of nonzeros
     events : what was opened and closed until the next version
     later : the next one, if there is one
     """
@@ -530,15 +532,14 @@ class Version:
     def __init__(self, closed: Closed, x: SparseX, slots: NDArray[np.int64]) -> None:
         self._closed, self._open, self._slots = closed, x, slots
         self._sizes = closed.program.store.requests.n_columns[slots]
+        self.count = closed.nonzeros + x.value.size
         self.events: list[_Event] = []
         self.later: Version | None = None
         self._whole: SparseX | None = None
         self._widths: NDArray[np.int64] | None = None
 
-    @property
-    def count(self) -> int:
-        """Number of nonzeros."""
-        return self.sparse().value.size
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GivenValues, (self.sizes(), self.sparse())
 
     def sparse(self) -> SparseX:
         """All nonzeros."""

@@ -228,7 +228,9 @@ def step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float
     aim = Aim(goal, first, sigma, proof.size if floored else 0.0)
     program = run.program
     at = now.x, now.y
-    return run_steps(program.store, working, method, run.budget, *at, aim, tuning, rays_of=program)
+    return run_steps(
+        program.store, working, method, run.budget, *at, aim, tuning, rays_of=program, hold=not idle
+    )
 
 
 # ---- their parts -------------------------------------------------------------------------------------

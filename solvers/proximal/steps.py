@@ -147,6 +147,7 @@ def run_steps(
     *,
     rays_of: ContinualProgram | None = None,
     project: bool = True,
+    hold: bool = True,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
 
@@ -160,6 +161,8 @@ def run_steps(
         The program that the set is of, for rays that prove something of it; without it none is looked for.
     project : bool
         Whether the rows are to be met closely in the end; where only prices are asked for they need not.
+    hold : bool
+        Whether columns that are at their bounds for good reason are kept there meanwhile, if that can be.
     """
     centre = working.values_at(x)
     if store.terms:
@@ -170,7 +173,8 @@ def run_steps(
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
         return result
-    there = _on_rows(store, inner.working, steps.reached, steps.prices, budget, tuning)
+    at = steps.reached, steps.prices
+    there = _on_rows(store, inner.working, *at, budget, tuning, 1.0 if hold else 0.0)
     return replace(result, x=inner.working.sparse(there))
 
 
@@ -206,23 +210,28 @@ def _on_rows(
     y: NDArray[np.float64],
     budget: Budget,
     tuning: ProximalTuning,
-    sigma: float = 1.0,
+    sigma: float,
 ) -> NDArray[np.float64]:
     """The point next to x that meets the rows much more closely than the steps do; x if none was found.
 
     It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma; but
-    columns that are at a bound, for good reason at prices y, stay there.
+    columns that are at a bound, for good reason at prices y, stay there if they can.
     """
-    working = costless(working) if store.terms else working.holding(x, y, sigma)
-    projector = linear_inner(store, working, "newton", budget, tuning).solver
     closeness = tuning.steps.feasible * budget.tolerance
-    limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
-    if limit <= 0:
-        return x
-    result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, closeness, limit)
-    budget.iterations += result.iterations
-    log.debug("    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged")
-    return result.x if result.converged else x
+    without = costless(working)
+    for each in [working.holding(x, y, sigma), without] if sigma and not store.terms else [without]:
+        limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
+        if limit <= 0:
+            break
+        projector = linear_inner(store, each, "newton", budget, tuning).solver
+        result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, closeness, limit)
+        budget.iterations += result.iterations
+        log.debug(
+            "    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged"
+        )
+        if result.converged:
+            return result.x
+    return x
 
 
 class _Step(NamedTuple):

@@ -195,8 +195,9 @@ class LazyTuning:
         Of a million columns one changed, 50 and 500 of 50,000 requests take 2.6, 10 and 18 ms with 16 in
         all, 2.6, 10 and 21 ms with 64, 3.6, 8 and 20 ms with 200, 5.6, 8 and 27 ms with 800
     hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows
-        are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms
-        with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms with 10,000
+        are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8
+        and 4.2 ms with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms
+        with 10,000
     between : open requests beside those that are edited, more of which ask for steps, after which fewer are
         between their columns (chosen)
     most_expired : requests that may expire in a step for each that is open; prices that go further have too

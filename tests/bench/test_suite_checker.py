@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from copter.bench.checks import CHECKERS, Checked, Checks
 from copter.bench.settings import SolverSettings
 from copter.bench.synthetic import Synthetic
+from copter.solution import Allocation
 from copter.solvers import make_solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.compiled import compile_program
@@ -53,7 +54,7 @@ class Liar(Wrapper):
     def solve(self, program, **how):
         right = super().solve(program, **how)
         wrong = right.nonzeros._replace(value=0.9 * right.nonzeros.value)
-        return replace(right, nonzeros=wrong)
+        return replace(right, x=Allocation.of(program, wrong))
 
 
 def small_program():

@@ -12,7 +12,7 @@ from copter.problems.load_balancing.spread import Fleet, Placement, PlacementErr
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
-from copter.solution import Start, Status, Timings, make_solution
+from copter.solution import Allocation, Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
 
 powers = st.integers(-30, 30).map(lambda k: 2.0**k)
@@ -74,7 +74,7 @@ def test_flows_do_not_depend_on_units(seed, noise, cost, flow, row):
     solution = make_solver("highs-simplex").solve(plain)
     x = solution.nonzeros
     more = 1.0 + noise * np.random.default_rng(seed).random(x.value.size)
-    solution = replace(solution, nonzeros=x._replace(value=x.value * more))
+    solution = replace(solution, x=Allocation.of(plain, x._replace(value=x.value * more)))
     expected = FlowShim().round(plain, same_answer(plain, solution))
     given = FlowShim().round(scaled, same_answer(scaled, solution, **units))
     np.testing.assert_allclose(given.nonzeros.value, expected.nonzeros.value * flow, rtol=1e-12)
