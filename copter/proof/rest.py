@@ -60,18 +60,24 @@ class RestSums:
     ----------
     rows : int
         Row slots.
+
+    Attributes
+    ----------
+    step : (row slots,) ndarray
+        Of a :class:`Rest`; it never grows, for what is taken off need not have been the least.
     """
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
-        self._step = np.full(rows, np.inf)
+        self.step = np.full(rows, np.inf)
         self._known: Rest | None = None
 
     def fit(self, rows: int) -> None:
         """Make room for so many row slots."""
-        if rows > self._step.size:
-            self._rows.grow(2 * rows)
-            self._step = np.concatenate((self._step, np.full(rows - self._step.size, np.inf)))
+        if rows > self.step.size:
+            if 2 * rows > self._rows.limbs.shape[0]:
+                self._rows.grow(2 * rows)
+            self.step = np.concatenate((self.step, np.full(rows - self.step.size, np.inf)))
             self._known = None
 
     def add(
@@ -95,7 +101,7 @@ class RestSums:
             return
         for sums in (self._figures, self._rows):
             sums.expect(6 * column.size + slots.size)
-        _add(view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self._step)
+        _add(view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self.step)
         self._known = None
 
     def rest(self) -> Rest:
@@ -104,7 +110,7 @@ class RestSums:
             objective, decided, spent, forced = self._figures.values().tolist()
             rows = self._rows.values()
             activity, weight = rows[0::2].copy(), rows[1::2].copy()
-            self._known = Rest(objective, decided, spent, forced, activity, weight, self._step.copy())
+            self._known = Rest(objective, decided, spent, forced, activity, weight, self.step.copy())
         return self._known
 
     def same(self, other: RestSums) -> bool:

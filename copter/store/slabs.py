@@ -194,6 +194,11 @@ class Table:
         vars(self).update(state["columns"])
         self._lay_out(max(self.size, _FIRST))
 
+    @property
+    def in_use(self) -> int:
+        """Number of slots that are not free."""
+        return self.size - len(self._free)
+
     def taken(self, slots: NDArray[np.int64]) -> Table:
         """A table of copies of some slots, in that order.
 

@@ -8,6 +8,7 @@ certificate   of all requests by a pass over all columns: objective, bound and r
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from copter.errors import AuditError
 from copter.proof.certificate import Certificate, certify
 from copter.proof.rest import RestSums
-from copter.store.view import view_of
+from copter.store.view import costs_at, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-12
 """Of what prices are summed up from: more than their rounding errors."""
+_PLAIN = 64.0
+"""Times the rounding error of a certificate, which counts few roundings: those of plain sums of all."""
+_LAST_BITS = 2.0**-50
+"""Of the terms of the objective, that an exact sum and what is added to it may be apart."""
 
 
 def audit(
@@ -48,10 +53,14 @@ def audit(
     AuditError
         They differ: a fault of copter; it says where.
     """
-    faults = _sums(program, closed) + _allocations(program, closed)
-    faults += _figures(program, x, y, proof, threads)
+    faults = closed_faults(program, closed) + _figures(program, x, y, proof, threads)
     if faults:
         raise AuditError("closed requests are not what they are taken for: " + "; ".join(faults))
+
+
+def closed_faults(program: ContinualProgram, closed: Closed) -> list[str]:
+    """What is wrong with closed requests, in words: their sums, their allocations, their expiries."""
+    return _sums(program, closed) + _allocations(program, closed)
 
 
 def _sums(program: ContinualProgram, closed: Closed) -> list[str]:
@@ -64,11 +73,10 @@ def _allocations(program: ContinualProgram, closed: Closed) -> list[str]:
     held = closed.all_held()
     margin, best = closed.best(held.slots)
     left, x = closed.left(held.slots), held.sparse()
-    size = np.zeros(held.slots.size)
-    for k, slot in enumerate(held.slots.tolist()):
-        size[k] = abs(program.store.priced_columns(slot, closed.y)).max(initial=0.0)
-        size[k] += abs(program.store.effective_costs(slot)).max(initial=0.0)
-    off = _ROUNDING * size
+    store, table = program.store, program.store.requests
+    dearest = abs(store.costs.cost[: store.costs.used]).max(initial=0.0) * abs(table.scale).max()
+    widest = abs(store.coefficients.value[: store.coefficients.used]).max() * abs(closed.y).sum()
+    off = _ROUNDING * (float(dearest) + float(widest))
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
         faults.append(f"{less} margins are less than what is left until the expiry")
@@ -88,9 +96,11 @@ def _figures(
     threads: int | None,
 ) -> list[str]:
     whole = certify(program.store, x, y, threads=threads)
-    most = 4.0 * max(whole.rounding, proof.rounding)
+    most = _PLAIN * max(whole.rounding, proof.rounding)
+    view, place = program.store.executor.columns(x.slot, x.column)
+    paid = (costs_at(view, x.slot, place) * x.value).tolist()
     figures = {
-        "objective": (whole.objective, proof.objective, most),
+        "objective": (math.fsum(paid), proof.objective, _LAST_BITS * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
         "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
         "primal residual": (whole.relative.primal, proof.relative.primal, _ROUNDING),

@@ -26,7 +26,7 @@ from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
 from copter.solution import GivenValues
-from copter.solvers.memory import LastX
+from copter.solvers.memory import LastX, as_vector
 from copter.store.allocation import SparseX, merged
 from copter.store.slabs import Pool
 from copter.store.view import view_of
@@ -35,6 +35,16 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _OPEN = -1
+_NUMBERS = ("touched", "rounds", "gap", "gap_each", "failures", "pause")
+_ARRAYS: dict[str, Any] = {
+    "path": np.float64,
+    "first": np.int64,
+    "sized": np.int64,
+    "classes": np.int64,
+    "low": np.float64,
+    "high": np.float64,
+}
+"""What is saved of it as it is, by name."""
 _EPS = 2.0**-52
 _ONE = np.ones(1, np.bool_)
 _SHARED_FROM = 4
@@ -65,6 +75,23 @@ class Vertices(NamedTuple):
     def sparse(self) -> SparseX:
         """The nonzeros."""
         return SparseX(self.slots.repeat(self.counts), self.column, self.value)
+
+    def fault(self, n_columns: NDArray[np.int64]) -> str:
+        """Why they are no allocations of requests with so many columns, in words; empty if they are.
+
+        Parameters
+        ----------
+        n_columns : (request slots,) ndarray
+        """
+        if self.slots.size != self.counts.size or (self.counts < 0).any():
+            return "arrays of different sizes"
+        if self.column.size != self.counts.sum() or self.column.size != self.value.size:
+            return "arrays of different sizes"
+        if self.slots.size and not (0 <= self.slots[0] and self.slots[-1] < n_columns.size):
+            return "a slot is out of range"
+        if (self.slots[1:] <= self.slots[:-1]).any() or (n_columns[self.slots] == 0).any():
+            return "slots do not ascend, or are those of nobody"
+        return self.sparse().fault(n_columns)
 
     def where(self, keep: NDArray[np.bool_]) -> Vertices:
         """Those of some requests.
@@ -159,6 +186,85 @@ class Closed:
         slots = store.live_requests()
         self._fresh.append(slots)
         store.watchers.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Closed.from_arrays, (self.program, self.to_arrays())
+
+    def to_arrays(self) -> dict[str, Any]:
+        """What :meth:`from_arrays` makes it again from, but for the program."""
+        held, levels = self.all_held(), self._levels
+        reaches = np.array([(level.reach, level.moved) for level in levels]).ravel()
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        arrays = {name: getattr(self, f"_{name}") for name in _ARRAYS}
+        arrays |= held._asdict() | {
+            "expiry": self._expiry[held.slots],
+            "of_class": self._of_class[held.slots],
+        }
+        arrays |= {"y": self.y, "opened": self.opened(), "edited": self.edited(), "step": self.sums.step}
+        arrays |= {"levels": reaches}
+        arrays |= {f"level {k}": level.slots for k, level in enumerate(levels)}
+        known = joined(self.known).to_arrays("closed.known")
+        return {f"closed.{name}": each for name, each in (numbers | arrays).items()} | known
+
+    @classmethod
+    def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any]) -> Closed:
+        """What :meth:`to_arrays` returned.
+
+        Raises
+        ------
+        ValueError, KeyError
+            The arrays are none of closed requests of this program.
+        """
+        table = program.store.requests
+        closed = cls(program, LastX.from_arrays(program, arrays, "closed.known"), np.zeros(0))
+        for name in _NUMBERS:
+            value = arrays[f"closed.{name}"]
+            if not isinstance(value, type(getattr(closed, name))):
+                raise ValueError(f"closed.{name} is {value!r}")
+            setattr(closed, name, value)
+        each = {name: as_vector(arrays, f"closed.{name}", np.int64) for name in ("slots", "counts", "column")}
+        held = Vertices(**each, value=as_vector(arrays, "closed.value", np.float64))
+        expiry = as_vector(arrays, "closed.expiry", np.float64)
+        of_class = as_vector(arrays, "closed.of_class", np.int32)
+        fault = held.fault(table.n_columns[: table.size])
+        if fault or not expiry.size == of_class.size == held.slots.size:
+            raise ValueError(f"closed requests: {fault or 'arrays of different sizes'}")
+        for name, dtype in _ARRAYS.items():
+            setattr(closed, f"_{name}", as_vector(arrays, f"closed.{name}", dtype).copy())
+        closed.y = as_vector(arrays, "closed.y", np.float64).copy()
+        closed._fresh = [as_vector(arrays, "closed.opened", np.int64)]
+        closed._edited = [as_vector(arrays, "closed.edited", np.int64)]
+        closed._check_sizes(of_class)
+        closed.sums.fit(closed.y.size)
+        closed._fit()
+        closed.requests = closed.nonzeros = 0
+        closed._hold(held)
+        closed.sums.step = as_vector(arrays, "closed.step", np.float64).copy()
+        closed._of_class[held.slots], closed._expiry[held.slots] = of_class, expiry
+        levels = as_vector(arrays, "closed.levels", np.float64).reshape(-1, 2).tolist()
+        for k, (reach, moved) in enumerate(levels):
+            level = _Level(as_vector(arrays, f"closed.level {k}", np.int64), reach)
+            level.moved = moved
+            closed._levels.append(level)
+        slots = [closed._fresh[0], closed._edited[0], *(level.slots for level in closed._levels)]
+        if any(some.size and not (0 <= some.min() and some.max() < table.size) for some in slots):
+            raise ValueError("closed requests: no such slot")
+        return closed
+
+    def _check_sizes(self, of_class: NDArray[np.int32]) -> None:
+        """Raise ValueError if arrays that were read do not belong together."""
+        rows, usages = self.program.store.rows.size, self.program.store.usages
+        good = self.y.size == self._low.size == self._high.size <= rows
+        good &= self._first.size == self._sized.size <= usages.size and self._path.size > 0
+        some = self._classes
+        if good and some.size:
+            good = bool((0 <= some.min()) & (some.max() < self._first.size))
+            good = good and bool((self._first[some] + 2 * self._sized[some] + 2 <= self._path.size).all())
+            good = good and bool((self._first[some] > 0).all() and (self._sized[some] > 0).all())
+        if good and of_class.size:
+            good = bool((0 <= of_class.min()) & (of_class.max() < self._path.size))
+        if not good:
+            raise ValueError("closed requests: arrays that do not belong together")
 
     # ---- what is open ------------------------------------------------------------------------------
 
@@ -421,6 +527,17 @@ class Closed:
         slots = held.slots
         if not slots.size:
             return
+        self._hold(held)
+        self._of_class[slots] = of_class
+        self._expiry[slots] = _expiries(self._path, of_class, margin)
+        self._widen(slots, of_class)
+        self._settled = False
+        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
+        self._look_at(slots)
+
+    def _hold(self, held: Vertices) -> None:
+        """Take requests into the sums, and keep their allocations."""
+        slots = held.slots
         self.sums.add(view_of(self.program.store), *held)
         several = np.flatnonzero(held.counts > 1)
         if several.size:
@@ -432,14 +549,8 @@ class Closed:
                 self._pool.value[start : start + count] = held.value[at : at + count]
                 self._column[slots[k]] = start
         _write(slots, held.counts, held.column, held.value, self._length, self._column, self._value)
-        self._of_class[slots] = of_class
-        self._expiry[slots] = _expiries(self._path, of_class, margin)
-        self._widen(slots, of_class)
-        self._settled = False
         self.requests += slots.size
         self.nonzeros += held.column.size
-        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
-        self._look_at(slots)
 
     def _widen(self, slots: NDArray[np.int64], of_class: NDArray[np.int32]) -> None:
         own = slots[of_class == OWN_COLUMNS]

@@ -83,6 +83,8 @@ def worth_closing(program: ContinualProgram, state: State, options: Options) -> 
     tuning, store = options.tuning.lazy, program.store
     if store.terms or not store.executor.local or not options.warm_start or options.inner == "cd":
         return False
+    if len(program.resource_slots) > tuning.rows_for_own and 2 * store.usages.in_use > len(program):
+        return False  # columns of their own on a network: a price that moves concerns all of them
     if state.wait or len(program) < tuning.requests_from or store.n_variables < tuning.columns_from:
         return False
     return store.touched - state.touched <= tuning.most_touched * len(program)

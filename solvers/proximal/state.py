@@ -156,10 +156,6 @@ class State:
     misses: int = 0
     wait: int = 0
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        whole = self.whole()
-        return State, (whole.x, whole.y, whole.slack, whole.answer)
-
     def whole(self) -> State:
         """The same without closed requests: the allocation is that of all."""
         if self.closed is None:
@@ -196,6 +192,10 @@ class State:
 
     def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
         """What :meth:`from_arrays` makes it again from; None if it is of another program."""
+        if self.closed is not None and self.closed.usable and self.closed.program is program:
+            assert self.y is not None
+            numbers = {"slack": self.slack, "closed": True, "misses": self.misses}
+            return numbers | self.closed.to_arrays() | self.y.to_arrays()
         if self.closed is not None:
             return self.whole().to_arrays(program)
         if self.x is None or self.y is None or self.x.program is not program:
@@ -214,9 +214,20 @@ class State:
         ValueError, KeyError
             The arrays are no state of this program.
         """
-        x, slack = LastX.from_arrays(program, arrays, "last"), arrays["slack"]
+        slack = arrays["slack"]
         if not isinstance(slack, float):
             raise ValueError("slack is no number")
+        if arrays.get("closed"):
+            from copter.solvers.proximal.audit import closed_faults
+            from copter.solvers.proximal.closed import Closed
+
+            closed, misses = Closed.from_arrays(program, arrays), arrays["misses"]
+            faults = closed_faults(program, closed)
+            if faults or not isinstance(misses, int):
+                raise ValueError(f"closed requests: {'; '.join(faults)}")
+            y, touched = LastY.from_arrays(program, arrays), program.store.touched
+            return cls(None, y, slack, None, None, touched, closed, misses)
+        x = LastX.from_arrays(program, arrays, "last")
         answer = x if arrays["answered"] else None
         if "answer.slot" in arrays:
             answer = LastX.from_arrays(program, arrays, "answer")

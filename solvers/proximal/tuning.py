@@ -188,6 +188,8 @@ class LazyTuning:
     Attributes
     ----------
     requests_from, columns_from : programs of fewer are solved as a whole (chosen)
+    rows_for_own : with more rows requests whose columns are their own are not closed: all of them are of one
+        class, in which the moves of all prices add up (chosen)
     most_touched : share of the requests that a round edits at most, for what is not edited to be closed
     most_open : share of the requests that are open at most
     nearest_least, nearest_each, nearest : closed requests that are opened at first, for they hold the prices:
@@ -216,6 +218,7 @@ class LazyTuning:
 
     requests_from: int = 1_000
     columns_from: int = 10_000
+    rows_for_own: int = 64
     most_touched: float = 0.1
     most_open: float = 0.25
     nearest_least: int = 48
