@@ -1,5 +1,6 @@
 from copter.durable.journal import Journal as Journal
 from copter.errors import ArgumentTypeError as ArgumentTypeError
+from copter.errors import AuditError as AuditError
 from copter.errors import ConcurrentUseError as ConcurrentUseError
 from copter.errors import CopterError as CopterError
 from copter.errors import EditError as EditError

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from copter.errors import AuditError
 from copter.proof.certificate import Certificate, certify
-from copter.proof.rest import RestSums
-from copter.store.view import costs_at, view_of
+from copter.proof.rest import RestSums, price_size
+from copter.store.view import costs_at
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -65,7 +65,7 @@ def closed_faults(program: ContinualProgram, closed: Closed) -> list[str]:
 
 def _sums(program: ContinualProgram, closed: Closed) -> list[str]:
     held, fresh = closed.all_held(), RestSums(closed.y.size)
-    fresh.add(view_of(program.store), *held)
+    fresh.add(program.store.executor.all_columns(), *held)
     return [] if closed.sums.same(fresh) else ["the sums of the closed requests are others"]
 
 
@@ -73,10 +73,7 @@ def _allocations(program: ContinualProgram, closed: Closed) -> list[str]:
     held = closed.all_held()
     margin, best = closed.best(held.slots)
     left, x = closed.left(held.slots), held.sparse()
-    store, table = program.store, program.store.requests
-    dearest = abs(store.costs.cost[: store.costs.used]).max(initial=0.0) * abs(table.scale).max()
-    widest = abs(store.coefficients.value[: store.coefficients.used]).max() * abs(closed.y).sum()
-    off = _ROUNDING * (float(dearest) + float(widest))
+    off = _ROUNDING * (price_size(program.store, closed.y) if held.slots.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
         faults.append(f"{less} margins are less than what is left until the expiry")

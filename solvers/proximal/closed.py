@@ -29,7 +29,6 @@ from copter.solution import GivenValues
 from copter.solvers.memory import LastX, as_vector
 from copter.store.allocation import SparseX, merged
 from copter.store.slabs import Pool
-from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -292,7 +291,7 @@ class Closed:
         if not some.size:
             return
         held = self._held(some)
-        self.sums.add(view_of(self.program.store), *held, -1.0)
+        self.sums.add(self.program.store.executor.all_columns(), *held, -1.0)
         for slot in some[held.counts > 1].tolist():
             self._pool.free(int(self._column[slot]), int(self._length[slot]))
         self._length[some] = _OPEN
@@ -411,7 +410,7 @@ class Closed:
             return np.empty(0, np.int64)
         usages, before = store.usages, self._path.copy()
         moved = lengthen(
-            view_of(store),
+            store.executor.all_columns(),
             self._live_classes(),
             usages.n_columns[: usages.size],
             self._first,
@@ -494,7 +493,7 @@ class Closed:
     def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Vertices]:
         """Margins, classes and best vertices at the last prices."""
         self._begin_classes(slots)
-        found = best_vertices(view_of(self.program.store), self.y, slots, self._first)
+        found = best_vertices(self.program.store.executor.all_columns(), self.y, slots, self._first)
         margin, of_class, count, column, value = found
         return margin, of_class, Vertices(slots, count, column, value)
 
@@ -538,7 +537,7 @@ class Closed:
     def _hold(self, held: Vertices) -> None:
         """Take requests into the sums, and keep their allocations."""
         slots = held.slots
-        self.sums.add(view_of(self.program.store), *held)
+        self.sums.add(self.program.store.executor.all_columns(), *held)
         several = np.flatnonzero(held.counts > 1)
         if several.size:
             begin = held.counts.cumsum()[several] - held.counts[several]
@@ -555,7 +554,7 @@ class Closed:
     def _widen(self, slots: NDArray[np.int64], of_class: NDArray[np.int32]) -> None:
         own = slots[of_class == OWN_COLUMNS]
         if own.size:
-            widen(view_of(self.program.store), own, self._low, self._high)
+            widen(self.program.store.executor.all_columns(), own, self._low, self._high)
 
     def _note(self, event: _Event) -> None:
         newest = None if self._newest is None else self._newest()

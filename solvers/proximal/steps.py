@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("copter")
 
+_CLOSER = 0.1
+"""Of how closely rows are to be met: where columns are held the last step does not overshoot it by far."""
 Method: TypeAlias = Literal["cd", "newton"]
 """Coordinate descent, or semismooth Newton."""
 
@@ -224,7 +226,8 @@ def _on_rows(
         if limit <= 0:
             break
         projector = linear_inner(store, each, "newton", budget, tuning).solver
-        result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, closeness, limit)
+        near = closeness if each is without else _CLOSER * closeness
+        result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, near, limit)
         budget.iterations += result.iterations
         log.debug(
             "    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged"
