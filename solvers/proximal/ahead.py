@@ -21,7 +21,7 @@ from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solvers.inner.compiled_newton import CompiledNewton
 from copter.solvers.inner.working_set import WorkingSet
-from copter.solvers.proximal.solver import INNER, ProximalPoint
+from copter.solvers.proximal.solver import INNER, ProximalPoint, rehearse_few_changes
 from copter.solvers.registry import make_solver
 from copter.terms.convex import LogTerm
 
@@ -89,6 +89,11 @@ def compile_flows() -> None:
     FlowShim().round(program, ProximalPoint().solve(program))
 
 
+def compile_few_changes() -> None:
+    """Solve rounds in which few requests of many change."""
+    rehearse_few_changes()
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "rounds": compile_rounds,
     "Newton's method": compile_newton,
@@ -96,6 +101,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "costs of 32 bits": compile_small_costs,
     "convex terms": compile_terms,
     "flows": compile_flows,
+    "few changes": compile_few_changes,
 }
 """What ``copter compile`` compiles: not what only large programs, proofs of integers and domains need."""
 

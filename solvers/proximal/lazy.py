@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.run import Options
+    from copter.solvers.proximal.tuning import LazyTuning
     from copter.store.store import ConstraintStore
 
 log = logging.getLogger("copter")
@@ -78,6 +79,11 @@ class _Undecided(Exception):
     """The open requests alone do not decide it."""
 
 
+def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
+    """Whether a program has so many requests that a pass over all of them is worth to be saved."""
+    return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
+
+
 def worth_closing(program: ContinualProgram, state: State, options: Options) -> bool:
     """Whether rounds like the one that begins would cost less if requests were closed after it."""
     tuning, store = options.tuning.lazy, program.store
@@ -85,7 +91,7 @@ def worth_closing(program: ContinualProgram, state: State, options: Options) -> 
         return False
     if len(program.resource_slots) > tuning.rows_for_own and 2 * store.usages.in_use > len(program):
         return False  # columns of their own on a network: a price that moves concerns all of them
-    if state.wait or len(program) < tuning.requests_from or store.n_variables < tuning.columns_from:
+    if state.wait or not is_large(program, tuning):
         return False
     return store.touched - state.touched <= tuning.most_touched * len(program)
 

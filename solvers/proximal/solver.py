@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -38,10 +39,11 @@ from copter.program.program import ContinualProgram
 from copter.program.records import CostType
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
+from copter.solvers.proximal.lazy import is_large
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import Options
 from copter.solvers.proximal.state import State
-from copter.solvers.proximal.tuning import ProximalTuning
+from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from copter.solvers.settings import Setting, count, function, one_of, switch
 
 if TYPE_CHECKING:
@@ -173,6 +175,8 @@ class ProximalPoint(ClockedSolver):
                 ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
         if program is None:
             return
+        if is_large(program, self.tuning.lazy):
+            rehearse_few_changes(program.cost_dtype)
         starts = program.take_starts()
         try:
             first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
@@ -222,6 +226,16 @@ class ProximalPoint(ClockedSolver):
                 program.return_starts(starts)
         self._state = left
         return solution
+
+
+def rehearse_few_changes(cost_dtype: CostType = "float64") -> None:
+    """Solve rounds that look at open requests only, of programs much smaller than those that do."""
+    lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
+    program, solver = _mixed(_WIDE // 10, cost_dtype), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
+    for number in range(8):
+        solver.solve(program)
+        program.update_request(("at most", number), scale=0.1 + 0.2 * number)
+        program.update_request(("exactly", number), costs=[-1.0, 0.1 * number, -0.5])
 
 
 def small_programs(cost_dtype: CostType = "float64") -> Iterator[ContinualProgram]:
