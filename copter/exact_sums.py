@@ -51,14 +51,18 @@ class ExactSums:
             carry(self.limbs)
             self._terms = terms
 
-    def values(self) -> NDArray[np.float64]:
-        """What they come to, to within a unit in the last place; equal sums have equal values.
+    def values(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What some come to, to within a unit in the last place; equal sums have equal values.
+
+        Parameters
+        ----------
+        which : (k,) ndarray
 
         Returns
         -------
-        (sums,) ndarray
+        (k,) ndarray
         """
-        values: NDArray[np.float64] = _values(self.limbs)
+        values: NDArray[np.float64] = _values(self.limbs, which)
         return values
 
     def __eq__(self, other: object) -> bool:
@@ -117,10 +121,11 @@ def carry(limbs):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _values(limbs):  # type: ignore[no-untyped-def]
+def _values(limbs, numbers):  # type: ignore[no-untyped-def]
     """See :meth:`ExactSums.values`."""
-    values, own = np.zeros(limbs.shape[0]), np.empty(_LIMBS, np.int64)
-    for which in range(limbs.shape[0]):
+    values, own = np.zeros(numbers.size), np.empty(_LIMBS, np.int64)
+    for at in range(numbers.size):
+        which = numbers[at]
         sign, over, top = 1.0, np.int64(0), -1
         for turn in range(2):
             over, top = np.int64(0), -1
@@ -139,5 +144,5 @@ def _values(limbs):  # type: ignore[no-untyped-def]
         if top > 0:
             head += float(own[top - 1])
         last = float(own[top - 2]) if top > 1 else 0.0
-        values[which] = sign * math.ldexp(head + last / 4294967296.0, 32 * (top - 1) + _LOWEST)
+        values[at] = sign * math.ldexp(head + last / 4294967296.0, 32 * (top - 1) + _LOWEST)
     return values

@@ -70,6 +70,8 @@ class RestSums:
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
         self.step = np.full(rows, np.inf)
+        self._activity, self._weight = np.zeros(rows), np.zeros(rows)
+        self._changed = np.zeros(rows, np.bool_)
         self._known: Rest | None = None
 
     def fit(self, rows: int) -> None:
@@ -77,7 +79,12 @@ class RestSums:
         if rows > self.step.size:
             if 2 * rows > self._rows.limbs.shape[0]:
                 self._rows.grow(2 * rows)
-            self.step = np.concatenate((self.step, np.full(rows - self.step.size, np.inf)))
+            more = rows - self.step.size
+            self.step = np.concatenate((self.step, np.full(more, np.inf)))
+            self._activity, self._weight, self._changed = (
+                np.concatenate((each, np.zeros(more, each.dtype)))
+                for each in (self._activity, self._weight, self._changed)
+            )
             self._known = None
 
     def add(
@@ -101,16 +108,20 @@ class RestSums:
             return
         for sums in (self._figures, self._rows):
             sums.expect(6 * column.size + slots.size)
-        _add(view, slots, count, column, value, sign, self._figures.limbs, self._rows.limbs, self.step)
+        limbs = self._figures.limbs, self._rows.limbs
+        _add(view, slots, count, column, value, sign, *limbs, self.step, self._changed)
         self._known = None
 
     def rest(self) -> Rest:
         """What they come to."""
         if self._known is None:
-            objective, decided, spent, forced = self._figures.values().tolist()
-            rows = self._rows.values()
-            activity, weight = rows[0::2].copy(), rows[1::2].copy()
-            self._known = Rest(objective, decided, spent, forced, activity, weight, self.step.copy())
+            objective, decided, spent, forced = self._figures.values(np.arange(_FIGURES)).tolist()
+            rows = np.flatnonzero(self._changed)
+            self._activity[rows] = self._rows.values(2 * rows)
+            self._weight[rows] = self._rows.values(2 * rows + 1)
+            self._changed[rows] = False
+            each = self._activity.copy(), self._weight.copy(), self.step.copy()
+            self._known = Rest(objective, decided, spent, forced, *each)
         return self._known
 
     def same(self, other: RestSums) -> bool:
@@ -137,7 +148,7 @@ def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _add(view, slots, count, column, value, sign, figures, rows, step):  # type: ignore[no-untyped-def]
+def _add(view, slots, count, column, value, sign, figures, rows, step, changed):  # type: ignore[no-untyped-def]
     """See :meth:`RestSums.add`."""
     longest, at = np.int64(0), 0
     for k in range(slots.size):
@@ -172,6 +183,7 @@ def _add(view, slots, count, column, value, sign, figures, rows, step):  # type:
                 r, used = np.int64(view.row[e]), view.coefficient[shift + stride * e]
                 add_product(rows, 2 * r, sign * used, x)
                 add_product(rows, 2 * r + 1, sign * abs(used), x)
+                changed[r] = True
                 if used != 0.0:
                     step[r] = min(step[r], abs(used) * most)
         at += count[k]

@@ -27,7 +27,7 @@ from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
 from copter.solution import GivenValues
 from copter.solvers.memory import LastX, as_vector
-from copter.store.allocation import SparseX, merged
+from copter.store.allocation import NOTHING, SparseX, merged
 from copter.store.slabs import Pool
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ _NEAR, _LESS, _WIDEST = 512, 64, 8
 """Requests of the first level, how many times as many the next one has, and how many times it may grow."""
 _NEARLY = 0.5
 """Share of its reach after which a level is chosen anew with the one beneath it."""
+_FEW_NOTED = 10_000
+"""Differences of earlier answers that are kept at least, before these are put together."""
 _CHUNK = 1 << 18
 """Requests that are closed in one piece: so much less memory is in use for a while."""
 
@@ -143,8 +145,8 @@ class Closed:
         What they add to certificates.
     rounds : int
         Solves since they were closed.
-    known : LastX
-        Last allocations of requests that are open.
+    known : list of LastX
+        Last allocations of requests that are open, and of those that were when the round began.
     gap, gap_each : float
         Gap of the last solve, and what each edited request is expected to add if prices stay as they are.
     failures, pause : int
@@ -180,6 +182,7 @@ class Closed:
         self._levels: list[_Level] = []
         self._newest: weakref.ref[Version] | None = None
         self._versions: weakref.WeakSet[Version] = weakref.WeakSet()
+        self._noted = 0
         self.known = [x]
         self._fit()
         slots = store.live_requests()
@@ -285,11 +288,11 @@ class Closed:
 
     def open(self, slots: NDArray[np.int64]) -> None:
         """Open those of some requests that are closed."""
-        table = self.program.store.requests
         inside = slots[slots < self._length.size]
-        some = distinct(inside[self._length[inside] >= 0])
+        some = inside[self._length[inside] >= 0]
         if not some.size:
             return
+        some, table = distinct(some), self.program.store.requests
         held = self._held(some)
         self.sums.add(self.program.store.executor.all_columns(), *held, -1.0)
         for slot in some[held.counts > 1].tolist():
@@ -297,7 +300,7 @@ class Closed:
         self._length[some] = _OPEN
         self.requests -= some.size
         self.nonzeros -= held.column.size
-        self._note(_Event(held, table.n_columns[some].copy()))
+        self._note(_Event(held, table.n_columns[some]))
         x = held.sparse()
         self.known.append(LastX(self.program, x, table.birth[x.slot], table.total[x.slot]))
         self._fresh.append(some)
@@ -352,6 +355,12 @@ class Closed:
         for version in list(self._versions):
             version.sparse()
         self._last = self.last_x()
+        self.usable = False
+        self.program.store.watchers.discard(self)
+
+    def break_off(self) -> None:
+        """Know nothing at all: something went wrong in the middle of a solve."""
+        self._last = LastX.of(self.program, NOTHING)
         self.usable = False
         self.program.store.watchers.discard(self)
 
@@ -450,6 +459,10 @@ class Closed:
         now = Version(self, x, slots)
         if before is not None:
             before.later = now
+        if self._noted > max(_FEW_NOTED, self.requests):  # whoever holds old answers pays for them once
+            for version in list(self._versions):
+                version.sparse()
+            self._noted = 0
         self._newest = weakref.ref(now)
         self._versions.add(now)
         return now
@@ -560,6 +573,7 @@ class Closed:
         newest = None if self._newest is None else self._newest()
         if newest is not None:
             newest.events.append(event)
+            self._noted += event.held.slots.size
 
     def left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
         """How far the paths of some closed requests may go until their expiry.

@@ -129,11 +129,14 @@ def solve_open(
             y = right_signs(program.store, state.y.surviving())
             this = _Round(program, closed, state.slack, options, budget)
             point = this.run(y)
+        return _answer(this, state, point)
     except (_Undecided, Interrupted) as why:
         log.debug("all columns are looked at: %s", why)
         closed.drop()
         return None
-    return _answer(this, state, point)
+    except BaseException:
+        closed.break_off()
+        raise
 
 
 class _Round:
