@@ -111,6 +111,8 @@ def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool
     -------
     (m,) bool ndarray
     """
+    if np.array_equal(keys, others):
+        return np.ones(keys.size, np.bool_)
     at = np.searchsorted(others, keys)
     found = at < others.size
     found[found] = others[at[found]] == keys[found]
