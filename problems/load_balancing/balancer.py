@@ -494,6 +494,9 @@ class LoadBalancer:
         NoAllocationError
             The solver has no answer: the last placement is still the last one.
         """
+        done = self.at_once()
+        if done is not None:
+            return done
         begin = perf_counter()
         self.prepare()
         self.offer(solver)
@@ -502,19 +505,46 @@ class LoadBalancer:
         solved = perf_counter()
         return self.place(solution, t_edit=edited - begin, t_solve=solved - edited)
 
+    def at_once(self) -> BalancingRound | None:
+        """Do a round after few changes without the program, if what the shim finds is proven to cost least.
+
+        The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
+        asks for; an answer of the program could add nothing.  The program is brought up to date in the next
+        round that needs it.
+
+        Returns
+        -------
+        BalancingRound or None
+            None if the program is to be solved: nothing has changed yet.
+
+        Raises
+        ------
+        LoadBalancingError
+            The memory cannot hold the shards: names the shard, or the totals.
+        """
+        begin = perf_counter()
+        self.check()
+        fleet = self.fleet()
+        if not (_near(fleet.mean, self._unit_load) and _near(fleet.unit_size, self._unit_size)):
+            return None
+        if self._content(fleet).differs(self._sent, self._memory.size).size > _MUCH * len(self._names):
+            return None
+        fleet, last, carried = self._carry()
+        placement = self._shim.proven(fleet, last, carried)
+        if placement is None:
+            return None
+        return self.take(placement, carried.needed, seconds=(0.0, 0.0, perf_counter() - begin))
+
     def prepare(self) -> None:
         """Turn all events since the last round into edits of what differs in the program."""
         self.check()
         fleet = self.fleet()
-        self._choose_units(fleet)
+        anew = self._choose_units(fleet)
         self._set_rows(fleet)
-        loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
-        self._set_width(loads)
-        now = _Sent(
-            loads, np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD), self._shard, self._column
-        )
+        now = self._content(fleet)
+        self._set_width(now.totals)
         some = now.differs(self._sent, self._memory.size)
-        self._edited = some.size
+        self._edited = len(self._names) if anew else some.size
         if some.size:
             ids = (
                 self._names.copy()
@@ -646,16 +676,20 @@ class LoadBalancer:
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _choose_units(self, fleet: Fleet) -> None:
-        """Measure loads and sizes in their means, anew only when these are no longer near."""
+    def _choose_units(self, fleet: Fleet) -> bool:
+        """Measure loads and sizes in their means, anew if these are no longer near; whether it is so."""
+        before = self._unit_load, self._unit_size
         if not _near(fleet.mean, self._unit_load):
             self._unit_load = fleet.mean or 1.0
         if not _near(fleet.unit_size, self._unit_size):
             self._unit_size = fleet.unit_size
+        return before != (self._unit_load, self._unit_size)
 
-    def _renormalise(self) -> None:
-        total = np.bincount(self._shard, self._share, self._loads.size)
-        self._share = self._share / total[self._shard]
+    def _content(self, fleet: Fleet) -> _Sent:
+        """What the program should have of the shards."""
+        loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
+        scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
+        return _Sent(loads, scales, self._shard, self._column)
 
     def _set_rows(self, fleet: Fleet) -> None:
         """A load row for each column; those of servers that are gone take nothing."""

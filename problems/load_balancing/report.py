@@ -34,7 +34,7 @@ _ROUND = {
     "t_total": "seconds of the round: edit, solve and shim",
     "t_store": "seconds in which events became edits of copter's program",
     "t_certify": "seconds of reading and certifying a baseline's answer; not in t_total",
-    "status": "why the solver stopped",
+    "status": "why the solver stopped; complete: a round that was proven without it",
     "gap": "certified relative gap of the fractional answer",
     "primal_residual": "relative primal residual of the fractional answer",
     "iterations": "inner iterations of the solver",
