@@ -134,7 +134,10 @@ class LoadBalancer:
         self._edited = 0
         self._carried: tuple[Fleet, Placement, Carried] | None = None
         self._prices = np.empty(0)
-        self._led: weakref.ref[Solver] | None = None
+        self._last_solver: weakref.ref[Solver] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return vars(self) | {"_last_solver": None}  # a copy has no solver that knows its program
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -569,10 +572,10 @@ class LoadBalancer:
         solver : Solver
             One that takes no start is left as it is.
         """
+        before, self._last_solver = self._last_solver, weakref.ref(solver)
         if not takes_start(solver):
             return
-        led, self._led = self._led and self._led(), weakref.ref(solver)
-        if led is solver and self._edited <= _MUCH * len(self._names):
+        if before is not None and before() is solver and self._edited <= _MUCH * len(self._names):
             return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:
@@ -690,6 +693,10 @@ class LoadBalancer:
         loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
         scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
         return _Sent(loads, scales, self._shard, self._column)
+
+    def _renormalise(self) -> None:
+        total = np.bincount(self._shard, self._share, self._loads.size)
+        self._share = self._share / total[self._shard]
 
     def _set_rows(self, fleet: Fleet) -> None:
         """A load row for each column; those of servers that are gone take nothing."""

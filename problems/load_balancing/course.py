@@ -20,6 +20,7 @@ from copter.bench.settings import Record
 from copter.problems.load_balancing import METHODS, BalancingRound, LoadBalancer, Pop, greedy, solve_exact
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import pop_name
+from copter.solution import Status
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -105,9 +106,9 @@ def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Itera
         balancer.set_loads(loads)
         done = balancer.at_once()
         if done is not None:
-            yield method_round(
-                solver.name, number, t_solve=0.0, t_shim=perf_counter() - begin, **_figures(done)
-            )
+            seconds = perf_counter() - begin
+            fields = _figures(done) | {"status": str(Status.OPTIMAL), "gap": done.gap}
+            yield method_round(solver.name, number, t_solve=0.0, t_shim=seconds, **fields)
             continue
         balancer.prepare()
         balancer.offer(solver)
