@@ -14,9 +14,9 @@ columns in units of load, x_ij = l_j R_ij / U:
     subject to  sum_i x_ij = l_j / U,   (1 - width) L / U <= sum_j x_ij <= (1 + width) L / U
 
 U is what L was when it was last chosen; it stays while L is near it, so that a new load of one shard edits
-one request, and the bounds of the rows.  Every shard has the same columns at the same costs, of which nothing
-is its own; new loads change a total and a cost scale a shard, new placements a few overrides, and no
-coefficient.  The memory rows,
+one request, and the bounds of the rows.  Every shard has the same columns, which store nothing but their
+costs; new loads change a total and a cost scale a shard, new placements a few overrides, and no coefficient.
+The memory rows,
 sum_j (s_j / l_j) x_ij <= m_i, are left out: their coefficients would change in every column in every
 round, and they say little, for a share takes only its part of the memory that a replica takes whole (in the
 experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
@@ -35,7 +35,6 @@ Its branch and bound (HiGHS, by way of scipy) finds a packing, proves that there
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -62,7 +61,7 @@ from copter.problems.load_balancing.spread import (
     SpreadShim,
     among,
 )
-from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
+from copter.program.program import ContinualProgram, SharedColumns
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver, takes_start
 from copter.store.allocation import SparseX
@@ -75,7 +74,7 @@ _LEAST_SHARE = 1e-9
 _NEAR = 1.25
 """Factor by which a mean may differ from what it is measured in, until that is chosen anew."""
 _MUCH = 0.1
-"""Share of the shards; after more edits than that the solver is told where to begin."""
+"""Share of the shards: where more have changed the program is solved, whether that is needed or not."""
 
 
 SECONDS = 10.0
@@ -128,16 +127,10 @@ class LoadBalancer:
         self._shim = SpreadShim()
         self._arrived: list[Hashable] = []
         self._template: SharedColumns | None = None
-        self._costs: SharedCosts | None = None
         self._unit_load = self._unit_size = 0.0
         self._sent = _Sent()
-        self._edited = 0
         self._carried: tuple[Fleet, Placement, Carried] | None = None
         self._prices = np.empty(0)
-        self._last_solver: weakref.ref[Solver] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_last_solver": None}  # a copy has no solver that knows its program
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -513,7 +506,8 @@ class LoadBalancer:
 
         The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
         asks for; an answer of the program could add nothing.  The program is brought up to date in the next
-        round that needs it.
+        round that needs it.  After many changes it is solved all the same: solvers are compared on those
+        rounds.
 
         Returns
         -------
@@ -542,18 +536,13 @@ class LoadBalancer:
         """Turn all events since the last round into edits of what differs in the program."""
         self.check()
         fleet = self.fleet()
-        anew = self._choose_units(fleet)
+        self._choose_units(fleet)
         self._set_rows(fleet)
         now = self._content(fleet)
         self._set_width(now.totals)
         some = now.differs(self._sent, self._memory.size)
-        self._edited = len(self._names) if anew else some.size
         if some.size:
-            ids = (
-                self._names.copy()
-                if some.size == len(self._names)
-                else [self._names[k] for k in some.tolist()]
-            )
+            ids = [self._names[k] for k in some.tolist()]
             counts, each = _replicas(self._shard, some)
             overrides = (counts, self._column[each], np.zeros(each.size))
             scales, totals = now.scales[some], now.totals[some]
@@ -564,18 +553,13 @@ class LoadBalancer:
         """Let a solver that can do so start from what last round's replicas can do for this round's loads.
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
-        After few edits a solver that was there last round goes on from its own answer instead, for then it
-        need look at little else.
 
         Parameters
         ----------
         solver : Solver
             One that takes no start is left as it is.
         """
-        before, self._last_solver = self._last_solver, weakref.ref(solver)
         if not takes_start(solver):
-            return
-        if before is not None and before() is solver and self._edited <= _MUCH * len(self._names):
             return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:
@@ -679,14 +663,12 @@ class LoadBalancer:
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _choose_units(self, fleet: Fleet) -> bool:
-        """Measure loads and sizes in their means, anew if these are no longer near; whether it is so."""
-        before = self._unit_load, self._unit_size
+    def _choose_units(self, fleet: Fleet) -> None:
+        """Measure loads and sizes in their means, anew only when these are no longer near."""
         if not _near(fleet.mean, self._unit_load):
             self._unit_load = fleet.mean or 1.0
         if not _near(fleet.unit_size, self._unit_size):
             self._unit_size = fleet.unit_size
-        return before != (self._unit_load, self._unit_size)
 
     def _content(self, fleet: Fleet) -> _Sent:
         """What the program should have of the shards."""
@@ -715,10 +697,9 @@ class LoadBalancer:
 
     def _set_width(self, loads: NDArray[np.float64]) -> None:
         """As many columns for each shard as there are servers, and requests for new shards."""
-        n, old, costs = self._memory.size, self._template, self._costs
-        if old is None or costs is None or old.n_columns < n:
+        n, old = self._memory.size, self._template
+        if old is None or old.n_columns < n:
             self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
-            self._costs = self.program.share_costs(np.ones(n))
             known = np.array([k for k, shard in enumerate(self._names) if shard in self.program], np.int64)
             if known.size:
                 counts, each = _replicas(self._shard, known)
@@ -726,21 +707,23 @@ class LoadBalancer:
                 starts = counts, self._column[each], value
                 self.program.update_requests(
                     [self._names[k] for k in known],
-                    costs=self._costs,
+                    costs=np.ones(known.size * n),
+                    sizes=np.full(known.size, n),
                     usage=self._template,
                     totals=loads[known],
                     starts=starts,
                 )
                 self._sent = _Sent()
                 self._sent.add(len(self._names))
-            if old is not None and costs is not None:
+            if old is not None:
                 self.program.forget(old)
-                self.program.forget(costs)
         if self._arrived:
-            assert self._template is not None and self._costs is not None
+            assert self._template is not None
+            count = len(self._arrived)
             totals = loads[[self._place[shard] for shard in self._arrived]]
+            costs, sizes = np.ones(count * n), np.full(count, n)
             self.program.add_requests(
-                self._arrived, self._costs, None, self._template, totals=totals, relation="=="
+                self._arrived, costs, sizes, self._template, totals=totals, relation="=="
             )
             self._arrived = []
 

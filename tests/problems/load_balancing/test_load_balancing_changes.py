@@ -150,21 +150,6 @@ def test_most_rounds_need_no_solver_and_all_are_as_good():
     assert times >= 6
 
 
-def test_a_solver_is_told_where_to_begin_only_after_much_has_changed():
-    scenario, balancer = scenario_of()
-    solver, told = make_solver("copter"), []
-    start_from = solver.start_from
-    solver.start_from = lambda *given: told.append(number) or start_from(*given)
-    for number, loads in enumerate(scenario.loads()):
-        balancer.set_loads(loads * (2.0 if number >= 6 else 1.0))  # the mean leaves its unit
-        solved(balancer, solver)
-    assert told[-1] == 6 and not set(told) & {2, 3, 4, 5}
-    number, other = 12, make_solver("copter")
-    other.start_from = lambda *given: told.append(number)
-    balancer.offer(other)
-    assert told[-1] == 12
-
-
 def test_a_load_that_changes_after_rounds_in_which_nothing_did_is_seen():
     balancer, solver = LoadBalancer(), make_solver("copter")
     for server in "ab":
