@@ -8,13 +8,15 @@ replicas X of shard j on server i, last placement T, sizes s, loads l with mean 
                 L - eps <= sum_j l_j R_ij <= L + eps,   sum_j s_j X_ij <= m_i
 
 In its relaxation costs and memory only push X down, so X = R.  The program here has that relaxation's
-columns in units of load, x_ij = l_j R_ij / L:
+columns in units of load, x_ij = l_j R_ij / U:
 
     minimise    sum_ij (1 - T_ij) (s_j / l_j) x_ij
-    subject to  sum_i x_ij = l_j / L,   1 - width <= sum_j x_ij <= 1 + width
+    subject to  sum_i x_ij = l_j / U,   (1 - width) L / U <= sum_j x_ij <= (1 + width) L / U
 
-Every shard then has the same columns, which store nothing but their costs; new loads change a total and a
-cost scale a shard, new placements a few overrides, and no coefficient.  The memory rows,
+U is what L was when it was last chosen; it stays while L is near it, so that a new load of one shard edits
+one request, and the bounds of the rows.  Every shard has the same columns, which store nothing but their
+costs; new loads change a total and a cost scale a shard, new placements a few overrides, and no coefficient.
+The memory rows,
 sum_j (s_j / l_j) x_ij <= m_i, are left out: their coefficients would change in every column in every
 round, and they say little, for a share takes only its part of the memory that a replica takes whole (in the
 experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
@@ -34,6 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
@@ -68,6 +71,10 @@ _LEAST_LOAD = 1e-4
 """In units of the mean: the cost of colder shards is that of this load, which keeps the costs' range, and
 the bound a bound."""
 _LEAST_SHARE = 1e-9
+_NEAR = 1.25
+"""Factor by which a mean may differ from what it is measured in, until that is chosen anew."""
+_MUCH = 0.1
+"""Share of the shards: where more have changed the program is solved, whether that is needed or not."""
 
 
 SECONDS = 10.0
@@ -104,11 +111,14 @@ class LoadBalancer:
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
         self.number = 0
+        self._names: list[Hashable] = []
         self._place: dict[Hashable, int] = {}
         self._loads = np.empty(0)
         self._sizes = np.empty(0)
         self._columns: dict[Hashable, int] = {}
+        self._live = np.empty(0, np.int64)
         self._memory = np.empty(0)
+        # replicas of the last round, ascending by shard and by server in the order in which servers came
         self._shard = np.empty(0, np.int64)
         self._column = np.empty(0, np.int64)
         self._share = np.empty(0)
@@ -117,6 +127,8 @@ class LoadBalancer:
         self._shim = SpreadShim()
         self._arrived: list[Hashable] = []
         self._template: SharedColumns | None = None
+        self._unit_load = self._unit_size = 0.0
+        self._sent = _Sent()
         self._carried: tuple[Fleet, Placement, Carried] | None = None
         self._prices = np.empty(0)
 
@@ -125,7 +137,7 @@ class LoadBalancer:
     @property
     def shards(self) -> list[Hashable]:
         """Ids of the shards."""
-        return list(self._place)
+        return list(self._names)
 
     @property
     def servers(self) -> list[Hashable]:
@@ -157,8 +169,8 @@ class LoadBalancer:
         return {servers[column]: share for column, share in pairs}
 
     def fleet(self) -> Fleet:
-        """Shards and servers as the shim and the baselines see them."""
-        return Fleet(self._loads, self._sizes, self._memory[self._live()], self._tolerance)
+        """Shards and servers as the shim and the baselines see them, now and not after later events."""
+        return Fleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
 
     def placement(self) -> Placement:
         """Placement of the last round, without what is gone since.
@@ -168,11 +180,7 @@ class LoadBalancer:
         Placement
             Indices are those of :attr:`shards` and :attr:`servers`.
         """
-        live = self._live()
-        position = np.full(self._memory.size, -1)
-        position[live] = np.arange(live.size)
-        order = np.lexsort((position[self._column], self._shard))
-        return Placement(self._shard[order], position[self._column[order]], self._share[order])
+        return Placement(self._shard.copy(), self._positions()[self._column], self._share.copy())
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -199,6 +207,7 @@ class LoadBalancer:
         else:
             self._columns[server] = self._memory.size
             self._memory = np.append(self._memory, memory)
+        self._live = np.append(self._live, self._columns[server])
 
     def remove_server(self, server: Hashable) -> None:
         """Remove a server with its replicas; shards that had only those are placed anew.
@@ -209,6 +218,7 @@ class LoadBalancer:
             There is none of this name.
         """
         column = self._columns.pop(self._known_server(server))
+        self._live = self._live[self._live != column]
         keep = self._column != column
         self._shard, self._column, self._share = self._shard[keep], self._column[keep], self._share[keep]
         self._renormalise()
@@ -275,9 +285,9 @@ class LoadBalancer:
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
         amounts: list[list[float]] = []
-        for field, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
+        for name, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
             if given.shape not in ((), (len(shards),)):
-                raise LoadBalancingError(f"{field} of shape {given.shape}: there are {len(shards)} shards")
+                raise LoadBalancingError(f"{name} of shape {given.shape}: there are {len(shards)} shards")
             amounts.append(np.broadcast_to(given, len(shards)).tolist())
         if len(places) != len(shards):
             raise LoadBalancingError(f"{len(places)} servers given: there are {len(shards)} shards")
@@ -286,15 +296,17 @@ class LoadBalancer:
             raise LoadBalancingError(f"shard {twice!r} is given twice")
         for shard, load, size, server in zip(shards, *amounts, places, strict=True):
             self._check_new(shard, load, size, server)
-        first = len(self._place)
+        first = len(self._names)
         on = [k for k, server in enumerate(places) if server is not None]
         columns = [self._columns[places[k]] for k in on]
         self._shard = np.append(self._shard, np.array(on, np.int64) + first)
         self._column = np.append(self._column, np.array(columns, np.int64))
         self._share = np.append(self._share, np.ones(len(on)))
+        self._names.extend(shards)
         self._place.update(zip(shards, range(first, first + len(shards)), strict=True))
         self._loads, self._sizes = np.append(self._loads, amounts[0]), np.append(self._sizes, amounts[1])
         self._arrived.extend(shards)
+        self._sent.add(len(shards))
 
     def _check_new(self, shard: Hashable, load: float, size: float, server: Hashable | None) -> None:
         if shard in self._place:
@@ -312,14 +324,13 @@ class LoadBalancer:
         LoadBalancingError
             There is none of this name.
         """
-        gone = self._place.pop(self._known_shard(shard))
+        gone = self._shard_index(shard)
+        del self._names[gone]
+        self._place = dict(zip(self._names, range(len(self._names)), strict=True))
         self._loads, self._sizes = np.delete(self._loads, gone), np.delete(self._sizes, gone)
-        for other in self._place:
-            self._place[other] -= self._place[other] > gone
-        keep = self._shard != gone
-        shard_of = self._shard[keep]
-        self._shard = shard_of - (shard_of > gone)
+        keep, self._shard = _without(self._shard, gone)
         self._column, self._share = self._column[keep], self._share[keep]
+        self._sent.remove(gone)
         if shard in self.program:
             self.program.remove_request(shard)
         else:
@@ -363,7 +374,7 @@ class LoadBalancer:
             bad = ~((fresh >= 0) & np.isfinite(fresh))
             if bad.any():
                 worst = int(bad.argmax())
-                amount(f"shard {self.shards[worst]!r}: load", float(fresh[worst]))
+                amount(f"shard {self._names[worst]!r}: load", float(fresh[worst]))
         self._loads = fresh
 
     def set_size(self, shard: Hashable, size: float) -> None:
@@ -385,7 +396,7 @@ class LoadBalancer:
 
     def check(self) -> None:
         """Raise if the servers cannot hold the shards."""
-        memory = self._memory[self._live()]
+        memory = self._memory[self._live]
         if not memory.size or not self._place:
             raise LoadBalancingError("there must be a server and a shard before a round")
         largest = int(self._sizes.argmax())
@@ -429,7 +440,7 @@ class LoadBalancer:
         total = np.bincount(placement.shard, placement.share, fleet.loads.size)
         if (abs(total - 1.0) > 1e-9).any():
             shard = int(abs(total - 1.0).argmax())
-            raise LoadBalancingError(f"shard {self.shards[shard]!r}: {total[shard]:.1%} of it is served")
+            raise LoadBalancingError(f"shard {self._names[shard]!r}: {total[shard]:.1%} of it is served")
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         over = used - fleet.memory
         if (over > SLACK * fleet.memory).any():
@@ -457,8 +468,8 @@ class LoadBalancer:
             t_solve=seconds[1],
             t_shim=seconds[2],
         )
-        columns = self._live()[placement.server]
-        self._shard, self._column, self._share = placement.shard.copy(), columns, placement.share.copy()
+        self._shard, self._share = placement.shard.copy(), placement.share.copy()
+        self._column = self._live[placement.server]
         self.number += 1
         return done
 
@@ -479,6 +490,9 @@ class LoadBalancer:
         NoAllocationError
             The solver has no answer: the last placement is still the last one.
         """
+        done = self.at_once()
+        if done is not None:
+            return done
         begin = perf_counter()
         self.prepare()
         self.offer(solver)
@@ -487,18 +501,53 @@ class LoadBalancer:
         solved = perf_counter()
         return self.place(solution, t_edit=edited - begin, t_solve=solved - edited)
 
-    def prepare(self) -> None:
-        """Turn all events since the last round into edits of the program."""
+    def at_once(self) -> BalancingRound | None:
+        """Do a round after few changes without the program, if what the shim finds is proven to cost least.
+
+        The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
+        asks for; an answer of the program could add nothing.  The program is brought up to date in the next
+        round that needs it.  After many changes it is solved all the same: solvers are compared on those
+        rounds.
+
+        Returns
+        -------
+        BalancingRound or None
+            None if the program is to be solved: nothing has changed yet.
+
+        Raises
+        ------
+        LoadBalancingError
+            The memory cannot hold the shards: names the shard, or the totals.
+        """
+        begin = perf_counter()
         self.check()
-        self._set_rows()
-        self._set_width()
-        loads, sizes = self._units()
-        counts = np.bincount(self._shard, minlength=loads.size)
-        order = np.argsort(self._shard, kind="stable")
-        scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
-        overrides = (counts, self._column[order], np.zeros(order.size))
-        ids = self.shards
-        self.program.update_requests(ids, scales=scales, overrides=overrides, totals=loads)
+        fleet = self.fleet()
+        if not (_near(fleet.mean, self._unit_load) and _near(fleet.unit_size, self._unit_size)):
+            return None
+        if self._content(fleet).differs(self._sent, self._memory.size).size > _MUCH * len(self._names):
+            return None
+        fleet, last, carried = self._carry()
+        placement = self._shim.proven(fleet, last, carried)
+        if placement is None:
+            return None
+        return self.take(placement, carried.needed, seconds=(0.0, 0.0, perf_counter() - begin))
+
+    def prepare(self) -> None:
+        """Turn all events since the last round into edits of what differs in the program."""
+        self.check()
+        fleet = self.fleet()
+        self._choose_units(fleet)
+        self._set_rows(fleet)
+        now = self._content(fleet)
+        self._set_width(now.totals)
+        some = now.differs(self._sent, self._memory.size)
+        if some.size:
+            ids = [self._names[k] for k in some.tolist()]
+            counts, each = _replicas(self._shard, some)
+            overrides = (counts, self._column[each], np.zeros(each.size))
+            scales, totals = now.scales[some], now.totals[some]
+            self.program.update_requests(ids, scales=scales, overrides=overrides, totals=totals)
+        self._sent = now
 
     def offer(self, solver: Solver) -> None:
         """Let a solver that can do so start from what last round's replicas can do for this round's loads.
@@ -517,9 +566,9 @@ class LoadBalancer:
             return  # a first round in which much has to move: not near this
         there = carried.placement
         slots = self.program.request_slots[there.shard]
-        columns = self._live()[there.server]
+        columns = self._live[there.server]
         order = np.lexsort((columns, slots))
-        value = there.share * (fleet.loads / (fleet.mean or 1.0))[there.shard]
+        value = there.share * (fleet.loads / self._unit_load)[there.shard]
         prices = np.zeros_like(self._prices) if carried.enough else self._prices
         solver.start_from(self.program, SparseX(slots[order], columns[order], value[order]), prices)
 
@@ -549,28 +598,33 @@ class LoadBalancer:
         """
         check_found(solution)
         begin = perf_counter()
-        live = self._live()
-        position = np.full(self._memory.size, -1)
-        position[live] = np.arange(live.size)
-        index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
-        index[self.program.request_slots] = np.arange(self._loads.size)
-        x = solution.nonzeros
-        shard, server = index[x.slot], position[x.column]
-        good = (x.value > _LEAST_SHARE) & (server >= 0)
         fleet, last, carried = self._carry()
         self._prices = solution.y
-        answer = shard[good], server[good], x.value[good]
-        try:
-            placement = self._shim.round(fleet, last, *answer, carried)
-        except PlacementError as error:
-            placement = self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
+        if carried.enough:
+            placement = carried.placement
+        else:
+            placement = self._rounded(solution, fleet, last, carried)
         # the program's rows are a little narrower than the promise: what that is worth at these prices goes
-        margin = MARGIN * self._tolerance * float(abs(solution.y[self.program.resource_slots]).sum())
-        unit = fleet.unit_size
-        bound = (solution.bound - margin) * unit if math.isfinite(solution.bound) else math.nan
+        margin = MARGIN * self._tolerance * fleet.mean / self._unit_load
+        margin *= float(abs(solution.y[self.program.resource_slots]).sum())
+        bound = (solution.bound - margin) * self._unit_size if math.isfinite(solution.bound) else math.nan
         seconds = t_edit, t_solve, perf_counter() - begin
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.take(placement, bound, solution=solution, seconds=seconds)
+
+    def _rounded(self, solution: Solution, fleet: Fleet, last: Placement, carried: Carried) -> Placement:
+        """Round a solution, after last round's replicas were not enough."""
+        index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
+        index[self.program.request_slots] = np.arange(self._loads.size)
+        x = solution.nonzeros
+        shard, server = index[x.slot], self._positions()[x.column]
+        good = (x.value > _LEAST_SHARE) & (server >= 0)
+        load = x.value[good] * (self._unit_load / (fleet.mean or 1.0))
+        answer = shard[good], server[good], load
+        try:
+            return self._shim.round(fleet, last, *answer, carried)
+        except PlacementError as error:
+            return self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
 
     def _packed(self, fleet: Fleet, last: Placement, shard: int) -> Placement:
         """Each shard on one server, all packed anew, because the shim found no place for one."""
@@ -583,16 +637,18 @@ class LoadBalancer:
             why = "no packing puts every shard on a server (proven by branch and bound)"
         else:
             why = "none found, neither by moving replicas that are there nor in 10 s of branch and bound"
-        name = self.shards[shard]
+        name = self._names[shard]
         raise LoadBalancingError(
             f"shard {name!r}: no place for it in the memory of any server: {why}; {totals}"
         )
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _live(self) -> NDArray[np.int64]:
-        """Columns of the servers, in the order of :attr:`servers`."""
-        return np.fromiter(self._columns.values(), np.int64, len(self._columns))
+    def _positions(self) -> NDArray[np.int64]:
+        """Index in :attr:`servers` of each column; -1 of one that no server has."""
+        position = np.full(self._memory.size, -1)
+        position[self._live] = np.arange(self._live.size)
+        return position
 
     def _known_server(self, server: Hashable) -> Hashable:
         if server not in self._columns:
@@ -607,20 +663,29 @@ class LoadBalancer:
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Loads in units of the mean load of a server, sizes in units of the mean size."""
-        mean = float(self._loads.sum()) / len(self._columns)
-        return self._loads / (mean or 1.0), self._sizes / self.fleet().unit_size
+    def _choose_units(self, fleet: Fleet) -> None:
+        """Measure loads and sizes in their means, anew only when these are no longer near."""
+        if not _near(fleet.mean, self._unit_load):
+            self._unit_load = fleet.mean or 1.0
+        if not _near(fleet.unit_size, self._unit_size):
+            self._unit_size = fleet.unit_size
+
+    def _content(self, fleet: Fleet) -> _Sent:
+        """What the program should have of the shards."""
+        loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
+        scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
+        return _Sent(loads, scales, self._shard, self._column)
 
     def _renormalise(self) -> None:
         total = np.bincount(self._shard, self._share, self._loads.size)
         self._share = self._share / total[self._shard]
 
-    def _set_rows(self) -> None:
+    def _set_rows(self, fleet: Fleet) -> None:
         """A load row for each column; those of servers that are gone take nothing."""
-        live, (lower_band, upper_band) = self._live(), self.fleet().inner_band
+        lower_band, upper_band = fleet.inner_band
+        level = fleet.mean / self._unit_load
         lower, upper = np.zeros(self._memory.size), np.zeros(self._memory.size)
-        lower[live], upper[live] = lower_band if self._loads.any() else 0.0, upper_band
+        lower[self._live], upper[self._live] = lower_band * level, upper_band * level
         known = self.program.resources[:]  # row i is that of column i
         fresh = range(len(known.ids), lower.size)
         if fresh:
@@ -630,36 +695,101 @@ class LoadBalancer:
             columns = np.flatnonzero(off)
             self.program.update_resources(columns.tolist(), upper=upper[columns], lower=lower[columns])
 
-    def _set_width(self) -> None:
+    def _set_width(self, loads: NDArray[np.float64]) -> None:
         """As many columns for each shard as there are servers, and requests for new shards."""
         n, old = self._memory.size, self._template
-        loads, sizes = self._units()
         if old is None or old.n_columns < n:
             self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
-            for shard, k in self._place.items():
-                if shard in self.program:
-                    mine = self._shard == k
-                    start = zip(
-                        self._column[mine].tolist(), (self._share[mine] * loads[k]).tolist(), strict=True
-                    )
-                    self.program.update_request(
-                        shard,
-                        costs=np.ones(n),
-                        usage=self._template,
-                        total=float(loads[k]),
-                        start=dict(start),
-                    )
+            known = np.array([k for k, shard in enumerate(self._names) if shard in self.program], np.int64)
+            if known.size:
+                counts, each = _replicas(self._shard, known)
+                value = self._share[each] * loads[self._shard[each]]
+                starts = counts, self._column[each], value
+                self.program.update_requests(
+                    [self._names[k] for k in known],
+                    costs=np.ones(known.size * n),
+                    sizes=np.full(known.size, n),
+                    usage=self._template,
+                    totals=loads[known],
+                    starts=starts,
+                )
+                self._sent = _Sent()
+                self._sent.add(len(self._names))
             if old is not None:
                 self.program.forget(old)
         if self._arrived:
             assert self._template is not None
             count = len(self._arrived)
             totals = loads[[self._place[shard] for shard in self._arrived]]
-            costs, widths = np.ones(count * n), np.full(count, n)
+            costs, sizes = np.ones(count * n), np.full(count, n)
             self.program.add_requests(
-                self._arrived, costs, widths, self._template, totals=totals, relation="=="
+                self._arrived, costs, sizes, self._template, totals=totals, relation="=="
             )
             self._arrived = []
+
+
+@dataclass
+class _Sent:
+    """What the program has of the shards: totals, scales, and replicas, whose columns cost nothing.
+
+    Attributes
+    ----------
+    totals, scales : (k,) ndarray
+        NaN for shards that are to be sent whatever they have.
+    shard, column : (m,) int ndarray
+        Replicas, ascending by shard.
+    """
+
+    totals: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    scales: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    shard: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    column: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def add(self, count: int) -> None:
+        """Take note of new shards, about which nothing was sent."""
+        nothing = np.full(count, np.nan)
+        self.totals, self.scales = np.append(self.totals, nothing), np.append(self.scales, nothing)
+
+    def remove(self, gone: int) -> None:
+        """Forget a shard."""
+        self.totals, self.scales = np.delete(self.totals, gone), np.delete(self.scales, gone)
+        keep, self.shard = _without(self.shard, gone)
+        self.column = self.column[keep]
+
+    def differs(self, other: _Sent, width: int) -> NDArray[np.int64]:
+        """Shards of which something differs, ascending; shards have ``width`` columns at most."""
+        differs = (self.totals != other.totals) | (self.scales != other.scales)
+        if not (np.array_equal(self.shard, other.shard) and np.array_equal(self.column, other.column)):
+            mine, others = self.shard * width + self.column, other.shard * width + other.column
+            differs[np.setxor1d(mine, others, assume_unique=True) // width] = True
+        return np.flatnonzero(differs)
+
+
+def _replicas(
+    shard: NDArray[np.int64], some: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many replicas some shards have, and which.
+
+    Parameters
+    ----------
+    shard : (m,) ndarray
+        Shard of each replica, ascending.
+    some : (k,) ndarray
+    """
+    begin, end = np.searchsorted(shard, some), np.searchsorted(shard, some, "right")
+    counts = end - begin
+    return counts, np.arange(counts.sum()) + np.repeat(end - counts.cumsum(), counts)
+
+
+def _near(mean: float, unit: float) -> bool:
+    return unit > 0.0 and unit / _NEAR <= mean <= unit * _NEAR
+
+
+def _without(shard: NDArray[np.int64], gone: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which replicas are not of a shard, and the shards of those once it is gone."""
+    keep = shard != gone
+    rest = shard[keep]
+    return keep, rest - (rest > gone)
 
 
 def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bool:

@@ -34,6 +34,7 @@ _BENCH_EXAMPLES = """\b
 Examples:
   copter bench load-balancing --shards 1024 --servers 128 --solvers copter,highs-hot,heuristic
   copter bench load-balancing --shards 2048 --servers 256 --mode stateful --solvers copter,pop-16
+  copter bench load-balancing --shards 16384 --servers 256 --changed 1 --solvers copter
 """
 
 
@@ -189,6 +190,14 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
     rounds: Annotated[
         int, typer.Option(min=1, help="Rounds; of more than 20 the first 20 are left out of the summary.")
     ] = _ROUNDS
+    changed: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Shards, drawn anew in each round, that change their loads in it; all if not given.",
+            show_default=False,
+        ),
+    ] = None
     solvers: Annotated[Names, solvers_option(METHODS)] = Names(("copter", "highs-hot", "heuristic"))
     tolerance: Tolerance = 1e-2
     mip_gap: MipGap = 0.05
@@ -197,11 +206,14 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
 def bench_load_balancing(options: BalancingBenchOptions) -> None:
     """Run the benchmark."""
     scenario = options.zipf(options.shards, options.mode, options.rounds)
+    scenario = replace(scenario, changed=options.changed)
     _check(scenario, options.solvers, "--solvers")
     from copter.bench.case import Case, as_it_is
     from copter.cli.bench import bench
     from copter.problems.load_balancing.course import Balancing
 
     title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {scenario.mode}"
+    if options.changed is not None:
+        title += f", {options.changed} of them with new loads"
     case = Case("shards", "shards", title, partial(as_it_is, Balancing(scenario)), own_rounds=True)
     bench(case, replace(options, servers=scenario.servers))

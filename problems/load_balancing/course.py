@@ -1,7 +1,8 @@
 """Shard load balancing for benchmarks: each solver drives a balancer of its own through the same loads.
 
 What a round costs depends on the solver's own last placement, so rounds cannot be recorded once.  All solvers
-of linear programs get the same reduced program and the same shim; `highs-milp` is the exact problem
+of linear programs get the same reduced program and the same shim, and rounds in which that is proven to
+have found the best after few changes none of them has to solve; `highs-milp` is the exact problem
 with its replicas X, by branch and bound; `heuristic`, `pop-K` and `pop-K-ray` are those of
 :mod:`copter.problems.load_balancing`.  One rule holds for all: what carries load is there next round.
 """
@@ -19,6 +20,7 @@ from copter.bench.settings import Record
 from copter.problems.load_balancing import METHODS, BalancingRound, LoadBalancer, Pop, greedy, solve_exact
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import pop_name
+from copter.solution import Status
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -102,6 +104,12 @@ def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Itera
     for number, loads in enumerate(scenario.loads()):
         begin = perf_counter()
         balancer.set_loads(loads)
+        done = balancer.at_once()
+        if done is not None:
+            seconds = perf_counter() - begin
+            fields = _figures(done) | {"status": str(Status.OPTIMAL), "gap": done.gap}
+            yield method_round(solver.name, number, t_solve=0.0, t_shim=seconds, **fields)
+            continue
         balancer.prepare()
         balancer.offer(solver)
         yield solve_round(number, balancer.program, solver, perf_counter() - begin, finish)

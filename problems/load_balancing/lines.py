@@ -23,7 +23,27 @@ _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
 
 def lines(inputs: Inputs) -> Sequence[Case]:
     """List them."""
-    return [_line(inputs, *size) for size in _SIZES]
+    return [*(_line(inputs, *size) for size in _SIZES), _one_changes(inputs)]
+
+
+def _one_changes(inputs: Inputs) -> Case:
+    """Line of rounds in which nothing but the load of one shard changes."""
+    shards, servers, rounds = 16_384, 256, 88
+    course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed, changed=1))
+    return Case(
+        f"shards-{shards}-1",
+        "shards",
+        f"{shards:,} shards on {servers} servers, the load of one changes",
+        partial(as_it_is, course),
+        ("copter", "heuristic"),
+        rounds=rounds,
+        x={"shards": shards, "servers": servers, "columns": shards * servers, "changed": 1},
+        tolerance=1e-2,
+        left_out=8,
+        mip_gap=0.05,
+        profiles=("full",),
+        own_rounds=True,
+    )
 
 
 def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Case:

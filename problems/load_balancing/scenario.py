@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.problems.load_balancing import Mode
 from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.outcome import LoadBalancingError
-from copter.problems.load_balancing.workload import LoadTable, zipf_loads
+from copter.problems.load_balancing.workload import LoadTable, few_changed, zipf_loads
 
 MEMORY = 2.0
 """Memory of a server over what its part of the shards needs, as in the authors' experiment."""
@@ -28,6 +28,8 @@ class Scenario:
         The memory of each server, in shards; twice the shards a server if not given.
     table : LoadTable, optional
         Loads of one's own: its shards, its rounds.
+    changed : int, optional
+        So many shards change their loads in a round; all that have others if not given.
     """
 
     shards: int
@@ -38,6 +40,7 @@ class Scenario:
     memory: float | None = None
     tolerance: float = TOLERANCE
     table: LoadTable | None = None
+    changed: int | None = None
 
     @classmethod
     def of_table(
@@ -64,9 +67,10 @@ class Scenario:
     def loads(self) -> Iterator[NDArray[np.float64]]:
         """Iterate over the loads of each round."""
         if self.table is None:
-            yield from zipf_loads(self.shards, self.rounds, self.mode, self.seed)
+            rounds = zipf_loads(self.shards, self.rounds, self.mode, self.seed)
         else:
-            yield from self.table.loads[: self.rounds]
+            rounds = iter(self.table.loads[: self.rounds])
+        return rounds if self.changed is None else few_changed(rounds, self.changed, self.seed)
 
     def balancer(self) -> LoadBalancer:
         """Return a balancer with all servers and shards, which have no load yet."""

@@ -111,12 +111,15 @@ def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool
     -------
     (m,) bool ndarray
     """
+    if np.array_equal(keys, others):
+        return np.ones(keys.size, np.bool_)
     at = np.searchsorted(others, keys)
     found = at < others.size
     found[found] = others[at[found]] == keys[found]
     return found
 
 
+_NO_KEYS = np.empty(0, np.int64)
 NOWHERE = Placement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
@@ -208,6 +211,19 @@ class SpreadShim:
         pool.reserve[:] = 0.0
         return Carried(_placement(pool, loads), False, needed(pool, search, loads, lower, upper))
 
+    def proven(self, fleet: Fleet, last: Placement, carried: Carried) -> Placement | None:
+        """Placement within the band that is proven to cost least, if one is found without any answer."""
+        if carried.enough:
+            return carried.placement
+        loads = fleet.loads / (fleet.mean or 1.0)
+        try:
+            plain = _settle(
+                fleet, loads, last.keys(fleet.memory.size), last.share * loads[last.shard], _NO_KEYS
+            )
+        except PlacementError:
+            return None
+        return _placement(plain, loads) if _is_least(fleet, plain, carried) else None
+
     def round(
         self,
         fleet: Fleet,
@@ -240,8 +256,8 @@ class SpreadShim:
         loads = fleet.loads / (fleet.mean or 1.0)
         old, answered = last.keys(n), shard * n + server
         before = last.share * loads[last.shard]
-        plain = _settle(fleet, loads, old, before, np.empty(0, np.int64))
-        if _worth(fleet, plain) <= (0.0, carried.needed * (1.0 + 1e-9)):
+        plain = _settle(fleet, loads, old, before, _NO_KEYS)
+        if _is_least(fleet, plain, carried):
             return _placement(plain, loads)
         try:
             guided = _settle(fleet, loads, old, before, _chosen(fleet, loads, old, answered, load))
@@ -339,6 +355,11 @@ def _worth(fleet: Fleet, pool: Replicas) -> tuple[float, float]:
     off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
     new = pool.alive & ~pool.old & (pool.load > DUST)
     return (round(off, 6), float(fleet.sizes[pool.shard[new]].sum()))
+
+
+def _is_least(fleet: Fleet, pool: Replicas, carried: Carried) -> bool:
+    """Whether replicas balance the load at the cost that any placement has."""
+    return _worth(fleet, pool) <= (0.0, carried.needed * (1.0 + 1e-9))
 
 
 def _placement(pool: Replicas, loads: NDArray[np.float64]) -> Placement:

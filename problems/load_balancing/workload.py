@@ -10,7 +10,7 @@ repeats; the thesis gives no limits for the stateful z, these are those of the s
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,33 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDAr
         elif number:
             z = min(HIGHEST, max(LOWEST, z * (1.0 + STEP * rng.choice((-1.0, 1.0)))))
         yield np.round(_SCALE / ranks**z)
+
+
+def few_changed(
+    rounds: Iterable[NDArray[np.float64]], changed: int, seed: int
+) -> Iterator[NDArray[np.float64]]:
+    """Let only some shards, drawn anew in every round, take their loads of that round.
+
+    Parameters
+    ----------
+    rounds : iterable of (shards,) ndarray
+        Loads; all take those of the first round.
+    changed : int
+        How many do later; all if there are no more.
+
+    Yields
+    ------
+    (shards,) ndarray
+    """
+    rng, loads = np.random.default_rng(seed), None
+    for fresh in rounds:
+        if loads is None:
+            loads = fresh
+        else:
+            some = rng.choice(fresh.size, min(changed, fresh.size), replace=False, shuffle=False)
+            loads = loads.copy()
+            loads[some] = fresh[some]
+        yield loads
 
 
 @dataclass(frozen=True)

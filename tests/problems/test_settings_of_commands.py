@@ -21,7 +21,10 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
         ),
         (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs float32 record actors {SOLVING}"),
         (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
-        (BalancingBenchOptions(), f"shards servers mode rounds memory balance solvers isolate {SOLVING}"),
+        (
+            BalancingBenchOptions(),
+            f"shards servers mode rounds changed memory balance solvers isolate {SOLVING}",
+        ),
         (
             ShockwaveRunOptions(),
             f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN} "
