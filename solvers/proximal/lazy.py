@@ -173,8 +173,8 @@ class _Round:
                 return point
             if self.budget.late():
                 return point
-            if self.budget.spent():
-                raise _Undecided("iterations are over")
+            if self.budget.spent() or self.budget.iterations > tuning.iterations:
+                raise _Undecided("steps on the open requests take too long")
             if turn == tuning.screened_turns:
                 self.slack = math.inf
             x, y = self.step(point)

@@ -211,6 +211,7 @@ class LazyTuning:
         4.3 and 32 ms with 100,000
     longest_pause : rounds at most in which nobody looks whether the last prices would do, after they did not
         (chosen)
+    iterations : after so many, all columns are looked at (chosen: rounds of the ladder above take 5 to 40)
     turns : how often requests may be opened and steps go on (chosen)
     screened_turns : of these, so many look only at columns that the slack of the last whole pass lets in
         (chosen)
@@ -230,6 +231,7 @@ class LazyTuning:
     sigma: float = 3_000.0
     sigma_each: float = 0.06
     longest_pause: int = 16
+    iterations: int = 200
     turns: int = 12
     screened_turns: int = 3
 
