@@ -32,6 +32,7 @@ from copter.store.slabs import Pool
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.store.view import StoreView
 
 _OPEN = -1
 _NUMBERS = ("touched", "rounds", "gap", "gap_each", "failures", "pause")
@@ -183,6 +184,7 @@ class Closed:
         self._newest: weakref.ref[Version] | None = None
         self._versions: weakref.WeakSet[Version] = weakref.WeakSet()
         self._noted = 0
+        self._seen: tuple[int, StoreView] | None = None
         self.known = [x]
         self._fit()
         slots = store.live_requests()
@@ -288,13 +290,15 @@ class Closed:
 
     def open(self, slots: NDArray[np.int64]) -> None:
         """Open those of some requests that are closed."""
+        if not slots.size:
+            return
         inside = slots[slots < self._length.size]
         some = inside[self._length[inside] >= 0]
         if not some.size:
             return
         some, table = distinct(some), self.program.store.requests
         held = self._held(some)
-        self.sums.add(self.program.store.executor.all_columns(), *held, -1.0)
+        self.sums.add(self._view(), *held, -1.0)
         for slot in some[held.counts > 1].tolist():
             self._pool.free(int(self._column[slot]), int(self._length[slot]))
         self._length[some] = _OPEN
@@ -392,6 +396,8 @@ class Closed:
         (k,) ndarray
             Slots of what was opened.
         """
+        if not slots.size:
+            return slots
         margin, of_class, held = self._best(slots)
         x = self._held(slots).sparse()
         keep = (margin > 0.0) & _same(held, x)
@@ -419,7 +425,7 @@ class Closed:
             return np.empty(0, np.int64)
         usages, before = store.usages, self._path.copy()
         moved = lengthen(
-            store.executor.all_columns(),
+            self._view(),
             self._live_classes(),
             usages.n_columns[: usages.size],
             self._first,
@@ -446,7 +452,7 @@ class Closed:
 
     def nearest(self, most: int) -> NDArray[np.int64]:
         """Slots of closed requests that are nearest to their expiry, so many at most."""
-        near = self._levels[0].slots if self._levels else np.empty(0, np.int64)
+        near = self._levels[0].slots if self._levels and most else np.empty(0, np.int64)
         near = distinct(near[self._length[near] >= 0])
         if near.size <= most:
             return near
@@ -499,6 +505,13 @@ class Closed:
             self._first = np.concatenate((self._first, fresh))
             self._sized = np.concatenate((self._sized, fresh))
 
+    def _view(self) -> StoreView:
+        """All columns, as they are until the next edit."""
+        store = self.program.store
+        if self._seen is None or self._seen[0] != store.clock:
+            self._seen = store.clock, store.executor.all_columns()
+        return self._seen[1]
+
     def _held(self, slots: NDArray[np.int64]) -> Vertices:
         arrays = self._length, self._column, self._value, self._pool.column, self._pool.value
         return Vertices(slots, *_read(slots, *arrays))
@@ -506,7 +519,7 @@ class Closed:
     def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Vertices]:
         """Margins, classes and best vertices at the last prices."""
         self._begin_classes(slots)
-        found = best_vertices(self.program.store.executor.all_columns(), self.y, slots, self._first)
+        found = best_vertices(self._view(), self.y, slots, self._first)
         margin, of_class, count, column, value = found
         return margin, of_class, Vertices(slots, count, column, value)
 
@@ -550,7 +563,7 @@ class Closed:
     def _hold(self, held: Vertices) -> None:
         """Take requests into the sums, and keep their allocations."""
         slots = held.slots
-        self.sums.add(self.program.store.executor.all_columns(), *held)
+        self.sums.add(self._view(), *held)
         several = np.flatnonzero(held.counts > 1)
         if several.size:
             begin = held.counts.cumsum()[several] - held.counts[several]
@@ -567,7 +580,7 @@ class Closed:
     def _widen(self, slots: NDArray[np.int64], of_class: NDArray[np.int32]) -> None:
         own = slots[of_class == OWN_COLUMNS]
         if own.size:
-            widen(self.program.store.executor.all_columns(), own, self._low, self._high)
+            widen(self._view(), own, self._low, self._high)
 
     def _note(self, event: _Event) -> None:
         newest = None if self._newest is None else self._newest()

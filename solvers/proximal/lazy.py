@@ -162,8 +162,9 @@ class _Round:
         assert expired is not None  # there is no limit
         closed.reprice(expired)
         edited = closed.edited()
-        crowded = closed.opened().size > tuning.between + 3 * edited.size
-        more = tuning.nearest_least + tuning.nearest_each * edited.size
+        between = closed.opened().size - edited.size
+        crowded = between > tuning.between + 2 * edited.size
+        more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
         closed.open(closed.nearest(min(tuning.nearest, more)))
         x, known = joined(closed.known).surviving(), len(closed.known)
         x = replaced(x, edited, closed.best(edited)[1])

@@ -220,13 +220,13 @@ def _on_rows(
     columns that are at a bound, for good reason at prices y, stay there if they can.
     """
     closeness = tuning.steps.feasible * budget.tolerance
-    without = costless(working)
-    for each in [working.holding(x, y, sigma), without] if sigma and not store.terms else [without]:
+    for hold in (True, False) if sigma and not store.terms else (False,):
         limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
         if limit <= 0:
             break
+        each = working.holding(x, y, sigma) if hold else costless(working)
         projector = linear_inner(store, each, "newton", budget, tuning).solver
-        near = closeness if each is without else _CLOSER * closeness
+        near = _CLOSER * closeness if hold else closeness
         result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, near, limit)
         budget.iterations += result.iterations
         log.debug(
