@@ -111,8 +111,6 @@ class _Level:
 
     Attributes
     ----------
-    slots : (k,) ndarray
-        Some may have been opened since, or be there twice.
     reach : float
         All other closed requests had more than this left when they were chosen.
     moved : float
@@ -120,7 +118,23 @@ class _Level:
     """
 
     def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
-        self.slots, self.reach, self.moved = slots, reach, 0.0
+        self._parts, self.reach, self.moved = [slots], reach, 0.0
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """Their slots; some may have been opened since, or be there twice."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
+
+    def add(self, slots: NDArray[np.int64]) -> None:
+        """Put requests into it, without a look at those that are there, of which there may be many.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        """
+        self._parts.append(slots)
 
     @property
     def spent(self) -> bool:
@@ -607,7 +621,7 @@ class Closed:
         for level in self._levels:
             inside = slots[left <= level.reach - level.moved]
             if inside.size:
-                level.slots = np.concatenate((level.slots, inside))
+                level.add(inside)
 
     def _expired(self) -> NDArray[np.int64]:
         """Slots of closed requests whose expiry has come, ascending; levels are chosen anew if need be."""
