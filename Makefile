@@ -71,6 +71,7 @@ suite: $(VENV)/.installed
 # of the suite is kept: remove docs/benchmarks/full/suite.json and lines/ to measure everything again.
 measure: $(VENV)/.installed
 	$(BIN)/copter bench all --profile full --out docs/benchmarks/full
+	$(BIN)/copter bench all --profile full --only changes --out docs/benchmarks/changes
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
 	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 

@@ -36,6 +36,8 @@ from copter.cli.suite import notes_of
 HERE = Path(__file__).parent
 DOCS, README = HERE.parent, HERE.parents[1] / "README.md"
 RESULTS, PAPERS = HERE / "full", HERE / "papers"
+CHANGES = HERE / "changes"
+"""Lines of few changes, which came after the last run of the whole suite."""
 PICTURE = HERE / "round.svg"
 BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
 
@@ -47,6 +49,16 @@ SHOWN = {
     "shockwave-2000": ("water-filling", "cvxpy"),
 }
 """Lines of the suite in the README, and who is shown beside copter."""
+FEW = {
+    "changes-1-of-100000": ("highs-hot",),
+    "changes-1-of-1000000": ("highs-hot",),
+    "changes-50-of-1000000": ("highs-hot",),
+    "changes-500-of-1000000": ("highs-hot",),
+    "changes-1-of-1000000-own": ("highs-hot",),
+    "changes-1-of-10000000": (),
+    "changes-1-of-100000000": (),
+}
+"""The same of those of few changes."""
 
 REPORT = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
 
@@ -131,13 +143,13 @@ def papers_page() -> str:
     return PAPERS_PAGE + sections_as_markdown(papers.measured(PAPERS))
 
 
-def readme(suite: SuiteResult) -> str:
+def readme(suite: SuiteResult, changes: SuiteResult) -> str:
     """The README, with a row for each line between the two marks, and of which results they are."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    rows = []
-    for name, others in SHOWN.items():
-        line = suite.lines[name]
+    rows, lines = [], suite.lines | changes.lines
+    for name, others in (SHOWN | FEW).items():
+        line = lines[name]
         ours = spread(seconds_of(line, "copter"))["median"]
         shown = (f"{other} {median(line, other)} ({ratio(line, other, ours)})" for other in others)
         rows.append((line.title, f"{columns(line):,}", seconds(ours), ", ".join(shown), gap(line, "copter")))
@@ -152,18 +164,19 @@ def readme(suite: SuiteResult) -> str:
     told = (
         f"\nOf the run of the suite on {suite.begun[:10]} (`docs/benchmarks/full`, the results of "
         f"[docs/report.md](docs/report.md)); the last row of `docs/benchmarks/updates.json`. "
-        f"{speed_of_the_machine(suite)}\n"
+        f"{speed_of_the_machine(suite)} Replaced costs: `docs/benchmarks/changes`, {changes.begun[:10]}.\n"
     )
     return "".join((before, BEGIN, text, told, END, after))
 
 
-def benchmarks_page(suite: SuiteResult) -> str:
+def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
     """The text of docs/benchmarks.md."""
-    suite = with_commands(suite)
+    suite, changes = with_commands(suite), with_commands(changes)
+    lines = suite.lines | changes.lines
     heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
     parts = [BENCHMARKS]
-    for name, others in SHOWN.items():
-        line = suite.lines[name]
+    for name, others in (SHOWN | FEW).items():
+        line = lines[name]
         rows = [_row(line, solver) for solver in ("copter", *others)]
         kept = [k for k in range(len(heads)) if k != 5 or rows[0][5]]
         text = table(tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows])
@@ -184,6 +197,7 @@ def benchmarks_page(suite: SuiteResult) -> str:
     when = f"On {document['measured']['on']}."
     parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
     told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
+    told += f" The lines of replaced costs were measured on {changes.begun[:10]}."
     parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
     return "\n".join(parts)
 
@@ -296,15 +310,15 @@ def picture(suite: SuiteResult) -> None:
 
 def main() -> None:
     """Write them all."""
-    suite = load_suite(RESULTS)
+    suite, changes = load_suite(RESULTS), load_suite(CHANGES)
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
     write_pictures(report, RESULTS / PICTURES)
     (DOCS / "report.md").write_text(report_page(report), encoding="utf-8")
-    (DOCS / "benchmarks.md").write_text(benchmarks_page(suite), encoding="utf-8")
+    (DOCS / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")
     (DOCS / "scale.md").write_text(scale_page(), encoding="utf-8")
-    README.write_text(readme(suite), encoding="utf-8")
+    README.write_text(readme(suite, changes), encoding="utf-8")
     picture(suite)
 
 

@@ -96,9 +96,11 @@ def worth_closing(program: ContinualProgram, state: State, options: Options) -> 
     return store.touched - state.touched <= tuning.most_touched * len(program)
 
 
-def close_all(program: ContinualProgram, state: State) -> State:
-    """The state with all requests closed that have a single best allocation at its prices."""
+def close_all(program: ContinualProgram, state: State, clock: Clock, options: Options) -> State:
+    """The state with all requests closed that have one best allocation at its prices, if there is time."""
     assert state.x is not None and state.y is not None
+    if clock.left() < options.tuning.lazy.seconds_each * len(program):
+        return state
     y = state.y.y
     closed = Closed(program, state.x, y)
     x = state.x.x

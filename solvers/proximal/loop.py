@@ -88,7 +88,7 @@ def solve(
             end = out_of_time(run)
     left = state if end.best is None else state.after(program, end.best, run.screening.slack)
     if lazy and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
-        left = close_all(program, left)
+        left = close_all(program, left, clock, options)
     return _solution(run, end), left
 
 

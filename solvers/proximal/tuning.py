@@ -196,6 +196,7 @@ class LazyTuning:
         those that are nearest to their expiry, so many less those that are between their columns, and so
         many for each that was edited, and in all.  Of a million columns with one change 0, 16 and 48 more
         take 1.14, 1.22 and 1.34 ms; of 100,000, where fewer are between, 1.44, 1.10 and 1.16 ms
+    seconds_each : to close a request; with a deadline that leaves less none are closed (5 million: 4 s)
     hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows
         are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8
         and 4.2 ms with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms
@@ -225,6 +226,7 @@ class LazyTuning:
     nearest_least: int = 80
     nearest_each: int = 8
     nearest: int = 400
+    seconds_each: float = 1e-6
     hold: float = 300.0
     between: int = 100
     most_expired: float = 20.0

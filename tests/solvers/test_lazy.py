@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.bench.changes import Changes, _Rounds
 from copter.durable.journal import Journal
 from copter.errors import AuditError
+from copter.solvers.proximal.solver import USUAL
 
 
 def is_lazy(solution) -> bool:
@@ -187,6 +189,19 @@ def go_on(rounds, solver, program, other):
         np.testing.assert_array_equal(first.y, second.y)
         for mine, theirs in zip(first.nonzeros, second.nonzeros, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+def test_nobody_is_closed_after_a_deadline():
+    """With a deadline that is over when the solve ends, what would come after it is left out."""
+    rounds, solver = _Rounds(Changes(40_000, 1)), ProximalPoint()
+    rounds._fill()
+    hurried = ProximalPoint(tuning=replace(USUAL, lazy=replace(USUAL.lazy, seconds_each=1.0)))
+    for _ in range(4):
+        for each, deadline in ((solver, None), (hurried, 60.0)):
+            assert each.solve(rounds.program, deadline=deadline).status == "optimal"
+        rounds._change()
+    assert solver._state.closed is not None
+    assert hurried._state.closed is None
 
 
 @pytest.mark.parametrize(
