@@ -79,15 +79,15 @@ def solve(
     if state.closed is not None:
         state.closed.drop()
     state = state.whole()
-    lazy = worth_closing(program, state, options)
     run = Run.of(program, state, options, clock, starts)
+    run.closes = worth_closing(program, state, options)
     with one_blas_thread(program.store.rows.size):
         try:
             end = (None if starts else accept_unchanged(run, state)) or _loop(run)
         except Interrupted:
             end = out_of_time(run)
     left = state if end.best is None else state.after(program, end.best, run.screening.slack)
-    if lazy and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
+    if run.closes and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
         left = close_all(program, left, clock, options)
     return _solution(run, end), left
 

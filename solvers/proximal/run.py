@@ -61,6 +61,8 @@ class Run:
         The best iterate so far.
     in_rationals : bool
         Whether rational numbers were tried.
+    closes : bool
+        Whether requests are to be closed after it.
     """
 
     program: ContinualProgram
@@ -74,6 +76,7 @@ class Run:
     compiled: float
     incumbent: Iterate | None = None
     in_rationals: bool = False
+    closes: bool = False
 
     @classmethod
     def of(
