@@ -84,16 +84,20 @@ def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
     return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
 
 
-def worth_closing(program: ContinualProgram, state: State, options: Options) -> bool:
-    """Whether rounds like the one that begins would cost less if requests were closed after it."""
+def can_close(program: ContinualProgram, options: Options) -> bool:
+    """Whether requests of a program like this can be closed, and it is large enough for that."""
     tuning, store = options.tuning.lazy, program.store
     if store.terms or not store.executor.local or not options.warm_start or options.inner == "cd":
         return False
     if len(program.resource_slots) > tuning.rows_for_own and 2 * store.usages.in_use > len(program):
         return False  # columns of their own on a network: a price that moves concerns all of them
-    if state.wait or not is_large(program, tuning):
-        return False
-    return store.touched - state.touched <= tuning.most_touched * len(program)
+    return is_large(program, tuning)
+
+
+def worth_closing(program: ContinualProgram, state: State, options: Options) -> bool:
+    """Whether rounds like the one that begins would cost less if requests were closed after it."""
+    touched = program.store.touched - state.touched
+    return not state.wait and touched <= options.tuning.lazy.most_touched * len(program)
 
 
 def close_all(program: ContinualProgram, state: State, clock: Clock, options: Options) -> State:
@@ -107,6 +111,9 @@ def close_all(program: ContinualProgram, state: State, clock: Clock, options: Op
     slots = closed.opened()
     closed.close(slots, x)
     log.debug("%d of %d requests are closed", closed.requests, len(program))
+    if closed.opened().size > options.tuning.lazy.most_open * len(program):
+        closed.drop()
+        return state
     closed.settle(LastX.of(program, x.where(np.isin(x.slot, closed.opened()))))
     return State(None, state.y, state.slack, None, None, state.touched, closed, state.misses)
 
@@ -286,7 +293,7 @@ class _Round:
         sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
         aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.size)
         x = some.local(point.x)
-        found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning)
+        found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning, hold=True)
         if found.violation is not None:
             raise _Undecided("the open requests cannot meet the rows")
         return some.outer(found.x), found.y

@@ -29,7 +29,7 @@ from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
-from copter.solvers.proximal.lazy import close_all, solve_open, worth_closing
+from copter.solvers.proximal.lazy import can_close, close_all, solve_open, worth_closing
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, Options, Run
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
@@ -80,14 +80,15 @@ def solve(
         state.closed.drop()
     state = state.whole()
     run = Run.of(program, state, options, clock, starts)
-    run.closes = worth_closing(program, state, options)
+    run.holds = can_close(program, options)
+    closes = run.holds and worth_closing(program, state, options)
     with one_blas_thread(program.store.rows.size):
         try:
             end = (None if starts else accept_unchanged(run, state)) or _loop(run)
         except Interrupted:
             end = out_of_time(run)
     left = state if end.best is None else state.after(program, end.best, run.screening.slack)
-    if run.closes and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
+    if closes and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
         left = close_all(program, left, clock, options)
     return _solution(run, end), left
 
@@ -140,7 +141,7 @@ def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
 
 def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) -> tuple[Iterate, End | None]:
     """Rounds in which only some of the requests move, until that is the end or leads no further."""
-    partial = PartialSteps(run.program, run.budget, run.options.tuning, flow)
+    partial = PartialSteps(run.program, run.budget, run.options.tuning, flow, run.holds)
     if run.begin.how.warm:
         y = reset_prices(run.program.store, now)
         there = now if y is now.y else _at_prices(run, now, y)
@@ -229,7 +230,15 @@ def step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float
     program = run.program
     at = now.x, now.y
     return run_steps(
-        program.store, working, method, run.budget, *at, aim, tuning, rays_of=program, hold=not idle
+        program.store,
+        working,
+        method,
+        run.budget,
+        *at,
+        aim,
+        tuning,
+        rays_of=program,
+        hold=run.holds and not idle,
     )
 
 

@@ -130,6 +130,8 @@ class PartialSteps:
     ----------
     flow : (row slots,) ndarray, optional
         A x, about, of an answer that the first step will come near to; by default that of the answer before.
+    hold : bool
+        Of :func:`copter.solvers.proximal.steps.run_steps`.
     """
 
     def __init__(
@@ -138,7 +140,9 @@ class PartialSteps:
         budget: Budget,
         tuning: ProximalTuning,
         flow: NDArray[np.float64] | None = None,
+        hold: bool = False,
     ) -> None:
+        self._hold = hold
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
         self._flow, self._share, self._sharper, self._moved = flow, self.tuning.share, False, 0
@@ -170,7 +174,9 @@ class PartialSteps:
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
             aim = self._aim(now, sigma)
             at, tuning = (moved, y), self._all_tuning
-            steps = run_steps(store, working, "newton", budget, *at, aim, tuning, rays_of=self.program)
+            steps = run_steps(
+                store, working, "newton", budget, *at, aim, tuning, rays_of=self.program, hold=self._hold
+            )
             del working  # the next one takes as much memory
             if steps.ray is not None:
                 return None

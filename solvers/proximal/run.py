@@ -61,8 +61,8 @@ class Run:
         The best iterate so far.
     in_rationals : bool
         Whether rational numbers were tried.
-    closes : bool
-        Whether requests are to be closed after it.
+    holds : bool
+        Whether columns are held at their bounds while rows are met: requests between them cannot be closed.
     """
 
     program: ContinualProgram
@@ -76,7 +76,7 @@ class Run:
     compiled: float
     incumbent: Iterate | None = None
     in_rationals: bool = False
-    closes: bool = False
+    holds: bool = False
 
     @classmethod
     def of(

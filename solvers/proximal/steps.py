@@ -149,7 +149,7 @@ def run_steps(
     *,
     rays_of: ContinualProgram | None = None,
     project: bool = True,
-    hold: bool = True,
+    hold: bool = False,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
 
