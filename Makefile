@@ -72,6 +72,7 @@ suite: $(VENV)/.installed
 measure: $(VENV)/.installed
 	$(BIN)/copter bench all --profile full --out docs/benchmarks/full
 	$(BIN)/copter bench all --profile full --only changes --out docs/benchmarks/changes
+	rm -rf docs/benchmarks/changes/report.* docs/benchmarks/changes/pictures  # its rows are in benchmarks.md
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
 	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 

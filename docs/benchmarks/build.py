@@ -56,7 +56,6 @@ FEW = {
     "changes-500-of-1000000": ("highs-hot",),
     "changes-1-of-1000000-own": ("highs-hot",),
     "changes-1-of-10000000": (),
-    "changes-1-of-100000000": (),
 }
 """The same of those of few changes."""
 

@@ -84,20 +84,26 @@ def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
     return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
 
 
-def can_close(program: ContinualProgram, options: Options) -> bool:
-    """Whether requests of a program like this can be closed, and it is large enough for that."""
+def can_hold(program: ContinualProgram, options: Options) -> bool:
+    """Whether columns are held at their bounds while rows are met, for requests to be closed some day.
+
+    It does not matter where the requests are: answers hang on it.
+    """
+    tuning = options.tuning.lazy
+    plain = options.warm_start and options.inner != "cd" and not program.store.terms
+    return plain and is_large(program, tuning) and len(program.resource_slots) <= tuning.rows_for_own
+
+
+def worth_closing(program: ContinualProgram, state: State, options: Options) -> bool:
+    """Whether rounds like the one that begins would cost less if requests were closed after it."""
     tuning, store = options.tuning.lazy, program.store
     if store.terms or not store.executor.local or not options.warm_start or options.inner == "cd":
         return False
     if len(program.resource_slots) > tuning.rows_for_own and 2 * store.usages.in_use > len(program):
         return False  # columns of their own on a network: a price that moves concerns all of them
-    return is_large(program, tuning)
-
-
-def worth_closing(program: ContinualProgram, state: State, options: Options) -> bool:
-    """Whether rounds like the one that begins would cost less if requests were closed after it."""
-    touched = program.store.touched - state.touched
-    return not state.wait and touched <= options.tuning.lazy.most_touched * len(program)
+    if state.wait or not is_large(program, tuning):
+        return False
+    return store.touched - state.touched <= tuning.most_touched * len(program)
 
 
 def close_all(program: ContinualProgram, state: State, clock: Clock, options: Options) -> State:

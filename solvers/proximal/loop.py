@@ -29,7 +29,7 @@ from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
-from copter.solvers.proximal.lazy import can_close, close_all, solve_open, worth_closing
+from copter.solvers.proximal.lazy import can_hold, close_all, solve_open, worth_closing
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, Options, Run
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
@@ -80,8 +80,7 @@ def solve(
         state.closed.drop()
     state = state.whole()
     run = Run.of(program, state, options, clock, starts)
-    run.holds = can_close(program, options)
-    closes = run.holds and worth_closing(program, state, options)
+    run.holds, closes = can_hold(program, options), worth_closing(program, state, options)
     with one_blas_thread(program.store.rows.size):
         try:
             end = (None if starts else accept_unchanged(run, state)) or _loop(run)
