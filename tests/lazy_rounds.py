@@ -1,5 +1,7 @@
 """Small random programs and edits of every kind, solved by open requests only wherever that can be."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import copter
@@ -12,9 +14,10 @@ ALWAYS = ProximalTuning(
 """Closes requests of programs as small as these."""
 
 
-def lazy_solver(**settings) -> ProximalPoint:
-    """A solver that does so."""
-    return ProximalPoint(tuning=ALWAYS, **settings)
+def lazy_solver(holds: bool = False, **settings) -> ProximalPoint:
+    """A solver that does so, and, if told, holds columns at their bounds as it does with large programs."""
+    rows = LazyTuning().rows_for_own if holds else ALWAYS.lazy.rows_for_own
+    return ProximalPoint(tuning=replace(ALWAYS, lazy=replace(ALWAYS.lazy, rows_for_own=rows)), **settings)
 
 
 class Rounds:

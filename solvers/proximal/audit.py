@@ -28,8 +28,8 @@ _ROUNDING = 1e-12
 """Of what prices are summed up from: more than their rounding errors."""
 _PLAIN = 64.0
 """Times the rounding error of a certificate, which counts few roundings: those of plain sums of all."""
-_LAST_BITS = 2.0**-50
-"""Of the terms of the objective, that an exact sum and what is added to it may be apart."""
+_UNIT = 2.0**-53
+"""Of the terms of the objective without signs, that each rounding of their plain sum may be wrong."""
 
 
 def audit(
@@ -38,6 +38,7 @@ def audit(
     x: SparseX,
     y: NDArray[np.float64],
     proof: Certificate,
+    summed: int,
     threads: int | None = None,
 ) -> None:
     """Compare what a round says with what all columns say.
@@ -47,13 +48,15 @@ def audit(
     x : SparseX
         Of all requests.
     y : (row slots,) ndarray
+    summed : int
+        Numbers of x that belong to open requests: so many additions have rounding errors.
 
     Raises
     ------
     AuditError
         They differ: a fault of copter; it says where.
     """
-    faults = closed_faults(program, closed) + _figures(program, x, y, proof, threads)
+    faults = closed_faults(program, closed) + _figures(program, x, y, proof, summed, threads)
     if faults:
         raise AuditError("closed requests are not what they are taken for: " + "; ".join(faults))
 
@@ -90,6 +93,7 @@ def _figures(
     x: SparseX,
     y: NDArray[np.float64],
     proof: Certificate,
+    summed: int,
     threads: int | None,
 ) -> list[str]:
     whole = certify(program.store, x, y, threads=threads)
@@ -97,7 +101,7 @@ def _figures(
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
     figures = {
-        "objective": (math.fsum(paid), proof.objective, _LAST_BITS * math.fsum(map(abs, paid))),
+        "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
         "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
         "primal residual": (whole.relative.primal, proof.relative.primal, _ROUNDING),

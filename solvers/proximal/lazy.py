@@ -333,6 +333,7 @@ def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]
     closed.rounds += 1
     every = this.options.audit
     if every and closed.rounds % every == 0:
-        audit(program, closed, solution.nonzeros, point.y, point.certificate, this.options.threads)
+        proof, threads = point.certificate, this.options.threads
+        audit(program, closed, solution.nonzeros, point.y, proof, x.slot.size, threads)
     y, touched = LastY.of(program, point.y), program.store.touched
     return solution, State(None, y, state.slack, None, None, touched, closed, state.misses)

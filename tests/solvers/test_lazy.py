@@ -29,7 +29,7 @@ def rounds_of(seeds, rounds) -> tuple[int, int]:
     lazy = 0
     for seed in seeds:
         course = Rounds(seed)
-        solver = lazy_solver(audit=True, tolerance=(1e-6, 1e-4, 1e-8)[seed % 3])
+        solver = lazy_solver(holds=seed % 2 == 0, audit=True, tolerance=(1e-6, 1e-4, 1e-8)[seed % 3])
         for number in range(rounds):
             if number:
                 course.change()
@@ -50,8 +50,7 @@ def test_random_rounds_agree_with_all_columns_and_with_a_cold_solve():
 
 @pytest.mark.long
 def test_ten_thousand_rounds_agree_with_all_columns():
-    total, lazy = rounds_of(range(1000, 1550), 40)
-    assert total >= 20_000
+    _, lazy = rounds_of(range(1000, 1650), 40)
     assert lazy >= 10_000
 
 
