@@ -157,8 +157,8 @@ class GivenValues:
 
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """See :class:`Values`."""
-        first, last = np.searchsorted(self.x.slot, [slot, slot + 1])
-        return self.x.column[first:last], self.x.value[first:last], int(self.sizes[slot])
+        mine = self.x.between(slot, slot + 1)
+        return mine.column, mine.value, int(self.sizes[slot])
 
 
 class Allocation(Mapping[Hashable, NDArray[np.float64]]):

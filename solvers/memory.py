@@ -55,16 +55,10 @@ class LastX:
         keep = [part._same() & (total[part.x.slot] == 0.0) & (part.totals > 0.0) for part in parts]
         if not any(some.any() for some in keep):
             return None
-        births, totals = (
-            np.concatenate([getattr(part, name)[some] for part, some in zip(parts, keep, strict=True)])
-            for name in ("births", "totals")
-        )
-        chosen = [part.x.where(some) for part, some in zip(parts, keep, strict=True)]
-        x = merged(chosen[0], chosen[1]) if len(chosen) > 1 else chosen[0]
-        if len(chosen) > 1:
-            order = np.argsort(np.concatenate([part.slot for part in chosen]), kind="stable")
-            births, totals = births[order], totals[order]
-        return LastX(self.program, x, births, totals)
+        return joined([part._where(some) for part, some in zip(parts, keep, strict=True)])
+
+    def _where(self, keep: NDArray[np.bool_]) -> LastX:
+        return LastX(self.program, self.x.where(keep), self.births[keep], self.totals[keep])
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
@@ -117,6 +111,17 @@ class LastX:
     def marked(self) -> SparseX:
         """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
+
+
+def joined(parts: list[LastX]) -> LastX:
+    """One allocation of several, of different requests."""
+    slot = np.concatenate([part.x.slot for part in parts])
+    order = np.argsort(slot, kind="stable")  # merges ascending runs
+    column, value = (np.concatenate([part.x[k] for part in parts])[order] for k in (1, 2))
+    births, totals = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("births", "totals")
+    )
+    return LastX(parts[0].program, SparseX(slot[order], column, value), births, totals)
 
 
 @kernel(allocates=True)

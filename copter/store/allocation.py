@@ -15,6 +15,7 @@ from copter.store.view import StoreView, coefficients_of, entries_of
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
+_ONE = np.ones(1, np.bool_)
 
 
 class SparseX(NamedTuple):
@@ -32,6 +33,11 @@ class SparseX(NamedTuple):
         keep : (nonzeros,) truth values
         """
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
+
+    def between(self, first: int, end: int) -> SparseX:
+        """The part of it that the slots from ``first`` to ``end`` have, without ``end``."""
+        begin, stop = np.searchsorted(self.slot, (first, end))
+        return SparseX(self.slot[begin:stop], self.column[begin:stop], self.value[begin:stop])
 
     def fault(self, n_columns: NDArray[np.int64]) -> str:
         """Why it is no allocation of requests with so many columns, in words; empty if it is one.
@@ -65,6 +71,40 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
     order = np.argsort(slot, kind="stable")  # merges two ascending runs
     column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
     return SparseX(slot[order], column, value)
+
+
+def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
+    """An allocation with another one of some requests.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+        Ascending.
+    other : SparseX
+        Of these requests.
+    """
+    if not slots.size:
+        return x
+    at = np.minimum(np.searchsorted(slots, x.slot), slots.size - 1)
+    return merged(x.where(slots[at] != x.slot), other)
+
+
+def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers in ascending order, each once.
+
+    Parameters
+    ----------
+    numbers : (k,) ndarray
+
+    Returns
+    -------
+    ndarray
+    """
+    if numbers.size < 2:
+        return numbers
+    ordered = np.sort(numbers)
+    other = ordered[1:] != ordered[:-1]
+    return ordered[np.concatenate((_ONE, other))]
 
 
 @kernel

@@ -12,7 +12,7 @@ Where a neighbourhood is too large, as where the relaxation says little, the ans
 allocation that was found, with its certified gap, and says so.
 
 Source: reduced-cost fixing of Dantzig, Fulkerson and Johnson (1954); core problems after Balas and Zemel
-(1980); DESIGN.md, section 9.
+(1980).
 """
 
 from __future__ import annotations

@@ -11,12 +11,14 @@ the classes have come so far that one of these might have expired, all of them o
 Answers of earlier rounds share what is closed now: each remembers what was opened and closed since, if anyone
 still holds it (Baker's arrays with versions: the newest has the array, the others their differences).
 
-Source: DESIGN.md of the project, section 12; Baker, Shallow binding makes functional arrays fast (1991).
+Source: of the versions, Baker, Shallow binding makes functional arrays fast (1991).
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +28,8 @@ from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
 from copter.solution import GivenValues
-from copter.solvers.memory import LastX, as_vector
-from copter.store.allocation import NOTHING, SparseX, merged
+from copter.solvers.memory import LastX, as_vector, joined
+from copter.store.allocation import NOTHING, SparseX, distinct, merged
 from copter.store.slabs import Pool
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ _ARRAYS: dict[str, Any] = {
 }
 """What is saved of it as it is, by name."""
 _EPS = 2.0**-52
-_ONE = np.ones(1, np.bool_)
 _SHARED_FROM = 4
 """Requests that must share columns for these to have classes of their own."""
 _NEAR, _LESS, _WIDEST = 512, 64, 8
@@ -372,14 +373,14 @@ class Closed:
             return
         for version in list(self._versions):
             version.sparse()
-        self._last = self.last_x()
-        self.usable = False
-        self.program.store.watchers.discard(self)
+        self._stop(self.last_x())
 
     def break_off(self) -> None:
         """Know nothing at all: something went wrong in the middle of a solve."""
-        self._last = LastX.of(self.program, NOTHING)
-        self.usable = False
+        self._stop(LastX.of(self.program, NOTHING))
+
+    def _stop(self, last: LastX) -> None:
+        self._last, self.usable = last, False
         self.program.store.watchers.discard(self)
 
     # ---- closing -----------------------------------------------------------------------------------
@@ -396,8 +397,7 @@ class Closed:
         """
         for begin in range(0, slots.size, _CHUNK):
             part = slots[begin : begin + _CHUNK]
-            first, last = np.searchsorted(x.slot, (part[0], part[-1] + 1))
-            mine = SparseX(x.slot[first:last], x.column[first:last], x.value[first:last])
+            mine = x.between(part[0], part[-1] + 1)
             margin, of_class, held = self._best(part)
             keep = (margin > 0.0) & _same(held, mine)
             self._close(held.where(keep), margin[keep], of_class[keep])
@@ -470,8 +470,7 @@ class Closed:
         near = distinct(near[self._length[near] >= 0])
         if near.size <= most:
             return near
-        left = self._expiry[near] - self._path[self._of_class[near]]
-        return near[np.argpartition(left, most)[:most]]
+        return near[np.argpartition(self.left(near), most)[:most]]
 
     def version(self, x: SparseX, slots: NDArray[np.int64]) -> Version:
         """The allocation as it is now: x of the open requests in some slots, and of the closed ones."""
@@ -709,28 +708,23 @@ class Version:
         """Columns and values of the nonzeros of one request, and its number of columns."""
         at = int(np.searchsorted(self._slots, slot))
         if at < self._slots.size and self._slots[at] == slot:
-            first, last = np.searchsorted(self._open.slot, (slot, slot + 1))
-            return self._open.column[first:last], self._open.value[first:last], int(self._sizes[at])
-        if self._whole is None and not self._changed():
+            mine = self._open.between(slot, slot + 1)
+            return mine.column, mine.value, int(self._sizes[at])
+        if self._whole is None and not any(self._since()):
             return self._closed.held(slot)
-        whole = self.sparse()
-        first, last = np.searchsorted(whole.slot, (slot, slot + 1))
-        return whole.column[first:last], whole.value[first:last], int(self.sizes()[slot])
+        mine = self.sparse().between(slot, slot + 1)
+        return mine.column, mine.value, int(self.sizes()[slot])
 
-    def _changed(self) -> bool:
+    def _since(self) -> Iterator[list[_Event]]:
+        """What was opened and closed from this version to the next, and so on to now."""
         version: Version | None = self
         while version is not None:
-            if version.events:
-                return True
+            yield version.events
             version = version.later
-        return False
 
     def _materialise(self) -> None:
         """Undo what was opened and closed since, and forget where that is known."""
-        events, version = list(self.events), self.later
-        while version is not None:
-            events += version.events
-            version = version.later
+        events = list(chain.from_iterable(self._since()))
         table = self._closed.program.store.requests
         x, sizes = self._closed.all_held().sparse(), table.n_columns[: table.size].copy()
         sizes[self._slots] = self._sizes
@@ -832,48 +826,3 @@ def _expiries(
     """Expiries of requests with such margins now, rounded down."""
     expiry = path[of_class] + margin
     return np.where(np.isfinite(expiry), expiry * (1.0 - 2.0 * _EPS), np.inf)
-
-
-def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
-    """An allocation with another one of some requests.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-        Ascending.
-    other : SparseX
-        Of these requests.
-    """
-    if not slots.size:
-        return x
-    at = np.minimum(np.searchsorted(slots, x.slot), slots.size - 1)
-    return merged(x.where(slots[at] != x.slot), other)
-
-
-def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers in ascending order, each once.
-
-    Parameters
-    ----------
-    numbers : (k,) ndarray
-
-    Returns
-    -------
-    ndarray
-    """
-    if numbers.size < 2:
-        return numbers
-    ordered = np.sort(numbers)
-    other = ordered[1:] != ordered[:-1]
-    return ordered[np.concatenate((_ONE, other))]
-
-
-def joined(parts: list[LastX]) -> LastX:
-    """One allocation of several, of different requests."""
-    slot = np.concatenate([part.x.slot for part in parts])
-    order = np.argsort(slot, kind="stable")
-    column, value = (np.concatenate([part.x[k] for part in parts])[order] for k in (1, 2))
-    births, totals = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("births", "totals")
-    )
-    return LastX(parts[0].program, SparseX(slot[order], column, value), births, totals)

@@ -29,12 +29,12 @@ from copter.proof.pricing import price
 from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import Held, gather, union
-from copter.solvers.memory import LastX, LastY
+from copter.solvers.memory import LastX, LastY, joined
 from copter.solvers.proximal.audit import audit
-from copter.solvers.proximal.closed import Closed, joined, replaced
+from copter.solvers.proximal.closed import Closed
 from copter.solvers.proximal.state import Budget, State
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
-from copter.store.allocation import SparseX, changes, merged
+from copter.store.allocation import SparseX, changes, merged, replaced
 from copter.store.excerpt import excerpt
 
 if TYPE_CHECKING:
