@@ -21,6 +21,7 @@ from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, wit
 
 _DUST = 1e-12
 _STEPS = 4096
+_NO_ROWS = np.empty(0)
 _TRIFLE, _SLIGHT = 1e-5, 1e-7
 """Room of less than the second share of the mean flow of a demand is not filled, and rows that are over by
 less than this share of all flow are cut without looking for the best column: that would cost more than it
@@ -55,26 +56,39 @@ class Passes:
 
     def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """What columns use of each row slot; summed in one order whatever the number of threads."""
-        parts = self._run(lambda some: _load(self.view, some, flow, self.rows))
+        return self.load_and_prices(flow, _NO_ROWS)[0]
+
+    def load_and_prices(
+        self, flow: NDArray[np.float64], worth: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The load, and the price of each column that has flow."""
+        price = np.empty(flow.size if worth.size else 0)
+        parts = self._run(lambda some: _load(self.view, some, flow, self.rows, worth, price))
         load: NDArray[np.float64] = np.sum(parts, axis=0)
-        return load
+        return load, price
 
     def cut(
         self,
         flow: NDArray[np.float64],
         room: NDArray[np.float64],
-        worth: NDArray[np.float64],
+        price: NDArray[np.float64],
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Take flow off columns until no row is over its bound, dearest columns first."""
+        """Take flow off columns until no row is over its bound, dearest columns first.
+
+        Parameters
+        ----------
+        price : (columns,) ndarray
+            Of the columns that have flow.
+        """
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
             _cut_as_met(self.view, self.requests, flow, room, load, upper)
             return
-        found = self._run(lambda some: _through(self.view, some, flow, over, worth))
-        slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = _order(-price)
+        found = self._run(lambda some: _through(self.view, some, flow, over))
+        slot, column = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = _order(-price[self.view.cost_start[slot] + column])
         _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def fill(
@@ -169,14 +183,26 @@ def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _load(view, requests, flow, size):  # type: ignore[no-untyped-def]
-    """What columns with flow use of each row."""
+def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-def]
+    """What columns with flow use of each row; and their prices, if rows have a worth."""
     load = np.zeros(size)
     for q in requests:
-        at = view.cost_start[q]
+        at, usage = view.cost_start[q], view.usage[q]
+        shift, stride = coefficients_of(view, usage)
         for j in range(view.n_columns[q]):
-            if flow[at + j] > 0.0:
-                _add_column(view, q, j, flow[at + j], load)
+            amount = flow[at + j]
+            if amount > 0.0:
+                first, last = entries_of(view, usage, j, j + 1)
+                if worth.size:
+                    paid = 0.0
+                    for k in range(first, last):
+                        row, used = np.uint32(view.row[k]), view.coefficient[shift + stride * k]
+                        load[row] += amount * used
+                        paid += worth[row] * used
+                    price[at + j] = view.scale[q] * view.cost[at + j] + paid
+                else:
+                    for k in range(first, last):
+                        load[np.uint32(view.row[k])] += amount * view.coefficient[shift + stride * k]
     return load
 
 
@@ -196,21 +222,20 @@ def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _through(view, requests, flow, marked, worth):  # type: ignore[no-untyped-def]
-    """Columns with flow through marked rows, and their prices."""
+def _through(view, requests, flow, marked):  # type: ignore[no-untyped-def]
+    """Columns with flow through marked rows."""
     count, size = 0, 1024
-    slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    slot, column = np.empty(size, np.int64), np.empty(size, np.int64)
     for q in requests:
         at = view.cost_start[q]
         for j in range(view.n_columns[q]):
             if flow[at + j] > 0.0 and _meets(view, q, j, marked):
                 if count == size:
                     size *= 2
-                    slot, column, price = _longer(slot, size), _longer(column, size), _longer(price, size)
+                    slot, column = _longer(slot, size), _longer(column, size)
                 slot[count], column[count] = q, j
-                price[count] = _price_of(view, q, j, worth)
                 count += 1
-    return slot[:count], column[:count], price[:count]
+    return slot[:count], column[:count]
 
 
 @kernel(inner=True)
