@@ -138,6 +138,9 @@ class Values(Protocol):
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """Columns and values of the nonzeros of one request, and how many columns it has."""
 
+    def moved_since(self, earlier: Values) -> NDArray[np.int64] | None:
+        """Slots of requests whose values may be others than in earlier ones; None if that is not known."""
+
 
 @dataclass(frozen=True, eq=False)
 class GivenValues:
@@ -159,6 +162,10 @@ class GivenValues:
         """See :class:`Values`."""
         mine = self.x.between(slot, slot + 1)
         return mine.column, mine.value, int(self.sizes[slot])
+
+    def moved_since(self, earlier: Values) -> None:
+        """See :class:`Values`."""
+        return None
 
 
 class Allocation(Mapping[Hashable, NDArray[np.float64]]):
@@ -208,6 +215,30 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         columns, values : (k,) ndarrays
         """
         return self._values.of(self._slots[request])[:2]
+
+    def moved_since(self, earlier: Allocation) -> NDArray[np.int64] | None:
+        """Slots of requests whose values may be others than in the answer of an earlier round.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            Ascending; None if that is not known: then any may be.
+        """
+        return self._values.moved_since(earlier._values)
+
+    def of_slots(self, slots: NDArray[np.int64]) -> SparseX:
+        """The nonzeros of some requests.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        """
+        found = [self._values.of(slot)[:2] for slot in slots.tolist()]
+        counts = [column.size for column, _ in found]
+        nothing: tuple[NDArray[np.int64], NDArray[np.float64]] = NOTHING.column, NOTHING.value
+        column, value = (np.concatenate(parts) for parts in zip(nothing, *found, strict=True))
+        return SparseX(slots.repeat(counts), column, value)
 
     def choices(self) -> dict[Hashable, int | None]:
         """The column that each request has most of, None for none: of an integral allocation, its choice.

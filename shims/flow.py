@@ -15,16 +15,19 @@ of networks: a path is a column, a link is a row, a demand is a request.
 :class:`UtilisationShim`, for min-MLU: every demand's split is scaled to its volume, columns over dead links
 emptied, and the utilisation recomputed from the flows.
 
-A flow within the tolerance hardly changes, so a round costs a few passes over the columns with flow.
+A flow within the tolerance hardly changes, so a round costs a few passes over the columns with flow.  Where a
+solution says which requests it changed since the last one, and these are few, it costs what they do: what the
+others have, and what rows have left, is known.
 """
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,18 +35,22 @@ from numpy.typing import NDArray
 from copter.errors import CopterError
 from copter.proof.certificate import GapSize
 from copter.shims.flow_coefficients import column, least_coefficient
-from copter.shims.flow_passes import Passes, worth_of
+from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solution import Solution
+    from copter.solution import Allocation, Solution
 
 THETA = "theta"
 """Id of the request that stands for the maximum link utilisation."""
 _DUST = 1e-12
+_MOST_MOVED = 0.01
+"""Share of the requests up to which only those that changed are looked at."""
+_ANEW = 256
+"""Rounds after which loads are summed up anew: each adds a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,8 @@ class Flows:
 
     Attributes
     ----------
-    nonzeros : SparseX
-        Flow of each column, by request slot.
+    flow : ColumnFlows
+        Flow of each column.
     load : ndarray
         What the flows use of each row, by row slot.
     objective : float
@@ -64,12 +71,36 @@ class Flows:
         ``total_flow`` or ``mlu``: the same in the domain's terms.
     """
 
-    nonzeros: SparseX
+    flow: ColumnFlows
     load: NDArray[np.float64]
     objective: float
     gap: float
     seconds: float
     extras: Mapping[str, float]
+
+    @property
+    def nonzeros(self) -> SparseX:
+        """The columns with flow, by request slot."""
+        return self.flow.nonzeros
+
+
+class _Made(NamedTuple):
+    """What a shim made last.
+
+    Attributes
+    ----------
+    clock : the store's
+    x : the solution that it was made of, if it was one
+    flows : what came of it
+    room : (request slots,) what is left of totals
+    rounds : how often it was mended since loads were summed up
+    """
+
+    clock: int
+    x: Allocation | None
+    flows: Flows
+    room: NDArray[np.float64]
+    rounds: int
 
 
 class _Repair:
@@ -94,11 +125,11 @@ class _Repair:
         store = program.store
         if not self._knows(program):
             self._store, self._seen = weakref.ref(store), -1
-        birth = store.requests.birth[: store.requests.size]
+        birth = store.requests.birth
         fresh = requests[birth[requests] > self._seen]
         if least_coefficient(store, fresh) < 0:
             raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
-        self._seen = int(birth.max(initial=-1))
+        self._seen = max(self._seen, int(birth[requests].max(initial=-1)))
         return Passes(store, requests)
 
 
@@ -110,7 +141,10 @@ class FlowShim(_Repair):
 
     def __init__(self) -> None:
         super().__init__()
-        self._made: tuple[int, Flows] | None = None
+        self._made: _Made | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_made": None}
 
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
         """Feasible flow near ``solution``.
@@ -127,14 +161,23 @@ class FlowShim(_Repair):
             or is no packing problem with a total for each request.
         """
         check_roundable(program, solution)
-        begin, x = perf_counter(), solution.nonzeros
+        begin, last = perf_counter(), self._made if self._knows(program) else None
+        assert solution.x is not None  # it is roundable
         size = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
-        clock, last = self._made or (-1, None)
-        if last is not None and self._knows(program) and clock == program.store.clock:
-            if all(np.array_equal(a, b) for a, b in zip(last.nonzeros, x, strict=True)):
-                gap = _relative_gap(last.objective, solution.bound, size)
-                return replace(last, gap=gap, seconds=perf_counter() - begin)
-        return self.near(program, x, solution.y, solution.bound, size)
+        moved = None if last is None or last.x is None else solution.x.moved_since(last.x)
+        flows = None
+        if last is not None and moved is not None and last.rounds < _ANEW:
+            flows = self._mended(program, last, solution.x, moved, solution.y)
+        elif last is not None and last.clock == program.store.clock:
+            if all(np.array_equal(a, b) for a, b in zip(last.flows.nonzeros, solution.nonzeros, strict=True)):
+                flows = last.flows
+                self._made = last._replace(x=solution.x)
+        if flows is None:
+            flows = self.near(program, solution.nonzeros, solution.y)
+            assert self._made is not None
+            self._made = self._made._replace(x=solution.x)
+        gap = _relative_gap(flows.objective, solution.bound, size)
+        return replace(flows, gap=gap, seconds=perf_counter() - begin)
 
     def near(
         self,
@@ -162,9 +205,8 @@ class FlowShim(_Repair):
         """
         begin = perf_counter()
         self._check(program)
-        store = program.store
+        store, upper = program.store, _uppers(program)
         passes = self._begin(program, store.live_requests())
-        upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
         flow, room = np.zeros(passes.view.cost.size), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
         worth = worth_of(y, upper, abs(before))
@@ -182,12 +224,53 @@ class FlowShim(_Repair):
         else:
             passes.fill(flow, room, worth, load, upper)
         objective = passes.cost(flow)
-        nonzeros = passes.nonzeros(flow)
         gap = _relative_gap(objective, bound, size)
-        extras = {"total_flow": float(nonzeros.value.sum())}
-        flows = Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
-        self._made = store.clock, flows
+        extras = {"total_flow": float(flow.sum())}
+        flows = Flows(passes.columns(flow), load, objective, gap, perf_counter() - begin, extras)
+        self._made = _Made(store.clock, None, flows, room, 0)
         return flows
+
+    def _mended(
+        self,
+        program: ContinualProgram,
+        last: _Made,
+        x: Allocation,
+        moved: NDArray[np.int64],
+        y: NDArray[np.float64],
+    ) -> Flows | None:
+        """The last flows with other ones of some requests; None if these alone do not let rows be met.
+
+        Parameters
+        ----------
+        moved : (k,) ndarray
+            Slots of all requests of which x is another than it was.
+        """
+        store, table = program.store, program.store.requests
+        if moved.size > _MOST_MOVED * len(program) or (table.birth[moved] > self._seen).any():
+            return None
+        upper = _uppers(program)
+        if upper.size != last.flows.load.size or (table.n_columns[moved] == 0).any():
+            return None
+        passes, flow = self._begin(program, moved), last.flows.flow.values.copy()
+        if not passes.places(last.flows.flow):
+            return None
+        load, room = last.flows.load - passes.load(flow), last.room.copy()
+        objective = last.flows.objective - passes.cost(flow)
+        passes.empty(flow, room)
+        before = passes.take(x.of_slots(moved), flow, room)
+        worth = worth_of(y, upper, abs(before))
+        more, price = passes.load_and_prices(flow, worth)
+        load += more
+        if (load > upper).any():
+            passes.cut(flow, room, price, load, upper)
+            if (load > upper).any():
+                return None
+        passes.fill(flow, room, worth, load, upper)
+        objective += passes.cost(flow)
+        flows = last.flows.flow.others(flow)
+        made = Flows(flows, load, objective, math.inf, 0.0, {"total_flow": float(flow.sum())})
+        self._made = _Made(store.clock, x, made, room, last.rounds + 1)
+        return made
 
     def mend(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> SparseX:
         """As :meth:`near`, the flow alone: what a program calls ``mend``.
@@ -266,7 +349,7 @@ class UtilisationShim(_Repair):
         bound = store.rows.upper[: load.size][used]
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
         gap = _relative_gap(mlu, solution.bound) if served else np.inf
-        return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
+        return Flows(passes.columns(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
 
 
 def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
@@ -274,6 +357,12 @@ def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
     if not np.isfinite(bound):
         return np.inf
     return (objective - bound) / (max(abs(objective), abs(bound), size) or 1.0)
+
+
+def _uppers(program: ContinualProgram) -> NDArray[np.float64]:
+    """Upper bounds of rows by slot; none where there is no row."""
+    rows = program.store.rows
+    return np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

@@ -7,6 +7,7 @@ the order of memory.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,42 @@ less than this share of all flow are cut without looking for the best column: th
 brings.  The first is what a row adds to a column's price that has none, as a share of the dearest row's."""
 
 
+class ColumnFlows:
+    """Flow of each column, over the store's pool of costs as it was.
+
+    Parameters
+    ----------
+    values : (columns,) ndarray
+    requests, starts, sizes : (k,) ndarrays
+        Slots of the requests that there are, where their columns begin, and how many these are.
+    """
+
+    def __init__(
+        self,
+        values: NDArray[np.float64],
+        requests: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+    ) -> None:
+        self.values, self._requests, self._starts, self._sizes = values, requests, starts, sizes
+
+    def others(self, values: NDArray[np.float64]) -> ColumnFlows:
+        """Other flows of the same columns."""
+        return ColumnFlows(values, self._requests, self._starts, self._sizes)
+
+    def has_places(
+        self, requests: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> bool:
+        """Whether it is of such requests, with so many columns from there on."""
+        mine, theirs = (self._requests, self._starts, self._sizes), (requests, starts, sizes)
+        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+    @cached_property
+    def nonzeros(self) -> SparseX:
+        """The columns with flow."""
+        return SparseX(*_nonzeros(self._requests, self._starts, self._sizes, self.values))
+
+
 class Passes:
     """Passes over the columns of some requests; those over many rows run in chunks, on threads.
 
@@ -43,7 +80,7 @@ class Passes:
 
     def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
         self.view = view = with_own_costs(store.executor.all_columns())
-        self.requests, self.rows = requests, store.rows.size
+        self.requests, self.rows, self._live = requests, store.rows.size, store.live_requests()
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]
 
@@ -101,7 +138,7 @@ class Passes:
     ) -> None:
         """Give requests what they lack where rows have it left, cheapest columns first."""
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
-        slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
+        slight = _SLIGHT * float(flow.sum()) / max(1, self._live.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
         slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = _order(price)
@@ -119,9 +156,22 @@ class Passes:
         """Cost of all columns."""
         return _cost(self.view, self.requests, flow)
 
-    def nonzeros(self, flow: NDArray[np.float64]) -> SparseX:
-        """The columns with flow."""
-        return SparseX(*_nonzeros(self.view, self.requests, flow))
+    def empty(self, flow: NDArray[np.float64], room: NDArray[np.float64]) -> None:
+        """Take all flow off, and have all room."""
+        for q in self.requests.tolist():
+            begin = int(self.view.cost_start[q])
+            flow[begin : begin + int(self.view.n_columns[q])] = 0.0
+        room[self.requests] = self.view.total[self.requests]
+
+    def places(self, flow: ColumnFlows) -> bool:
+        """Whether flows are of the columns that there are, in the same places."""
+        view, live = self.view, self._live
+        return flow.has_places(live, view.cost_start[live], view.n_columns[live])
+
+    def columns(self, flow: NDArray[np.float64]) -> ColumnFlows:
+        """The flow with what is needed to know whose it is, once the store has changed."""
+        some = self.requests
+        return ColumnFlows(flow, some, self.view.cost_start[some], self.view.n_columns[some])
 
 
 def worth_of(y: NDArray[np.float64], size: NDArray[np.float64], cost: float) -> NDArray[np.float64]:
@@ -373,17 +423,16 @@ def _cost(view, requests, flow):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _nonzeros(view, requests, flow):  # type: ignore[no-untyped-def]
+def _nonzeros(requests, starts, sizes, flow):  # type: ignore[no-untyped-def]
     count = 0
     for x in flow:
         count += x > 0.0
     slot, column, value = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
     count = 0
-    for q in requests:
-        at = view.cost_start[q]
-        for j in range(view.n_columns[q]):
-            if flow[at + j] > 0.0:
-                slot[count], column[count], value[count] = q, j, flow[at + j]
+    for k in range(requests.size):
+        for j in range(sizes[k]):
+            if flow[starts[k] + j] > 0.0:
+                slot[count], column[count], value[count] = requests[k], j, flow[starts[k] + j]
                 count += 1
     return slot[:count], column[:count], value[:count]
 

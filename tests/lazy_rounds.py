@@ -9,7 +9,9 @@ from copter import ContinualProgram, CopterError, ProximalPoint
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 
 ALWAYS = ProximalTuning(
-    lazy=LazyTuning(requests_from=5, columns_from=5, most_touched=0.9, most_open=0.9, rows_for_own=1)
+    lazy=LazyTuning(
+        requests_from=5, columns_from=5, most_touched=0.9, most_frozen=0.9, most_open=0.9, rows_for_own=1
+    )
 )
 """Closes requests of programs as small as these."""
 
@@ -26,6 +28,7 @@ class Rounds:
     def __init__(self, seed: int) -> None:
         self.rng = rng = np.random.default_rng(seed)
         self.rows, self.requests = int(rng.integers(2, 9)), int(rng.integers(20, 120))
+        self.own = 0.9 if seed % 4 == 3 else 0.35
         self.width, self.unit = int(rng.integers(1, 8)), 10.0 ** rng.integers(-4, 5)
         self.program = ContinualProgram(cost_dtype=str(rng.choice(["float64", "float32"])))
         for row in range(self.rows):
@@ -57,7 +60,7 @@ class Rounds:
         given = dict(kinds[rng.integers(len(kinds))])
         if rng.random() < 0.2:
             given["scale"] = float(rng.uniform(0.5, 2.0))
-        usage = self._usage() if rng.random() < 0.35 else self.shared[rng.integers(3)]
+        usage = self._usage() if rng.random() < self.own else self.shared[rng.integers(3)]
         costs = self.vectors[rng.integers(3)] if rng.random() < 0.2 else self._costs()
         self.program.add_request(self.next, costs, usage, **given)
         self.next += 1

@@ -1,7 +1,8 @@
 """What the requests that are not looked at add to a certificate: sums that are kept exactly.
 
 Their allocations are known to be the best at the prices of the certificate (:mod:`copter.proof.margins`), so
-they lose nothing and violate nothing, and what they have in objective, bound and rows is a few sums.
+they lose nothing and violate nothing, and what they have in objective, bound and rows is a few sums.  Or the
+prices are those of the last certificate: then they lose what they lost there, which is one more sum.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entri
 from copter.sums import added
 
 _EPS = 2.0**-52
-_FIGURES = 4
+_FIGURES = 5
 
 
 class Rest(NamedTuple):
-    """Sums over requests whose allocation x is the best at the prices in question.
+    """Sums over requests of which is known what their allocation x loses at the prices in question.
 
     Attributes
     ----------
@@ -31,22 +32,28 @@ class Rest(NamedTuple):
     decided : what of it is not forced (:mod:`copter.proof.measure`)
     spent : the same summed without signs
     forced : what is forced on requests that have a choice
+    lost : p'x - min p'x, p their prices
     activity, weight : (row slots,) A x and |A| |x|
     step : (row slots,) no more than the least of |a_ij| min(upper_j, total_q) over columns that are used
+    local, squares : no less than the largest violation of a box or a sum row, relative, and the sum of their
+        squares, absolute
     """
 
     objective: float
     decided: float
     spent: float
     forced: float
+    lost: float
     activity: NDArray[np.float64]
     weight: NDArray[np.float64]
     step: NDArray[np.float64]
+    local: float
+    squares: float
 
     def bound(self, y: NDArray[np.float64]) -> tuple[float, float]:
         """The least of p'x at prices y, (row slots,), and what rounding may have added to it."""
         bound, size = _bound(self.objective, self.activity, y)
-        return bound, 4.0 * _EPS * size
+        return bound - self.lost, 4.0 * _EPS * (size + abs(self.lost))
 
     def shares(self, y: NDArray[np.float64]) -> float:
         """At least what the requests pay for their sum rows, without what is forced, without signs."""
@@ -65,11 +72,14 @@ class RestSums:
     ----------
     step : (row slots,) ndarray
         Of a :class:`Rest`; it never grows, for what is taken off need not have been the least.
+    local, squares : float
+        The same, for the largest.
     """
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
         self.step = np.full(rows, np.inf)
+        self.local = self.squares = 0.0
         self._activity, self._weight = np.zeros(rows), np.zeros(rows)
         self._changed = np.zeros(rows, np.bool_)
         self._known: Rest | None = None
@@ -94,6 +104,7 @@ class RestSums:
         count: NDArray[np.int64],
         column: NDArray[np.int64],
         value: NDArray[np.float64],
+        lost: NDArray[np.float64],
         sign: float = 1.0,
     ) -> None:
         """Add requests with their allocations, as they are in the view now; a sign of -1 takes them off.
@@ -103,26 +114,33 @@ class RestSums:
         slots, count : (k,) ndarrays
             Numbers of the nonzeros of each.
         column, value : (sum(count),) ndarrays
+        lost : (k,) ndarray
         """
         if not slots.size:
             return
         for sums in (self._figures, self._rows):
-            sums.expect(6 * column.size + slots.size)
+            sums.expect(6 * column.size + 2 * slots.size)
         limbs = self._figures.limbs, self._rows.limbs
-        _add(view, slots, count, column, value, sign, *limbs, self.step, self._changed)
+        _add(view, slots, count, column, value, lost, sign, *limbs, self.step, self._changed)
         self._known = None
 
     def rest(self) -> Rest:
         """What they come to."""
         if self._known is None:
-            objective, decided, spent, forced = self._figures.values(np.arange(_FIGURES)).tolist()
+            objective, decided, spent, forced, lost = self._figures.values(np.arange(_FIGURES)).tolist()
             rows = np.flatnonzero(self._changed)
             self._activity[rows] = self._rows.values(2 * rows)
             self._weight[rows] = self._rows.values(2 * rows + 1)
             self._changed[rows] = False
             each = self._activity.copy(), self._weight.copy(), self.step.copy()
-            self._known = Rest(objective, decided, spent, forced, *each)
+            more = self.local, self.squares
+            self._known = Rest(objective, decided, spent, forced, lost, *each, *more)
         return self._known
+
+    def violate(self, local: float, squares: float) -> None:
+        """Requests violate their boxes and sum rows by so much, all together."""
+        self.local, self.squares = max(self.local, local), max(self.squares, squares)
+        self._known = None
 
     def same(self, other: RestSums) -> bool:
         """Whether two sums are the same, to the last bit."""
@@ -148,7 +166,7 @@ def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _add(view, slots, count, column, value, sign, figures, rows, step, changed):  # type: ignore[no-untyped-def]
+def _add(view, slots, count, column, value, lost, sign, figures, rows, step, changed):  # type: ignore[no-untyped-def]
     """See :meth:`RestSums.add`."""
     longest, at = np.int64(0), 0
     for k in range(slots.size):
@@ -170,6 +188,8 @@ def _add(view, slots, count, column, value, sign, figures, rows, step, changed):
                 forced = forced_price(costs, 1.0, upper, n, total)
         if summed and n > 1:
             add_product(figures, 3, sign * forced, total)
+        if lost[k] != 0.0:
+            add_product(figures, 4, sign, lost[k])
         shift, stride = coefficients_of(view, usage)
         for held in range(at, at + count[k]):
             j, x = column[held], value[held]

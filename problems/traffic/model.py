@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _PAIRS_AT_ONCE = 32_768
 """Demands added in one call: its temporary arrays stay small beside the program."""
+_FEW = 0.001
+"""Share of the demands that may have changed for a solver to find a start by itself."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class TrafficEngineering(TrafficState):
         self._let_mend()
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
+        self._moved = 0
         self._pair_of_slot: NDArray[np.int64] | None = None
         self._unit = _theta_unit(self.capacity)
         self._theta: float | None = None
@@ -136,6 +139,7 @@ class TrafficEngineering(TrafficState):
             raise EditError(name, "pair", int(which[absent][0]), "has no demand")
         self.program.remove_requests(which.tolist())
         self._present[which], self.volume[which] = False, 0.0
+        self._moved += which.size
         self._pair_of_slot = None
         self._limit_theta()
 
@@ -150,6 +154,7 @@ class TrafficEngineering(TrafficState):
         return np.flatnonzero(self._present & ~self._served & (self.volume > 0))
 
     def _volumes_changed(self, pairs: NDArray[np.int64]) -> None:
+        self._moved += pairs.size
         self._set_totals(pairs[self._present[pairs]])
         self._add(pairs[~self._present[pairs]])
         if pairs.size:
@@ -184,6 +189,7 @@ class TrafficEngineering(TrafficState):
     def _links_changed(self, links: NDArray[np.int64]) -> None:
         if not links.size:
             return
+        self._moved = len(self.program)
         if self.objective == "max-flow":
             self.program.update_resources(links.tolist(), upper=self.effective_capacity[links])
             return
@@ -236,9 +242,10 @@ class TrafficEngineering(TrafficState):
         return TrafficRound(solution, self.repair(solution))
 
     def offer(self, solver: Solver) -> None:
-        """Let a solver that starts warm begin from its last flows, made feasible for this round (max-flow).
+        """Let a solver that starts warm begin from its last flows, made feasible for it (max-flow).
 
-        With its last prices they are often good enough: its first pass finds that out, and is all then.
+        With its last prices they are often good enough: its first pass finds that out, and is all then.  Where
+        few demands have changed since the last round it is left to the solver, which looks at these alone.
 
         Parameters
         ----------
@@ -250,6 +257,9 @@ class TrafficEngineering(TrafficState):
         CopterError
             The program was given requests or resources that the shim cannot repair.
         """
+        moved, self._moved = self._moved, 0
+        if moved <= _FEW * len(self.program):
+            return
         if isinstance(self.shim, FlowShim) and takes_start(solver):
             start = solver.start(self.program)
             if start is not None:

@@ -1,7 +1,8 @@
 """The audit of a round that looked at open requests only: everything is read, and must say the same.
 
 sums          of the closed requests, added up anew: equal to the last bit
-allocations   of the closed requests: the best at the prices, none with more left to its expiry than it has
+allocations   of the closed requests: the best at the prices, none with more left to its expiry than it has;
+              if they are frozen each loses what it is said to lose, and violates nothing by more
 certificate   of all requests by a pass over all columns: objective, bound and residuals are the same but
               for the rounding error that a certificate states
 """
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from copter.errors import AuditError
 from copter.proof.certificate import Certificate, certify
+from copter.proof.measure import measure
+from copter.proof.pricing import price
 from copter.proof.rest import RestSums, price_size
 from copter.store.view import costs_at
 
@@ -63,7 +66,8 @@ def audit(
 
 def closed_faults(program: ContinualProgram, closed: Closed) -> list[str]:
     """What is wrong with closed requests, in words: their sums, their allocations, their expiries."""
-    return _sums(program, closed) + _allocations(program, closed)
+    of_each = _losses if closed.frozen else _allocations
+    return _sums(program, closed) + of_each(program, closed)
 
 
 def _sums(program: ContinualProgram, closed: Closed) -> list[str]:
@@ -85,6 +89,20 @@ def _allocations(program: ContinualProgram, closed: Closed) -> list[str]:
     mine, theirs = (each[:, np.isin(each[0], held.slots[clear])] for each in keys)
     if not np.array_equal(mine, theirs):
         faults.append("allocations of closed requests are not the best")
+    return faults
+
+
+def _losses(program: ContinualProgram, closed: Closed) -> list[str]:
+    store, held = program.store, closed.all_held()
+    x, y = held.sparse(), closed.y
+    found = measure(store, *x, y, price(store, y, slack=0.0))
+    taken = np.bincount(x.slot, abs(x.value), store.requests.size)[held.slots]
+    off = _ROUNDING * (price_size(store, y) if held.slots.size else 0.0)
+    faults, other = [], int((abs(found.loss[held.slots] - held.lost) > off * taken).sum())
+    if other:
+        faults.append(f"{other} lose something else")
+    if found.local > closed.sums.local and not closed.opened().size:
+        faults.append("they violate their boxes or sum rows by more")
     return faults
 
 

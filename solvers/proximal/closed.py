@@ -8,6 +8,10 @@ tied, expired.  So a round costs what is open (:mod:`copter.solvers.proximal.laz
 Expiries are looked at in levels: a few requests that are near theirs each round, some more once the paths of
 the classes have come so far that one of these might have expired, all of them once that holds for these.
 
+Where columns are each request's own and rows are many, as paths in a network, any move of the prices would
+concern all requests, and many are tied.  There all are closed as they are, with what each of them loses at
+the last prices, for as long as these may stay.  That is called *frozen*.
+
 Answers of earlier rounds share what is closed now: each remembers what was opened and closed since, if anyone
 still holds it (Baker's arrays with versions: the newest has the array, the others their differences).
 
@@ -17,6 +21,7 @@ Source: of the versions, Baker, Shallow binding makes functional arrays fast (19
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,17 +32,18 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Rest, RestSums
-from copter.solution import GivenValues
+from copter.solution import GivenValues, Values
 from copter.solvers.memory import LastX, as_vector, joined
 from copter.store.allocation import NOTHING, SparseX, distinct, merged
-from copter.store.slabs import Pool
+from copter.store.slabs import Pool, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.proof.measure import Measures
     from copter.store.view import StoreView
 
 _OPEN = -1
-_NUMBERS = ("touched", "rounds", "gap", "gap_each", "failures", "pause")
+_NUMBERS = ("touched", "rounds", "gap", "gap_each", "failures", "pause", "frozen")
 _ARRAYS: dict[str, Any] = {
     "path": np.float64,
     "first": np.int64,
@@ -54,6 +60,8 @@ _NEAR, _LESS, _WIDEST = 512, 64, 8
 """Requests of the first level, how many times as many the next one has, and how many times it may grow."""
 _NEARLY = 0.5
 """Share of its reach after which a level is chosen anew with the one beneath it."""
+_ROUNDS_LOGGED = 8
+"""Rounds back to which is known what changed since."""
 _FEW_NOTED = 10_000
 """Differences of earlier answers that are kept at least, before these are put together."""
 _CHUNK = 1 << 18
@@ -68,12 +76,15 @@ class Vertices(NamedTuple):
     slots, counts : (k,) ndarrays
         Slots in ascending order, and numbers of columns that are not 0.
     column, value : (sum(counts),) ndarrays
+    lost : (k,) ndarray
+        What each of them loses at the last prices; nothing unless they are frozen.
     """
 
     slots: NDArray[np.int64]
     counts: NDArray[np.int64]
     column: NDArray[np.int64]
     value: NDArray[np.float64]
+    lost: NDArray[np.float64]
 
     def sparse(self) -> SparseX:
         """The nonzeros."""
@@ -86,7 +97,7 @@ class Vertices(NamedTuple):
         ----------
         n_columns : (request slots,) ndarray
         """
-        if self.slots.size != self.counts.size or (self.counts < 0).any():
+        if not self.slots.size == self.counts.size == self.lost.size or (self.counts < 0).any():
             return "arrays of different sizes"
         if self.column.size != self.counts.sum() or self.column.size != self.value.size:
             return "arrays of different sizes"
@@ -104,7 +115,8 @@ class Vertices(NamedTuple):
         keep : (k,) truth values
         """
         each = keep.repeat(self.counts)
-        return Vertices(self.slots[keep], self.counts[keep], self.column[each], self.value[each])
+        mine = self.slots[keep], self.counts[keep]
+        return Vertices(*mine, self.column[each], self.value[each], self.lost[keep])
 
 
 class _Level:
@@ -169,6 +181,8 @@ class Closed:
         How often in a row that was not enough, and in how many rounds it is not to be tried.
     usable : bool
         Whether it still knows what is closed; not once most of it was edited.
+    frozen : bool
+        Whether requests are closed as they are, and not because they have a margin.
     """
 
     def __init__(self, program: ContinualProgram, x: LastX, y: NDArray[np.float64]) -> None:
@@ -177,7 +191,7 @@ class Closed:
         self.y = y.copy()
         self.requests = self.nonzeros = self.rounds = 0
         self.touched = 0
-        self.usable = True
+        self.usable, self.frozen = True, False
         self.gap = self.gap_each = 0.0
         self.failures = self.pause = 0
         self._last: LastX | None = None
@@ -190,7 +204,7 @@ class Closed:
         self._low, self._high = np.zeros(store.rows.size), np.zeros(store.rows.size)
         self._length = np.empty(0, np.int32)
         self._column, self._value = np.empty(0, np.int32), np.empty(0)
-        self._expiry = np.empty(0)
+        self._expiry, self._lost = np.empty(0), np.empty(0)
         self._of_class = np.empty(0, np.int32)
         self._fresh: list[NDArray[np.int64]] = []
         self._settled = False
@@ -199,6 +213,8 @@ class Closed:
         self._newest: weakref.ref[Version] | None = None
         self._versions: weakref.WeakSet[Version] = weakref.WeakSet()
         self._noted = 0
+        self._number, self._moved = 0, [np.empty(0, np.int64)]
+        self._log: deque[NDArray[np.int64]] = deque(maxlen=_ROUNDS_LOGGED)
         self._seen: tuple[int, StoreView] | None = None
         self.known = [x]
         self._fit()
@@ -220,7 +236,7 @@ class Closed:
             "of_class": self._of_class[held.slots],
         }
         arrays |= {"y": self.y, "opened": self.opened(), "edited": self.edited(), "step": self.sums.step}
-        arrays |= {"levels": reaches}
+        arrays |= {"levels": reaches, "violated": np.array([self.sums.local, self.sums.squares])}
         arrays |= {f"level {k}": level.slots for k, level in enumerate(levels)}
         known = joined(self.known).to_arrays("closed.known")
         return {f"closed.{name}": each for name, each in (numbers | arrays).items()} | known
@@ -242,7 +258,8 @@ class Closed:
                 raise ValueError(f"closed.{name} is {value!r}")
             setattr(closed, name, value)
         each = {name: as_vector(arrays, f"closed.{name}", np.int64) for name in ("slots", "counts", "column")}
-        held = Vertices(**each, value=as_vector(arrays, "closed.value", np.float64))
+        value, lost = (as_vector(arrays, f"closed.{name}", np.float64) for name in ("value", "lost"))
+        held = Vertices(**each, value=value, lost=lost)
         expiry = as_vector(arrays, "closed.expiry", np.float64)
         of_class = as_vector(arrays, "closed.of_class", np.int32)
         fault = held.fault(table.n_columns[: table.size])
@@ -259,6 +276,7 @@ class Closed:
         closed.requests = closed.nonzeros = 0
         closed._hold(held)
         closed.sums.step = as_vector(arrays, "closed.step", np.float64).copy()
+        closed.sums.violate(*as_vector(arrays, "closed.violated", np.float64).tolist())
         closed._of_class[held.slots], closed._expiry[held.slots] = of_class, expiry
         levels = as_vector(arrays, "closed.levels", np.float64).reshape(-1, 2).tolist()
         for k, (reach, moved) in enumerate(levels):
@@ -302,6 +320,7 @@ class Closed:
         self.touched += slots.size
         self._edited.append(slots)
         self._fresh.append(slots)
+        self._moved.append(slots)
 
     def open(self, slots: NDArray[np.int64]) -> None:
         """Open those of some requests that are closed."""
@@ -323,6 +342,7 @@ class Closed:
         x = held.sparse()
         self.known.append(LastX(self.program, x, table.birth[x.slot], table.total[x.slot]))
         self._fresh.append(some)
+        self._moved.append(some)
 
     def opened(self) -> NDArray[np.int64]:
         """Slots of all open requests, ascending; the same array until that changes."""
@@ -402,6 +422,29 @@ class Closed:
             keep = (margin > 0.0) & _same(held, mine)
             self._close(held.where(keep), margin[keep], of_class[keep])
 
+    def freeze(self, slots: NDArray[np.int64], x: SparseX, found: Measures) -> None:
+        """Close some open requests as they are.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        x : SparseX
+            Their allocations.
+        found : Measures
+            Of these, slot by slot, at the last prices.
+        """
+        self.frozen = True
+        self._fit()
+        if found.loss.size != slots.size:
+            found = found._replace(loss=found.loss[slots])
+        counts = np.bincount(np.searchsorted(slots, x.slot), minlength=slots.size)
+        held = Vertices(slots, counts, x.column, x.value, found.loss)
+        self._hold(held)
+        self.sums.violate(found.local, found.squares)
+        self._settled = False
+        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
+
     def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Price closed requests anew, whose expiry has come; those with another best allocation are opened.
 
@@ -475,7 +518,10 @@ class Closed:
     def version(self, x: SparseX, slots: NDArray[np.int64]) -> Version:
         """The allocation as it is now: x of the open requests in some slots, and of the closed ones."""
         before = None if self._newest is None else self._newest()
-        now = Version(self, x, slots)
+        self._number += 1
+        self._log.append(distinct(np.concatenate((*self._moved, slots))))
+        self._moved = [slots]
+        now = Version(self, x, slots, self._number)
         if before is not None:
             before.later = now
         if self._noted > max(_FEW_NOTED, self.requests):  # whoever holds old answers pays for them once
@@ -485,6 +531,20 @@ class Closed:
         self._newest = weakref.ref(now)
         self._versions.add(now)
         return now
+
+    def moved_since(self, first: int, last: int) -> NDArray[np.int64] | None:
+        """Slots of requests that may have changed from one version to a later one, by their numbers.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            None if that is too long ago.
+        """
+        log, end = list(self._log), len(self._log) - (self._number - last)
+        begin = end - (last - first)
+        if not 0 <= begin <= end:
+            return None
+        return distinct(np.concatenate((np.empty(0, np.int64), *log[begin:end])))
 
     def held(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """Columns and values of a closed request's nonzeros, and its number of columns."""
@@ -508,6 +568,8 @@ class Closed:
             self._value = np.concatenate((self._value, np.zeros(more)))
             self._expiry = np.concatenate((self._expiry, np.zeros(more)))
             self._of_class = np.concatenate((self._of_class, np.zeros(more, np.int32)))
+        if self.frozen and size > self._lost.size:
+            self._lost = np.concatenate((self._lost, np.zeros(self._length.size - self._lost.size)))
         if rows > self.y.size:
             fresh = np.zeros(rows - self.y.size)
             self.y = np.concatenate((self.y, fresh))
@@ -527,14 +589,16 @@ class Closed:
 
     def _held(self, slots: NDArray[np.int64]) -> Vertices:
         arrays = self._length, self._column, self._value, self._pool.column, self._pool.value
-        return Vertices(slots, *_read(slots, *arrays))
+        lost = self._lost[slots] if self.frozen else np.zeros(slots.size)
+        counts, column, value = _read(slots, *arrays)
+        return Vertices(slots, counts, column, value, lost)
 
     def _best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], Vertices]:
         """Margins, classes and best vertices at the last prices."""
         self._begin_classes(slots)
         found = best_vertices(self._view(), self.y, slots, self._first)
         margin, of_class, count, column, value = found
-        return margin, of_class, Vertices(slots, count, column, value)
+        return margin, of_class, Vertices(slots, count, column, value, np.zeros(slots.size))
 
     def _begin_classes(self, slots: NDArray[np.int64]) -> None:
         """Give shared columns classes, if they have none."""
@@ -579,14 +643,14 @@ class Closed:
         self.sums.add(self._view(), *held)
         several = np.flatnonzero(held.counts > 1)
         if several.size:
-            begin = held.counts.cumsum()[several] - held.counts[several]
-            for k, at in zip(several.tolist(), begin.tolist(), strict=True):
-                count = int(held.counts[k])
-                start = self._pool.allocate(count)
-                self._pool.column[start : start + count] = held.column[at : at + count]
-                self._pool.value[start : start + count] = held.value[at : at + count]
-                self._column[slots[k]] = start
+            counts = held.counts[several]
+            mine = slice_indices(held.counts.cumsum()[several] - counts, counts)
+            self._column[slots[several]] = self._pool.put(
+                counts, column=held.column[mine], value=held.value[mine]
+            )
         _write(slots, held.counts, held.column, held.value, self._length, self._column, self._value)
+        if self.frozen:
+            self._lost[slots] = held.lost
         self.requests += slots.size
         self.nonzeros += held.column.size
 
@@ -671,6 +735,8 @@ class Version:
         Of the open requests.
     slots : (k,) ndarray
         Of the open requests, ascending.
+    number : int
+        How many there were, with this one.
 
     Attributes
     ----------
@@ -679,8 +745,8 @@ class Version:
     later : the next one, if there is one
     """
 
-    def __init__(self, closed: Closed, x: SparseX, slots: NDArray[np.int64]) -> None:
-        self._closed, self._open, self._slots = closed, x, slots
+    def __init__(self, closed: Closed, x: SparseX, slots: NDArray[np.int64], number: int) -> None:
+        self._closed, self._open, self._slots, self._number = closed, x, slots, number
         self._sizes = closed.program.store.requests.n_columns[slots]
         self.count = closed.nonzeros + x.value.size
         self.events: list[_Event] = []
@@ -714,6 +780,12 @@ class Version:
             return self._closed.held(slot)
         mine = self.sparse().between(slot, slot + 1)
         return mine.column, mine.value, int(self.sizes()[slot])
+
+    def moved_since(self, earlier: Values) -> NDArray[np.int64] | None:
+        """Slots of requests whose values may be others than in an earlier version; None if not known."""
+        if not isinstance(earlier, Version) or earlier._closed is not self._closed:
+            return None
+        return self._closed.moved_since(earlier._number, self._number)
 
     def _since(self) -> Iterator[list[_Event]]:
         """What was opened and closed from this version to the next, and so on to now."""
@@ -750,7 +822,7 @@ class Version:
 
 def _same(held: Vertices, x: SparseX) -> NDArray[np.bool_]:
     """Of which requests x is just what is held."""
-    same: NDArray[np.bool_] = _compare(*held, *x)
+    same: NDArray[np.bool_] = _compare(*held[:4], *x)
     return same
 
 

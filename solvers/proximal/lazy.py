@@ -8,7 +8,9 @@
     move      the prices; who expires is priced anew, and opened if something else is the best now
 
 until the certificate is within the tolerance and nobody was opened.  Then what has a single best allocation
-is closed.  What this cannot decide, :mod:`copter.solvers.proximal.loop` does with all columns.
+is closed.  Where requests are frozen only those that were edited move, to meet the rows at the last prices,
+for as long as what that loses is within the tolerance.  What this cannot decide,
+:mod:`copter.solvers.proximal.loop` does with all columns.
 
 See :mod:`copter.solvers.proximal.closed` and :mod:`copter.proof.margins` for why this is exact.
 """
@@ -40,6 +42,7 @@ from copter.store.excerpt import excerpt
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
+    from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.run import Options
@@ -73,6 +76,7 @@ class _Point:
     y: NDArray[np.float64]
     pricing: Pricing
     certificate: Certificate
+    measures: Measures
 
 
 class _Undecided(Exception):
@@ -99,23 +103,32 @@ def worth_closing(program: ContinualProgram, state: State, options: Options) -> 
     tuning, store = options.tuning.lazy, program.store
     if store.terms or not store.executor.local or not options.warm_start or options.inner == "cd":
         return False
-    if len(program.resource_slots) > tuning.rows_for_own and 2 * store.usages.in_use > len(program):
-        return False  # columns of their own on a network: a price that moves concerns all of them
     if state.wait or not is_large(program, tuning):
         return False
-    return store.touched - state.touched <= tuning.most_touched * len(program)
+    most = tuning.most_frozen if _is_network(program, tuning) else tuning.most_touched
+    return store.touched - state.touched <= most * len(program)
+
+
+def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
+    """Whether columns are each request's own and rows are many: a price that moves concerns all of them."""
+    many = len(program.resource_slots) > tuning.rows_for_own
+    return many and 2 * program.store.usages.in_use > len(program)
 
 
 def close_all(program: ContinualProgram, state: State, clock: Clock, options: Options) -> State:
-    """The state with all requests closed that have one best allocation at its prices, if there is time."""
-    assert state.x is not None and state.y is not None
+    """The state with all requests closed that can be, if there is time."""
+    assert state.x is not None and state.y is not None and state.proof is not None
     if clock.left() < options.tuning.lazy.seconds_each * len(program):
         return state
     y = state.y.y
     closed = Closed(program, state.x, y)
-    x = state.x.x
+    x, best = state.x.x, state.proof[1]
     slots = closed.opened()
-    closed.close(slots, x)
+    if _is_network(program, options.tuning.lazy):
+        closed.freeze(slots, x, best.measures)
+        closed.gap = best.certificate.relative.gap
+    else:
+        closed.close(slots, x)
     log.debug("%d of %d requests are closed", closed.requests, len(program))
     if closed.opened().size > options.tuning.lazy.most_open * len(program):
         closed.drop()
@@ -173,6 +186,8 @@ class _Round:
             Last prices of the rows that there are.
         """
         tuning, closed = self.options.tuning.lazy, self.closed
+        if closed.frozen:
+            return self.at_last_prices(y)
         expired = closed.move(y)
         assert expired is not None  # there is no limit
         closed.reprice(expired)
@@ -214,6 +229,40 @@ class _Round:
             point = self.certify(x, y)
         raise _Undecided("too many turns")
 
+    def at_last_prices(self, y: NDArray[np.float64]) -> _Point:
+        """The point at which only open requests have moved."""
+        closed, options = self.closed, self.options
+        opened, edited = closed.opened(), closed.edited().size
+        if not np.array_equal(closed.y, y):
+            raise _Undecided("prices cannot stay")
+        if closed.gap + closed.gap_each * edited > options.tolerance:
+            raise _Undecided("it would lose too much")
+        point = self.certify(joined(closed.known).surviving(), y)
+        little = options.tuning.lazy.little_lost * options.tolerance * point.certificate.size
+        poor = opened[point.measures.loss > little]
+        if poor.size:
+            point = self.certify(replaced(point.x, poor, closed.best(poor)[1]), y)
+        if not self.met(point):
+            point = self.on_rows(point.x, y, point.pricing, full=False)
+        self.expect(point, edited)
+        if not self.enough(point) and not self.budget.late():
+            raise _Undecided("the last prices do not do")
+        return point
+
+    def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
+        """The point next to x that meets the rows, those with a price to the full if told."""
+        some, tuning = self.excerpt(), self.options.tuning
+        working = self.working(some, x, pricing)
+        hold = tuning.lazy.hold
+        here = on_rows(some.store, working, some.local(x), y, hold, self.budget, tuning, full=full)
+        return self.certify(some.outer(here), y, pricing)
+
+    def expect(self, point: _Point, edited: int) -> None:
+        """Learn what each edited request adds to the gap if prices stay."""
+        closed = self.closed
+        more = max(point.certificate.relative.gap - closed.gap, 0.0) / max(edited, 1)
+        closed.gap_each = 0.5 * (closed.gap_each + more)
+
     def excerpt(self) -> _Excerpt:
         """The open requests."""
         slots = self.closed.opened()
@@ -252,16 +301,10 @@ class _Round:
         if closed.pause or closed.gap + closed.gap_each * edited > self.options.tolerance:
             closed.pause = max(0, closed.pause - 1)
             return self.certify(x, y)
-        some = self.excerpt()
-        pricing = self.price(some, y)
-        working = self.working(some, x, pricing)
-        tuning = self.options.tuning
-        here = on_rows(some.store, working, some.local(x), y, tuning.lazy.hold, self.budget, tuning)
-        point = self.certify(some.outer(here), y, pricing)
+        point = self.on_rows(x, y, self.price(self.excerpt(), y), full=True)
         if self.enough(point):
             closed.failures = 0
-            more = max(point.certificate.relative.gap - closed.gap, 0.0) / max(edited, 1)
-            closed.gap_each = 0.5 * (closed.gap_each + more)
+            self.expect(point, edited)
         else:
             closed.failures += 1
             closed.pause = min(2**closed.failures, self.options.tuning.lazy.longest_pause) - 2
@@ -273,7 +316,7 @@ class _Round:
         budget.begin_pass()
         pricing = pricing or self.price(some, y)
         rest = self.closed.rest()
-        proof, _ = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
+        proof, found = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
         if proof.size_is is GapSize.STAKE:
             raise _Undecided("the gap is relative to the stakes of all requests")
         budget.end_pass()
@@ -289,7 +332,7 @@ class _Round:
         )
         if options.callback is not None:
             options.callback(budget.iterations, proof)
-        return _Point(x, y, pricing, proof)
+        return _Point(x, y, pricing, proof, found)
 
     def step(self, point: _Point) -> tuple[SparseX, NDArray[np.float64]]:
         """Proximal-point steps on the open requests."""
@@ -311,7 +354,10 @@ def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]
     changed, entries = changes(*joined(closed.known).marked(), *x, CHURN_THRESHOLD)
     entries += closed.nonzeros
     closed.gap = point.certificate.relative.gap
-    closed.close(closed.opened(), x)
+    if closed.frozen:
+        closed.freeze(closed.opened(), x, point.measures)
+    else:
+        closed.close(closed.opened(), x)
     slots = closed.opened()
     rest = x.where(np.isin(x.slot, slots))
     closed.settle(LastX.of(program, rest))

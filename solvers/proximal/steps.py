@@ -188,8 +188,10 @@ def on_rows(
     sigma: float,
     budget: Budget,
     tuning: ProximalTuning,
+    *,
+    full: bool,
 ) -> SparseX:
-    """The allocation next to x that meets the rows, those that have a price to the full.
+    """The allocation next to x that meets the rows.
 
     As far as it can, it does so without columns leaving their bounds.
 
@@ -199,9 +201,12 @@ def on_rows(
         Prices, which say what it costs if they do.
     sigma : float
         How many times that counts.
+    full : bool
+        Whether rows that have a price are used to the full.
     """
     values, prices = working.values_at(x), working.scaled_prices(y)
-    working = working.with_full_rows(prices)
+    if full:
+        working = working.with_full_rows(prices)
     return working.sparse(_on_rows(store, working, values, prices, budget, tuning, sigma))
 
 

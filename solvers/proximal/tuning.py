@@ -191,7 +191,9 @@ class LazyTuning:
     rows_for_own : with more rows requests whose columns are their own are not closed: all of them are of one
         class, in which the moves of all prices add up (chosen)
     most_touched : share of the requests that a round edits at most, for what is not edited to be closed
+    most_frozen : the same where columns are each request's own and rows are many (chosen)
     most_open : share of the requests that are open at most
+    little_lost : share of the tolerance that a request may lose before it takes what is best for it (chosen)
     nearest_least, nearest_each, nearest : closed requests that are opened at first, for they hold the prices:
         those that are nearest to their expiry, so many less those that are between their columns, and so
         many for each that was edited, and in all.  Of a million columns with one change 0, 16 and 48 more
@@ -222,7 +224,9 @@ class LazyTuning:
     columns_from: int = 10_000
     rows_for_own: int = 64
     most_touched: float = 0.1
+    most_frozen: float = 0.001
     most_open: float = 0.25
+    little_lost: float = 0.01
     nearest_least: int = 80
     nearest_each: int = 8
     nearest: int = 400
