@@ -23,7 +23,7 @@ MODELS = ("gravity", "poisson", "poisson-flat", "bimodal")
 
 Drift: TypeAlias = Literal["independent", "source", "global", "permute"]
 DRIFTS: tuple[Drift, ...] = get_args(Drift)
-CHANGES: tuple[str, ...] = (*DRIFTS, "failures", "sequence")
+CHANGES: tuple[str, ...] = (*DRIFTS, "single", "failures", "sequence")
 """What changes from round to round; "sequence" takes the matrices of a file in turn."""
 
 PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]

@@ -68,9 +68,9 @@ Change: TypeAlias = Annotated[
     str | None,
     typer.Option(
         callback=_changes,
-        help="What changes: independent, source, global (+-10%), permute, failures (5 lines down), sequence "
-        "(the matrices of a file); or several by commas, one after the other. independent, or sequence "
-        "if the file has several, if not given.",
+        help="What changes: independent, source, global (+-10%), permute, single (one demand), failures "
+        "(5 lines down), sequence (the matrices of a file); or several by commas, one after the other. "
+        "independent, or sequence if the file has several, if not given.",
     ),
 ]
 Rounds: TypeAlias = Annotated[

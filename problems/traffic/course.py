@@ -187,6 +187,12 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
         count = min(5, max(1, instance.topology.n_links // 20))
         for one in failures(instance.topology, count, seed=seed):
             yield Event(None, one.failed, one.restored)
+    elif change == "single":
+        rng, moved = np.random.default_rng(seed), volumes[0]
+        while True:
+            pair, moved = int(rng.choice(np.flatnonzero(volumes[0]))), moved.copy()
+            moved[pair] = volumes[0][pair] * rng.uniform(0.5, 1.5)
+            yield Event(moved)
     elif change == "sequence":
         number = 0
         while True:

@@ -34,7 +34,25 @@ _ROUNDS = 5
 
 def lines(inputs: Inputs) -> Sequence[Case]:
     """List them."""
-    return [_line(inputs, *network) for network in _NETWORKS]
+    return [*(_line(inputs, *network) for network in _NETWORKS), _one_changes(inputs)]
+
+
+def _one_changes(inputs: Inputs) -> Case:
+    """Line of rounds in which nothing but one demand changes."""
+    topology, shown = _topology(inputs, "gabriel/250/0", "Kdl")
+    demands, rounds = 60_000, 88
+    return Case(
+        "traffic-single",
+        "traffic",
+        f"Most flow, {shown}, {demands:,} demands, one of them changes",
+        partial(_prepared, topology, demands, "max-flow", inputs.seed, ("single",), rounds),
+        ("copter", "shortest"),
+        rounds=rounds,
+        x={"demands": demands, "columns": 1.9 * demands, "changed": 1},
+        left_out=8,
+        profiles=("full",),
+        own_rounds=True,
+    )
 
 
 def _line(
@@ -46,14 +64,12 @@ def _line(
     objective: Objective,
     profiles: Sequence[Profile],
 ) -> Case:
-    found = [] if inputs.data is None or not real else sorted(inputs.data.rglob(f"{real}.graphml"))
-    topology = str(found[0]) if found else generated
-    shown = real if found else generated
+    topology, shown = _topology(inputs, generated, real)
     return Case(
         f"traffic-{name}",
         "traffic",
         f"{'Most flow' if objective == 'max-flow' else 'Least utilisation'}, {shown}, {demands:,} demands",
-        partial(_prepared, topology=topology, demands=demands, objective=objective, seed=inputs.seed),
+        partial(_prepared, topology, demands, objective, inputs.seed, ("independent",), _ROUNDS),
         _QUICK if name == "quick" else (*_LPS, *(_DEDE if objective == "max-flow" else ()), *_METHODS),
         rounds=_ROUNDS,
         x={"demands": demands, "columns": 3.4 * demands},
@@ -62,12 +78,24 @@ def _line(
     )
 
 
-def _prepared(folder: Path, *, topology: str, demands: int, objective: Objective, seed: int) -> Course:
+def _topology(inputs: Inputs, generated: str, real: str) -> tuple[str, str]:
+    """A topology and its name: a file of the folder of data if it is there, else the one of topohub."""
+    found = [] if inputs.data is None or not real else sorted(inputs.data.rglob(f"{real}.graphml"))
+    return (str(found[0]), real) if found else (generated, generated)
+
+
+def _prepared(
+    topology: str,
+    demands: int,
+    objective: Objective,
+    seed: int,
+    changes: Sequence[str],
+    rounds: int,
+    folder: Path,
+) -> Course:
     """Paths and demands of a network, as ``copter bench traffic`` has them."""
     capacity = _GENERATED if topology.startswith("gabriel") else _CAPACITY
     network = load_topology(topology, capacity=capacity)
     matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]
     instance = make_instance(network, matrices, demands=demands, seed=seed)
-    return prepare(
-        folder, instance, objective, rounds=_ROUNDS, changes=("independent",), seed=seed, split=0.0
-    )
+    return prepare(folder, instance, objective, rounds=rounds, changes=changes, seed=seed, split=0.0)

@@ -242,9 +242,9 @@ class TrafficEngineering(TrafficState):
         return TrafficRound(solution, self.repair(solution))
 
     def offer(self, solver: Solver) -> None:
-        """Let a solver that starts warm begin from its last flows, made feasible for it (max-flow).
+        """Let a solver that starts warm begin from its last flows, made feasible (max-flow).
 
-        With its last prices they are often good enough: its first pass finds that out, and is all then.  Where
+        With its last prices they are often good enough: its first pass finds that out, and is all then.  If
         few demands have changed since the last round it is left to the solver, which looks at these alone.
 
         Parameters

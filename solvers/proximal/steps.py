@@ -176,7 +176,8 @@ def run_steps(
     if not project or result.ray is not None or result.violation is not None:
         return result
     at = steps.reached, steps.prices
-    there = _on_rows(store, inner.working, *at, budget, tuning, 1.0 if hold else 0.0)
+    most, hold_by = tuning.steps.projections, 1.0 if hold else 0.0
+    there = _on_rows(store, inner.working, *at, budget, tuning, hold_by, most)
     return replace(result, x=inner.working.sparse(there))
 
 
@@ -207,7 +208,8 @@ def on_rows(
     values, prices = working.values_at(x), working.scaled_prices(y)
     if full:
         working = working.with_full_rows(prices)
-    return working.sparse(_on_rows(store, working, values, prices, budget, tuning, sigma))
+    most = tuning.lazy.projections
+    return working.sparse(_on_rows(store, working, values, prices, budget, tuning, sigma, most))
 
 
 def _on_rows(
@@ -218,6 +220,7 @@ def _on_rows(
     budget: Budget,
     tuning: ProximalTuning,
     sigma: float,
+    most: int,
 ) -> NDArray[np.float64]:
     """The point next to x that meets the rows much more closely than the steps do; x if none was found.
 
@@ -226,7 +229,7 @@ def _on_rows(
     """
     closeness = tuning.steps.feasible * budget.tolerance
     for hold in (True, False) if sigma and not store.terms else (False,):
-        limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
+        limit = min(most, budget.iteration_limit - budget.iterations)
         if limit <= 0:
             break
         each = working.holding(x, y, sigma) if hold else costless(working)
@@ -327,6 +330,7 @@ class _Steps:
         self.prices = self.sound = prices
         """Prices to begin the next step with, and those of the last step that converged."""
         self.inexact = self.sharper = 0
+        self.last_gap = math.inf
         self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
         self.enough = tuning.inexact if self.loose else 0.0
         self.ray: Ray | None = None
@@ -406,8 +410,9 @@ class _Steps:
         self.inexact += 1
         if 2.0 * step.rows > step.gap:  # rows that are off hold it up, not the length of the step
             self.enough = max(self.tuning.stricter * self.enough, 1e-3 * self.tuning.inexact)
-        elif step.result.iterations <= self.tuning.easily:
+        elif step.result.iterations <= self.tuning.easily or step.gap > self.tuning.stalled * self.last_gap:
             self.sigma = min(self.sigma * self.tuning.growth, self.tuning.most_sigma * self.inner.unit)
+        self.last_gap = step.gap
         worst = max(step.gap, step.dual)
         if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
             self.enough = 0.0  # what is left is to meet the rows

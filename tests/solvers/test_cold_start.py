@@ -59,7 +59,9 @@ def sets(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    ("worthless", "moving"), [(0.03, 0.2), (0.0, 1.0)], ids=["prices are known", "prices are worth little"]
+    ("worthless", "moving"),
+    [(0.03, PartialTuning().share), (0.0, 1.0)],
+    ids=["prices are known", "prices are worth little"],
 )
 def test_the_nearest_or_all_move_and_far_rows_are_left_out(seed, worthless, moving, sets):
     program = network(seed)

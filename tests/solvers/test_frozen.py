@@ -1,0 +1,246 @@
+"""Networks, where any price concerns all requests: those that were not edited are left as they are."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, ProximalPoint, make_solver
+from copter.errors import AuditError
+from copter.shims.flow import FlowShim
+
+LINKS, DEMANDS, PATHS, HOPS, TOLERANCE = 70, 6_000, 4, 3, 1e-3
+
+
+class Network:
+    """Demands of one to four paths over links that cannot carry them all."""
+
+    def __init__(self, seed=0):
+        self.rng = rng = np.random.default_rng(seed)
+        self.program, self.solver = ContinualProgram(), ProximalPoint(tolerance=TOLERANCE, audit=True)
+        self.paths = {}
+        for link in range(LINKS):
+            self.program.add_resource(link, float(rng.uniform(70.0, 210.0)))
+        for demand in range(DEMANDS):
+            self.add(demand)
+        self.next = DEMANDS
+
+    def add(self, demand):
+        paths, total = int(self.rng.integers(PATHS, 2 * PATHS)), float(self.rng.uniform(0.2, 2.0))
+        over = {}
+        for path in range(paths):
+            for link in self.rng.choice(LINKS, HOPS, replace=False).tolist():
+                over.setdefault(link, np.zeros(paths))[path] = 1.0
+        self.paths[demand] = over
+        self.program.add_request(demand, np.full(paths, -1.0), over, total=total)
+
+    def change(self, count=1):
+        for demand in self.rng.choice(DEMANDS, count, replace=False).tolist():
+            total = self.program.requests[demand].total
+            self.program.update_request(demand, total=total * float(self.rng.uniform(0.6, 1.5)))
+
+    def solve(self):
+        return self.solver.solve(self.program)
+
+    def warm(self):
+        """Solve until requests are frozen."""
+        for _ in range(8):
+            self.solve()
+            if self.frozen:
+                return self
+            self.change()
+        raise AssertionError("nobody is frozen")
+
+    @property
+    def frozen(self):
+        closed = self.solver._state.closed
+        return closed is not None and closed.frozen
+
+
+def is_lazy(solution):
+    return "open_requests" in solution.details
+
+
+def optimum(program):
+    return make_solver("highs-ipm").solve(program).objective
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_rounds_of_few_changes_are_what_highs_finds(count):
+    network, lazy = Network().warm(), 0
+    for number in range(40):
+        network.change(count)
+        solution = network.solve()
+        assert solution.status == "optimal"
+        assert solution.gap <= TOLERANCE
+        lazy += is_lazy(solution)
+        if number % 10 == 9:
+            found = optimum(network.program)
+            assert solution.bound <= found + 1e-5 * abs(found)
+            assert solution.objective <= found + TOLERANCE * abs(found)
+    assert lazy >= 30
+
+
+def test_other_edits_too():
+    network, lazy = Network(1).warm(), 0
+    program, rng = network.program, network.rng
+    for number in range(30):
+        demand = int(rng.integers(20 * number, 20 * number + 20))
+        match number % 6:
+            case 0:
+                program.update_request(demand, scale=1.2)
+            case 1:
+                program.update_request(demand, relation="==", total=0.1)
+            case 2:
+                program.remove_request(demand)
+            case 3:
+                network.add(("new", number))
+            case 4:
+                program.update_request(demand, upper=0.5)
+            case _:
+                size = program.requests[demand].costs.size
+                program.update_request(demand, costs=-rng.uniform(0.9, 1.1, size))
+        solution = network.solve()
+        assert solution.status == "optimal"
+        lazy += is_lazy(solution)
+    assert lazy >= 15
+    found = optimum(program)
+    assert abs(solution.objective - found) <= TOLERANCE * abs(found)
+
+
+def test_links_that_lose_capacity_are_not_overloaded():
+    network = Network(2).warm()
+    program = network.program
+    for link, factor in ((0, 0.9), (1, 0.0), (0, 1.2)):
+        program.update_resources(link, upper=factor * program.resources[link].upper)
+        solution = network.solve()
+        found = optimum(program)
+        assert abs(solution.objective - found) <= TOLERANCE * abs(found)
+        used = np.zeros(LINKS)
+        for demand, x in solution.x.items():
+            for link, column in network.paths[demand].items():
+                used[link] += float(column @ x)
+        for link in range(LINKS):
+            assert used[link] <= program.resources[link].upper * (1 + 1e-8) + 1e-8
+
+
+def test_prices_stay_while_requests_are_frozen_and_the_gap_says_what_that_loses():
+    network = Network(3).warm()
+    gaps = []
+    for _ in range(12):
+        before = dict(network.solve().price)
+        network.change()
+        solution = network.solve()
+        if is_lazy(solution):
+            assert dict(solution.price) == before
+            gaps.append(solution.gap)
+    assert len(gaps) >= 8
+    assert max(gaps) <= TOLERANCE
+
+
+def test_answers_of_earlier_rounds_stay_as_they_were():
+    network, kept = Network(4).warm(), []
+    for _ in range(8):
+        network.change()
+        solution = network.solve()
+        kept.append((solution, {id: x.copy() for id, x in solution.x.items()}))
+    for solution, values in kept:
+        for id, value in values.items():
+            np.testing.assert_array_equal(solution.x[id], value)
+
+
+def test_an_allocation_says_what_moved_since_an_earlier_one():
+    network, answers = Network(5).warm(), []
+    for _ in range(8):
+        network.change()
+        solution = network.solve()
+        if is_lazy(solution):
+            answers.append(solution.x)
+    slots = network.program.slot_of
+    known = 0
+    for earlier, later in [*pairwise(answers), (answers[0], answers[-1])]:
+        moved = later.moved_since(earlier)
+        if moved is not None:
+            known += 1
+            others = {slots[id] for id in later if not np.array_equal(later[id], earlier[id])}
+            assert others <= set(moved.tolist())
+            assert moved.size <= 20
+            some = later.of_slots(moved)
+            whole = later.sparse
+            mine = np.isin(whole.slot, moved)
+            for a, b in zip(some, whole.where(mine), strict=True):
+                np.testing.assert_array_equal(a, b)
+    assert known >= 4
+    assert answers[-1].moved_since(copy.deepcopy(answers[-2])) is None
+
+
+@pytest.mark.parametrize("how", ["copy", "pickle", "save"])
+def test_what_is_copied_or_saved_goes_on_bit_by_bit(how, tmp_path):
+    network = Network(6).warm()
+    network.change()
+    pair = network.program, network.solver
+    if how == "save":
+        network.program.save(tmp_path / "program", network.solver)
+        other = ProximalPoint(tolerance=TOLERANCE, audit=True)
+        program = ContinualProgram.load(tmp_path / "program", other)
+    else:
+        program, other = copy.deepcopy(pair) if how == "copy" else pickle.loads(pickle.dumps(pair))
+    for number in range(6):
+        first, second = network.solve(), other.solve(program)
+        assert is_lazy(first) == is_lazy(second)
+        assert (first.objective, first.bound, first.gap) == (second.objective, second.bound, second.gap)
+        for mine, theirs in zip(first.nonzeros, second.nonzeros, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        for each in (network.program, program):
+            each.update_request(number, total=0.7 + 0.1 * number)
+
+
+def test_an_audit_finds_losses_that_are_not_so():
+    network = Network(7).warm()
+    closed = network.solver._state.closed
+    slot = int(closed.all_held().slots[0])
+    closed._lost[slot] += 0.5
+    with pytest.raises(AuditError, match="lose something else"):
+        network.change()
+        while True:
+            network.solve()
+            assert network.frozen
+            network.change()
+
+
+def test_the_flow_shim_looks_at_what_moved_and_is_as_feasible_as_before():
+    network, shim, mended = Network(8).warm(), FlowShim(), 0
+    program = network.program
+    for number in range(16):
+        network.change()
+        if number == 9:
+            network.add(("new", number))
+        if number == 12:
+            program.remove_request(17)
+        solution = network.solve()
+        flows = shim.round(program, solution)
+        mended += shim._made.rounds > 0
+        x, used, value = flows.nonzeros, np.zeros(LINKS), 0.0
+        ids = dict(zip(program.request_slots.tolist(), program.request_ids, strict=True))
+        for demand, first, last in blocks(x, ids):
+            sent = x.value[first:last]
+            assert sent.sum() <= program.requests[demand].total * (1 + 1e-12)
+            value -= sent.sum()
+            for link, column in network.paths[demand].items():
+                used[link] += float(column[x.column[first:last]] @ sent)
+        upper = np.array([program.resources[link].upper for link in range(LINKS)])
+        assert (used <= upper * (1 + 1e-12)).all()
+        np.testing.assert_allclose(flows.load[program.resource_slots], used, atol=1e-9)
+        assert flows.objective == pytest.approx(value, rel=1e-12)
+        assert flows.extras["total_flow"] == pytest.approx(-value, rel=1e-12)
+        assert flows.gap <= 2 * TOLERANCE
+    assert mended >= 6
+
+
+def blocks(x, ids):
+    """Request, first and last nonzero, of each request in an allocation."""
+    starts = np.flatnonzero(np.diff(x.slot, prepend=-1))
+    for first, last in zip(starts.tolist(), [*starts[1:].tolist(), x.slot.size], strict=True):
+        yield ids[int(x.slot[first])], first, last
