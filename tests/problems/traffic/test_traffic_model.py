@@ -156,15 +156,19 @@ def test_an_offer_is_for_solvers_that_start_warm(name, monkeypatch):
     monkeypatch.setattr(
         traffic.shim, "near", lambda program, *given: offers.append(given) or near(program, *given)
     )
-    for _ in range(3):
+    for number in range(3):
+        traffic.set_volumes(3.0 + number)
         traffic.offer(solver)
         solver.solve(traffic.program)
+    traffic.offer(solver)  # nothing has changed
     assert len(offers) == (2 if name == "copter" else 0)
     if name == "copter":
         solver.reset()
+        traffic.set_volumes(7.0)
         traffic.offer(solver)
         assert len(offers) == 2  # a solver that forgot begins cold
         solver.solve(TrafficEngineering(topology, paths).program)
+        traffic.set_volumes(8.0)
         traffic.offer(solver)
         assert len(offers) == 2  # and so does one that was with another program
 
