@@ -56,6 +56,8 @@ FEW = {
     "changes-500-of-1000000": ("highs-hot",),
     "changes-1-of-1000000-own": ("highs-hot",),
     "changes-1-of-10000000": (),
+    "shards-16384-1": (),
+    "traffic-single": ("highs-hot",),
 }
 """The same of those of few changes."""
 
@@ -163,7 +165,7 @@ def readme(suite: SuiteResult, changes: SuiteResult) -> str:
     told = (
         f"\nOf the run of the suite on {suite.begun[:10]} (`docs/benchmarks/full`, the results of "
         f"[docs/report.md](docs/report.md)); the last row of `docs/benchmarks/updates.json`. "
-        f"{speed_of_the_machine(suite)} Replaced costs: `docs/benchmarks/changes`, {changes.begun[:10]}.\n"
+        f"{speed_of_the_machine(suite)} Rounds of few changes: `docs/benchmarks/changes`, {changes.begun[:10]}.\n"
     )
     return "".join((before, BEGIN, text, told, END, after))
 
@@ -196,7 +198,7 @@ def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
     when = f"On {document['measured']['on']}."
     parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
     told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
-    told += f" The lines of replaced costs were measured on {changes.begun[:10]}."
+    told += f" The lines of few changes were measured on {changes.begun[:10]}."
     parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
     return "\n".join(parts)
 

@@ -46,7 +46,7 @@ def _one_changes(inputs: Inputs) -> Case:
         "traffic",
         f"Most flow, {shown}, {demands:,} demands, one of them changes",
         partial(_prepared, topology, demands, "max-flow", inputs.seed, ("single",), rounds),
-        ("copter", "shortest"),
+        ("copter", "highs-hot"),
         rounds=rounds,
         x={"demands": demands, "columns": 1.9 * demands, "changed": 1},
         left_out=8,
