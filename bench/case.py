@@ -65,7 +65,8 @@ class Case:
     mip_gap : float
         At which branch and bound stops.
     patience : float
-        Times the suite's limit that a solve of this case may take: more for the largest.
+        Times the suite's limit that a solve of this case may take, and times the seconds of all rounds of a
+        solver: more for the largest.
     ladder : str
         Cases of one ladder grow in columns: a solver that misses its limit on one is not asked for larger
         ones.  The family if empty.

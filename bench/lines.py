@@ -135,7 +135,7 @@ def changes_case(
         x={"columns": columns, "churn": changed / course.requests},
         tolerance=1e-6,
         left_out=course.left_out,
-        patience=6.0 if columns > 10_000_000 else 1.0,  # for the first round, which is cold
+        patience=6.0 if columns >= 10_000_000 else 1.0,  # the first rounds look at all columns
         ladder=f"changes-{changed}",
         profiles=profiles,
     )

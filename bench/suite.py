@@ -260,7 +260,7 @@ class Suite:
                 replace(given, python=self.settings.dede_python),
                 line.checker,
                 self._rounds(line),
-                self.settings.seconds,
+                self.settings.seconds * line.patience,
                 limit,
                 _WARM_UP_SECONDS,
                 brief=self.settings.profile == "quick",

@@ -165,7 +165,8 @@ def readme(suite: SuiteResult, changes: SuiteResult) -> str:
     told = (
         f"\nOf the run of the suite on {suite.begun[:10]} (`docs/benchmarks/full`, the results of "
         f"[docs/report.md](docs/report.md)); the last row of `docs/benchmarks/updates.json`. "
-        f"{speed_of_the_machine(suite)} Rounds of few changes: `docs/benchmarks/changes`, {changes.begun[:10]}.\n"
+        f"{speed_of_the_machine(suite)} Rounds of few changes: `docs/benchmarks/changes`, "
+        f"{changes.begun[:10]}.\n"
     )
     return "".join((before, BEGIN, text, told, END, after))
 
