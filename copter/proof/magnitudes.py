@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
 
@@ -59,9 +57,34 @@ def components(
     -------
     (n,) ndarray, (m,) ndarray, int
     """
-    graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
-    count, label = connected_components(graph, directed=False)
-    return label[:n], label[n:], int(count)
+    label, count = _labels(row, owner, m, n)
+    return label[:n], label[n:], count
+
+
+@kernel(allocates=True)
+def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
+    """Labels of columns and rows, in the order of the first of each: trees, whose roots are that one."""
+    parent = np.arange(n + m)
+    for k in range(row.size):
+        a, b = np.int64(owner[k]), np.int64(n + row[k])
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        parent[max(a, b)] = min(a, b)
+    label, count = np.empty(n + m, np.int32), 0
+    for i in range(n + m):
+        root = i
+        while parent[root] != root:
+            root = parent[root]
+        if root == i:
+            label[i] = count
+            count += 1
+        else:
+            label[i] = label[root]
+    return label, count
 
 
 def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:

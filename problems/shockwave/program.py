@@ -116,14 +116,11 @@ class RelaxationProgram:
         fresh = {name: None for name in rows if name not in self._rows}
         for name in fresh:
             program.add_resource((_H, name), np.inf)
-        for name in self._rows:
-            if name not in rows:
-                program.update_resources((_H, name), lower=-np.inf)
-        for name, value in rows.items():
-            program.update_resources((_H, name), lower=value)
         self._rows |= fresh
+        lower = [rows.get(name, -np.inf) for name in self._rows]
         program.update_resources(_CAPACITY, upper=float(capacity * window.rounds))
-        program.update_resources(_WORK, lower=(work - least) / seconds)
+        each = [_WORK, *((_H, name) for name in self._rows)]
+        program.update_resources(each, lower=[(work - least) / seconds, *lower])
         costs = [window.makespan_weight * seconds * unit]
         if fresh:
             usage: dict[Hashable, float] = {_WORK: 1.0} | {(_H, name): 1.0 for name in self._rows}

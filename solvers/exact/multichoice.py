@@ -33,8 +33,10 @@ _BAND_BITS = 62
 """Of a state, which is one number."""
 _WIDEST = 2048
 """States of a row at most."""
-_STATES = 100_000
-"""Of one request at most, and ten times as many in all."""
+_STATES = 10_000
+"""Of one request at most, and ten times as many in all: where more are needed branch and bound is quicker.
+On a day of PAI's jobs on 512 GPUs the 99th percentile of a search is 390, 240, 150 and 120 ms with 100,000,
+30,000, 10,000 and 3,000; rounds of 2,048 GPUs take twice as long at the 95th with 1,500."""
 _SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
 """Of the best objective known, below which a better one is looked for, one after the other."""
 _FINEST = 2**12

@@ -174,7 +174,8 @@ class State:
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
         """The state from which the next solve begins at an allocation and prices that are given."""
         known = self.whole() if self.is_of(program) else State()
-        return State(LastX.of(program, x, known.x), LastY.of(program, y), known.slack, known.answer)
+        given = LastX.of(program, x, known.x), LastY.of(program, y)
+        return State(*given, known.slack, known.answer, touched=known.touched)
 
     def is_of(self, program: ContinualProgram) -> bool:
         """Whether a solve of this program left it."""
