@@ -245,6 +245,7 @@ class FlowShim(_Repair):
         moved : (k,) ndarray
             Slots of all requests of which x is another than it was.
         """
+        self._check(program)
         store, table = program.store, program.store.requests
         if moved.size > _MOST_MOVED * len(program) or (table.birth[moved] > self._seen).any():
             return None
@@ -255,7 +256,6 @@ class FlowShim(_Repair):
         if not passes.places(last.flows.flow):
             return None
         load, room = last.flows.load - passes.load(flow), last.room.copy()
-        objective = last.flows.objective - passes.cost(flow)
         passes.empty(flow, room)
         before = passes.take(x.of_slots(moved), flow, room)
         worth = worth_of(y, upper, abs(before))
@@ -266,7 +266,7 @@ class FlowShim(_Repair):
             if (load > upper).any():
                 return None
         passes.fill(flow, room, worth, load, upper)
-        objective += passes.cost(flow)
+        objective = passes.cost_of_all(flow)
         flows = last.flows.flow.others(flow)
         made = Flows(flows, load, objective, math.inf, 0.0, {"total_flow": float(flow.sum())})
         self._made = _Made(store.clock, x, made, room, last.rounds + 1)

@@ -153,8 +153,12 @@ class Passes:
         return _served(self.view, self.requests, flow)
 
     def cost(self, flow: NDArray[np.float64]) -> float:
-        """Cost of all columns."""
+        """Cost of the columns of the requests."""
         return _cost(self.view, self.requests, flow)
+
+    def cost_of_all(self, flow: NDArray[np.float64]) -> float:
+        """Cost of the columns of all requests that there are."""
+        return _cost(self.view, self._live, flow)
 
     def empty(self, flow: NDArray[np.float64], room: NDArray[np.float64]) -> None:
         """Take all flow off, and have all room."""

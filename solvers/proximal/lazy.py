@@ -118,11 +118,14 @@ def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
 def close_all(program: ContinualProgram, state: State, clock: Clock, options: Options) -> State:
     """The state with all requests closed that can be, if there is time."""
     assert state.x is not None and state.y is not None and state.proof is not None
+    best = state.proof[1]
     if clock.left() < options.tuning.lazy.seconds_each * len(program):
+        return state
+    if best.pricing.dual > 0.0 or best.pricing.doubtful:  # a request has no best allocation
         return state
     y = state.y.y
     closed = Closed(program, state.x, y)
-    x, best = state.x.x, state.proof[1]
+    x = state.x.x
     slots = closed.opened()
     if _is_network(program, options.tuning.lazy):
         closed.freeze(slots, x, best.measures)
