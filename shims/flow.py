@@ -49,6 +49,8 @@ THETA = "theta"
 _DUST = 1e-12
 _MOST_MOVED = 0.01
 """Share of the requests up to which only those that changed are looked at."""
+_ROUNDINGS = 2.0**-50
+"""Of a load, that a change of it may be off by."""
 _ANEW = 256
 """Rounds after which loads are summed up anew: each adds a rounding error."""
 
@@ -94,6 +96,7 @@ class _Made(NamedTuple):
     flows : what came of it
     room : (request slots,) what is left of totals
     rounds : how often it was mended since loads were summed up
+    peak : (row slots,) the largest load since then
     """
 
     clock: int
@@ -101,6 +104,7 @@ class _Made(NamedTuple):
     flows: Flows
     room: NDArray[np.float64]
     rounds: int
+    peak: NDArray[np.float64]
 
 
 class _Repair:
@@ -161,7 +165,9 @@ class FlowShim(_Repair):
             or is no packing problem with a total for each request.
         """
         check_roundable(program, solution)
-        begin, last = perf_counter(), self._made if self._knows(program) else None
+        if not self._knows(program):
+            self._made = None
+        begin, last = perf_counter(), self._made
         assert solution.x is not None  # it is roundable
         size = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
         moved = None if last is None or last.x is None else solution.x.moved_since(last.x)
@@ -227,7 +233,7 @@ class FlowShim(_Repair):
         gap = _relative_gap(objective, bound, size)
         extras = {"total_flow": float(flow.sum())}
         flows = Flows(passes.columns(flow), load, objective, gap, perf_counter() - begin, extras)
-        self._made = _Made(store.clock, None, flows, room, 0)
+        self._made = _Made(store.clock, None, flows, room, 0, load)
         return flows
 
     def _mended(
@@ -255,6 +261,9 @@ class FlowShim(_Repair):
         passes, flow = self._begin(program, moved), last.flows.flow.values.copy()
         if not passes.places(last.flows.flow):
             return None
+        peak = np.maximum(last.peak, last.flows.load)
+        if (peak * (_ROUNDINGS * (last.rounds + 1)) > _DUST * upper).any():
+            return None  # what was rounded off a large load would count in a small one
         load, room = last.flows.load - passes.load(flow), last.room.copy()
         passes.empty(flow, room)
         before = passes.take(x.of_slots(moved), flow, room)
@@ -269,7 +278,7 @@ class FlowShim(_Repair):
         objective = passes.cost_of_all(flow)
         flows = last.flows.flow.others(flow)
         made = Flows(flows, load, objective, math.inf, 0.0, {"total_flow": float(flow.sum())})
-        self._made = _Made(store.clock, x, made, room, last.rounds + 1)
+        self._made = _Made(store.clock, x, made, room, last.rounds + 1, peak)
         return made
 
     def mend(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> SparseX:

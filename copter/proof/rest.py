@@ -37,6 +37,7 @@ class Rest(NamedTuple):
     step : (row slots,) no more than the least of |a_ij| min(upper_j, total_q) over columns that are used
     local, squares : no less than the largest violation of a box or a sum row, relative, and the sum of their
         squares, absolute
+    roundings : of each term of what is lost, at most; 0 where nothing is
     """
 
     objective: float
@@ -49,11 +50,15 @@ class Rest(NamedTuple):
     step: NDArray[np.float64]
     local: float
     squares: float
+    roundings: int
 
     def bound(self, y: NDArray[np.float64]) -> tuple[float, float]:
         """The least of p'x at prices y, (row slots,), and what rounding may have added to it."""
         bound, size = _bound(self.objective, self.activity, y)
-        return bound - self.lost, 4.0 * _EPS * (size + abs(self.lost))
+        off = 4.0 * _EPS * (size + abs(self.lost))
+        if self.roundings:  # what each loses was summed up in plain floating point
+            off += self.roundings * _EPS * (abs(self.objective) + self.forced + self.shares(y))
+        return bound - self.lost, off
 
     def shares(self, y: NDArray[np.float64]) -> float:
         """At least what the requests pay for their sum rows, without what is forced, without signs."""
@@ -73,13 +78,17 @@ class RestSums:
     step : (row slots,) ndarray
         Of a :class:`Rest`; it never grows, for what is taken off need not have been the least.
     local, squares : float
-        The same, for the largest.
+        The same of the largest violations: they never fall.
+    as_they_are : bool
+        Whether requests need not have their best allocations.
     """
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
         self.step = np.full(rows, np.inf)
         self.local = self.squares = 0.0
+        self.as_they_are = False
+        self._longest = np.zeros(1, np.int64)
         self._activity, self._weight = np.zeros(rows), np.zeros(rows)
         self._changed = np.zeros(rows, np.bool_)
         self._known: Rest | None = None
@@ -121,7 +130,7 @@ class RestSums:
         for sums in (self._figures, self._rows):
             sums.expect(6 * column.size + 2 * slots.size)
         limbs = self._figures.limbs, self._rows.limbs
-        _add(view, slots, count, column, value, lost, sign, *limbs, self.step, self._changed)
+        _add(view, slots, count, column, value, lost, sign, *limbs, self.step, self._changed, self._longest)
         self._known = None
 
     def rest(self) -> Rest:
@@ -133,7 +142,8 @@ class RestSums:
             self._weight[rows] = self._rows.values(2 * rows + 1)
             self._changed[rows] = False
             each = self._activity.copy(), self._weight.copy(), self.step.copy()
-            more = self.local, self.squares
+            roundings = 8 + int(self._longest[0]) if self.as_they_are else 0
+            more = self.local, self.squares, roundings
             self._known = Rest(objective, decided, spent, forced, lost, *each, *more)
         return self._known
 
@@ -166,7 +176,7 @@ def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _add(view, slots, count, column, value, lost, sign, figures, rows, step, changed):  # type: ignore[no-untyped-def]
+def _add(view, slots, count, column, value, lost, sign, figures, rows, step, changed, most_entries):  # type: ignore[no-untyped-def]
     """See :meth:`RestSums.add`."""
     longest, at = np.int64(0), 0
     for k in range(slots.size):
@@ -199,6 +209,7 @@ def _add(view, slots, count, column, value, lost, sign, figures, rows, step, cha
             add_product(figures, 1, sign * (c - forced if c > 0.0 else c + forced), x)
             add_product(figures, 2, sign * (abs(c) - forced), x)
             begin, end = entries_of(view, usage, j, j + 1)
+            most_entries[0] = max(most_entries[0], end - begin)
             for e in range(begin, end):
                 r, used = np.int64(view.row[e]), view.coefficient[shift + stride * e]
                 add_product(rows, 2 * r, sign * used, x)

@@ -59,7 +59,7 @@ def audit(
     AuditError
         They differ: a fault of copter; it says where.
     """
-    faults = closed_faults(program, closed) + _figures(program, x, y, proof, summed, threads)
+    faults = closed_faults(program, closed) + _figures(program, closed, x, y, proof, summed, threads)
     if faults:
         raise AuditError("closed requests are not what they are taken for: " + "; ".join(faults))
 
@@ -96,7 +96,9 @@ def _losses(program: ContinualProgram, closed: Closed) -> list[str]:
     store, held = program.store, closed.all_held()
     x, y = held.sparse(), closed.y
     found = measure(store, *x, y, price(store, y, slack=0.0))
+    total = store.requests.total[held.slots]
     taken = np.bincount(x.slot, abs(x.value), store.requests.size)[held.slots]
+    taken = np.maximum(taken, np.where(np.isfinite(total), total, 0.0))
     off = _ROUNDING * (price_size(store, y) if held.slots.size else 0.0)
     faults, other = [], int((abs(found.loss[held.slots] - held.lost) > off * taken).sum())
     if other:
@@ -108,6 +110,7 @@ def _losses(program: ContinualProgram, closed: Closed) -> list[str]:
 
 def _figures(
     program: ContinualProgram,
+    closed: Closed,
     x: SparseX,
     y: NDArray[np.float64],
     proof: Certificate,
@@ -118,11 +121,12 @@ def _figures(
     most = _PLAIN * max(whole.rounding, proof.rounding)
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
+    most_primal = proof.relative.primal if closed.frozen else whole.relative.primal  # no less than it is
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
         "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
-        "primal residual": (whole.relative.primal, proof.relative.primal, _ROUNDING),
+        "primal residual": (max(whole.relative.primal, most_primal), proof.relative.primal, _ROUNDING),
         "unavoidable cost": (whole.unavoidable, proof.unavoidable, most + _ROUNDING * abs(whole.unavoidable)),
         "size of the gap": (whole.size, proof.size, most),
     }

@@ -276,6 +276,7 @@ class Closed:
         closed.requests = closed.nonzeros = 0
         closed._hold(held)
         closed.sums.step = as_vector(arrays, "closed.step", np.float64).copy()
+        closed.sums.as_they_are = closed.frozen
         closed.sums.violate(*as_vector(arrays, "closed.violated", np.float64).tolist())
         closed._of_class[held.slots], closed._expiry[held.slots] = of_class, expiry
         levels = as_vector(arrays, "closed.levels", np.float64).reshape(-1, 2).tolist()
@@ -434,8 +435,10 @@ class Closed:
         found : Measures
             Of these, slot by slot, at the last prices.
         """
-        self.frozen = True
+        self.frozen = self.sums.as_they_are = True
         self._fit()
+        if not slots.size:
+            return
         if found.loss.size != slots.size:
             found = found._replace(loss=found.loss[slots])
         counts = np.bincount(np.searchsorted(slots, x.slot), minlength=slots.size)
@@ -499,6 +502,16 @@ class Closed:
         self.y = y.copy()
         return expired
 
+    def stays_at(self, y: NDArray[np.float64]) -> bool:
+        """Whether these are the last prices still, with 0 for rows that are new.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+        """
+        self._fit()
+        return np.array_equal(self.y, y)
+
     def settle(self, x: LastX) -> None:
         """Say what the open requests have after a solve."""
         self.known, self.touched, self._edited = [x], 0, []
@@ -548,6 +561,8 @@ class Closed:
 
     def held(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """Columns and values of a closed request's nonzeros, and its number of columns."""
+        if slot >= self._length.size or self._length[slot] < 0:  # it is gone
+            return NOTHING.column, NOTHING.value, 0
         mine = self._held(np.array([slot]))
         return mine.column, mine.value, int(self.program.store.requests.n_columns[slot])
 

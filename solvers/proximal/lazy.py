@@ -236,7 +236,7 @@ class _Round:
         """The point at which only open requests have moved."""
         closed, options = self.closed, self.options
         opened, edited = closed.opened(), closed.edited().size
-        if not np.array_equal(closed.y, y):
+        if not closed.stays_at(y):
             raise _Undecided("prices cannot stay")
         if closed.gap + closed.gap_each * edited > options.tolerance:
             raise _Undecided("it would lose too much")

@@ -1,7 +1,9 @@
 """Networks, where any price concerns all requests: those that were not edited are left as they are."""
 
 import copy
+import math
 import pickle
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -251,3 +253,92 @@ def blocks(x, ids):
     starts = np.flatnonzero(np.diff(x.slot, prepend=-1))
     for first, last in zip(starts.tolist(), [*starts[1:].tolist(), x.slot.size], strict=True):
         yield ids[int(x.slot[first])], first, last
+
+
+def test_answers_stay_where_nobody_was_edited_since():
+    network = Network(9).warm()
+    network.solver.audit = 0  # an audit puts every answer together at once
+    network.change()
+    first = network.solve()
+    assert is_lazy(first)
+    second = network.solve()
+    network.program.update_resources(0, upper=1.01 * network.program.resources[0].upper)
+    third = network.solve()
+    network.program.update_resources(1, upper=np.inf)
+    fourth = network.solve()
+    assert fourth.status == "optimal"
+    for each in (first, second, third):
+        assert not each.nonzeros.fault(network.program.store.requests.n_columns)
+    assert network.solve().status == "optimal"
+
+
+def test_what_moved_may_be_gone():
+    network = Network(10).warm()
+    network.solver.audit = 0
+    network.change()
+    first = network.solve().x
+    network.program.remove_request(3)
+    slot = next(iter(set(range(DEMANDS)) - set(network.program.slot_of.values())))
+    second = network.solve().x
+    moved = second.moved_since(first)
+    assert moved is not None
+    assert slot in moved
+    assert slot not in second.of_slots(moved).slot
+
+
+def test_a_resource_that_is_new_moves_no_price():
+    network = Network(11).warm()
+    network.program.add_resource("new", 1.0)
+    assert is_lazy(network.solve())
+
+
+def test_a_large_flow_that_leaves_leaves_no_trace():
+    network, shim = Network(12).warm(), FlowShim()
+    program = network.program
+    program.update_resources(range(LINKS), upper=1e12)
+    for total in (1e9, 0.0, 0.3):
+        program.update_request(5, total=total)
+        for _ in range(3):
+            network.change()
+            flows = shim.round(program, network.solve())
+    program.update_resources(range(LINKS), upper=flows.load[program.resource_slots] + 1e-3)
+    for _ in range(3):
+        network.change()
+        flows = shim.round(program, network.solve())
+    used, x = np.zeros(LINKS), flows.nonzeros
+    ids = dict(zip(program.request_slots.tolist(), program.request_ids, strict=True))
+    for demand, first, last in blocks(x, ids):
+        for link, column in network.paths[demand].items():
+            used[link] += float(column[x.column[first:last]] @ x.value[first:last])
+    np.testing.assert_allclose(flows.load[program.resource_slots], used, rtol=1e-11, atol=1e-11)
+    assert (used <= (1 + 1e-12) * program.store.rows.upper[program.resource_slots]).all()
+
+
+def test_the_bound_holds_where_costs_are_large_and_of_both_signs():
+    network = Network(13)
+    program, rng = network.program, network.rng
+    for number in range(200):
+        costs = np.round(1e8 * rng.uniform(-1.0, 1.0, 2))
+        use = {int(rng.integers(LINKS)): np.array([0.0, 1e-3])}
+        program.add_request(("large", number), costs, use, total=1.0, relation="==")
+    network.solver.audit = 0
+    network.solve()
+    for number in range(6):
+        program.update_request(number, total=0.7)
+        solution = network.solve()
+        assert solution.bound <= exact_dual(program, solution.y)
+    assert is_lazy(solution)
+
+
+def exact_dual(program, y):
+    """The least of the Lagrangian at prices y, in rational numbers, rounded up to a double."""
+    price = {link: Fraction(float(y[program.resource_slots[link]])) for link in range(LINKS)}
+    dual = -sum(price[link] * Fraction(program.resources[link].upper) for link in range(LINKS))
+    for record in map(program.requests.__getitem__, program.request_ids):
+        reduced = [Fraction(float(cost)) for cost in record.costs]
+        for link, (columns, used) in record.usage.items():
+            for column, each in zip(columns.tolist(), used.tolist(), strict=True):
+                reduced[int(column)] += price[link] * Fraction(each)
+        least = min(reduced) if record.relation == "==" else min(0, *reduced)
+        dual += least * Fraction(record.total)
+    return math.nextafter(float(dual), math.inf)
