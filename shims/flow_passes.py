@@ -246,8 +246,8 @@ def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-
         for j in range(view.n_columns[q]):
             amount = flow[at + j]
             if amount > 0.0:
-                first, last = entries_of(view, usage, j, j + 1)
                 if worth.size:
+                    first, last = entries_of(view, usage, j, j + 1)
                     paid = 0.0
                     for k in range(first, last):
                         row, used = np.uint32(view.row[k]), view.coefficient[shift + stride * k]
@@ -255,8 +255,7 @@ def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-
                         paid += worth[row] * used
                     price[at + j] = view.scale[q] * view.cost[at + j] + paid
                 else:
-                    for k in range(first, last):
-                        load[np.uint32(view.row[k])] += amount * view.coefficient[shift + stride * k]
+                    _add_column(view, q, j, amount, load)
     return load
 
 

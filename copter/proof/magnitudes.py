@@ -63,7 +63,10 @@ def components(
 
 @kernel(allocates=True)
 def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
-    """Labels of columns and rows, in the order of the first of each: trees, whose roots are that one."""
+    """Labels of columns and rows, in the order of the first of each: trees, whose roots are that one.
+
+    A graph of scipy's takes longer to set up than this to run, and each round needs one.
+    """
     parent = np.arange(n + m)
     for k in range(row.size):
         a, b = np.int64(owner[k]), np.int64(n + row[k])

@@ -78,7 +78,7 @@ class RestSums:
     step : (row slots,) ndarray
         Of a :class:`Rest`; it never grows, for what is taken off need not have been the least.
     local, squares : float
-        The same of the largest violations: they never fall.
+        Of a :class:`Rest`; they never fall, for what is taken off need not have been the largest.
     as_they_are : bool
         Whether requests need not have their best allocations.
     """
@@ -147,8 +147,14 @@ class RestSums:
             self._known = Rest(objective, decided, spent, forced, lost, *each, *more)
         return self._known
 
-    def violate(self, local: float, squares: float) -> None:
-        """Requests violate their boxes and sum rows by so much, all together."""
+    def note_violations(self, local: float, squares: float) -> None:
+        """Take note that boxes and sum rows of all requests are violated by so much, or by less.
+
+        Parameters
+        ----------
+        local, squares : float
+            As of a :class:`Rest`; of several notes the largest counts.
+        """
         self.local, self.squares = max(self.local, local), max(self.squares, squares)
         self._known = None
 

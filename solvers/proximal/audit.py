@@ -121,12 +121,14 @@ def _figures(
     most = _PLAIN * max(whole.rounding, proof.rounding)
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
-    most_primal = proof.relative.primal if closed.frozen else whole.relative.primal  # no less than it is
+    primal = whole.relative.primal
+    if closed.frozen:  # a round says what it is at most
+        primal = max(primal, proof.relative.primal)
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
         "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
-        "primal residual": (max(whole.relative.primal, most_primal), proof.relative.primal, _ROUNDING),
+        "primal residual": (primal, proof.relative.primal, _ROUNDING),
         "unavoidable cost": (whole.unavoidable, proof.unavoidable, most + _ROUNDING * abs(whole.unavoidable)),
         "size of the gap": (whole.size, proof.size, most),
     }

@@ -277,7 +277,7 @@ class Closed:
         closed._hold(held)
         closed.sums.step = as_vector(arrays, "closed.step", np.float64).copy()
         closed.sums.as_they_are = closed.frozen
-        closed.sums.violate(*as_vector(arrays, "closed.violated", np.float64).tolist())
+        closed.sums.note_violations(*as_vector(arrays, "closed.violated", np.float64).tolist())
         closed._of_class[held.slots], closed._expiry[held.slots] = of_class, expiry
         levels = as_vector(arrays, "closed.levels", np.float64).reshape(-1, 2).tolist()
         for k, (reach, moved) in enumerate(levels):
@@ -433,20 +433,15 @@ class Closed:
         x : SparseX
             Their allocations.
         found : Measures
-            Of these, slot by slot, at the last prices.
+            At the last prices; losses of these requests in their order.
         """
         self.frozen = self.sums.as_they_are = True
         self._fit()
         if not slots.size:
             return
-        if found.loss.size != slots.size:
-            found = found._replace(loss=found.loss[slots])
         counts = np.bincount(np.searchsorted(slots, x.slot), minlength=slots.size)
-        held = Vertices(slots, counts, x.column, x.value, found.loss)
-        self._hold(held)
-        self.sums.violate(found.local, found.squares)
-        self._settled = False
-        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
+        self._hold_from_now(Vertices(slots, counts, x.column, x.value, found.loss))
+        self.sums.note_violations(found.local, found.squares)
 
     def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Price closed requests anew, whose expiry has come; those with another best allocation are opened.
@@ -545,7 +540,7 @@ class Closed:
         self._versions.add(now)
         return now
 
-    def moved_since(self, first: int, last: int) -> NDArray[np.int64] | None:
+    def moved_between(self, first: int, last: int) -> NDArray[np.int64] | None:
         """Slots of requests that may have changed from one version to a later one, by their numbers.
 
         Returns
@@ -644,13 +639,17 @@ class Closed:
         slots = held.slots
         if not slots.size:
             return
-        self._hold(held)
+        self._hold_from_now(held)
         self._of_class[slots] = of_class
         self._expiry[slots] = _expiries(self._path, of_class, margin)
         self._widen(slots, of_class)
-        self._settled = False
-        self._note(_Event(held._replace(counts=np.full(slots.size, _OPEN)), slots))
         self._look_at(slots)
+
+    def _hold_from_now(self, held: Vertices) -> None:
+        """Hold what was open until now."""
+        self._hold(held)
+        self._settled = False
+        self._note(_Event(held._replace(counts=np.full(held.slots.size, _OPEN)), held.slots))
 
     def _hold(self, held: Vertices) -> None:
         """Take requests into the sums, and keep their allocations."""
@@ -800,7 +799,7 @@ class Version:
         """Slots of requests whose values may be others than in an earlier version; None if not known."""
         if not isinstance(earlier, Version) or earlier._closed is not self._closed:
             return None
-        return self._closed.moved_since(earlier._number, self._number)
+        return self._closed.moved_between(earlier._number, self._number)
 
     def _since(self) -> Iterator[list[_Event]]:
         """What was opened and closed from this version to the next, and so on to now."""

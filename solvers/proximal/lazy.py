@@ -128,7 +128,7 @@ def close_all(program: ContinualProgram, state: State, clock: Clock, options: Op
     x = state.x.x
     slots = closed.opened()
     if _is_network(program, options.tuning.lazy):
-        closed.freeze(slots, x, best.measures)
+        closed.freeze(slots, x, best.measures._replace(loss=best.measures.loss[slots]))
         closed.gap = best.certificate.relative.gap
     else:
         closed.close(slots, x)

@@ -189,7 +189,7 @@ class LazyTuning:
     Attributes
     ----------
     requests_from, columns_from : programs of fewer are solved as a whole (chosen)
-    rows_for_own : with more rows requests whose columns are their own are not closed: all of them are of one
+    rows_for_own : with more rows requests whose columns are their own are frozen: all of them would be of one
         class, in which the moves of all prices add up (chosen)
     most_touched : share of the requests that a round edits at most, for what is not edited to be closed
     most_frozen : the same where columns are each request's own and rows are many (chosen)
