@@ -46,23 +46,16 @@ class ColumnFlows:
         starts: NDArray[np.int64],
         sizes: NDArray[np.int64],
     ) -> None:
-        self.values, self._requests, self._starts, self._sizes = values, requests, starts, sizes
+        self.values, self.of = values, (requests, starts, sizes)
 
     def others(self, values: NDArray[np.float64]) -> ColumnFlows:
         """Other flows of the same columns."""
-        return ColumnFlows(values, self._requests, self._starts, self._sizes)
-
-    def has_places(
-        self, requests: NDArray[np.int64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
-    ) -> bool:
-        """Whether it is of such requests, with so many columns from there on."""
-        mine, theirs = (self._requests, self._starts, self._sizes), (requests, starts, sizes)
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        return ColumnFlows(values, *self.of)
 
     @cached_property
     def nonzeros(self) -> SparseX:
         """The columns with flow."""
-        return SparseX(*_nonzeros(self._requests, self._starts, self._sizes, self.values))
+        return SparseX(*_nonzeros(*self.of, self.values))
 
 
 class Passes:
@@ -169,8 +162,9 @@ class Passes:
 
     def places(self, flow: ColumnFlows) -> bool:
         """Whether flows are of the columns that there are, in the same places."""
-        view, live = self.view, self._live
-        return flow.has_places(live, view.cost_start[live], view.n_columns[live])
+        live = self._live
+        here = live, self.view.cost_start[live], self.view.n_columns[live]
+        return all(np.array_equal(a, b) for a, b in zip(flow.of, here, strict=True))
 
     def columns(self, flow: NDArray[np.float64]) -> ColumnFlows:
         """The flow with what is needed to know whose it is, once the store has changed."""

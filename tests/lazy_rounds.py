@@ -22,6 +22,11 @@ def lazy_solver(holds: bool = False, **settings) -> ProximalPoint:
     return ProximalPoint(tuning=replace(ALWAYS, lazy=replace(ALWAYS.lazy, rows_for_own=rows)), **settings)
 
 
+def is_lazy(solution) -> bool:
+    """Whether a round looked at open requests only."""
+    return "open_requests" in solution.details
+
+
 class Rounds:
     """A program that a seed makes and changes: all kinds of requests, of columns and of edits."""
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from lazy_rounds import is_lazy
 
 from copter import ContinualProgram, CopterError, ProximalPoint, make_solver
 from copter.errors import AuditError
@@ -59,10 +60,6 @@ class Network:
     def frozen(self):
         closed = self.solver._state.closed
         return closed is not None and closed.frozen
-
-
-def is_lazy(solution):
-    return "open_requests" in solution.details
 
 
 def optimum(program):

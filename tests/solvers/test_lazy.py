@@ -6,17 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lazy_rounds import ALWAYS, Rounds, lazy_solver
+from lazy_rounds import ALWAYS, Rounds, is_lazy, lazy_solver
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.bench.changes import Changes, _Rounds
 from copter.durable.journal import Journal
 from copter.errors import AuditError
 from copter.solvers.proximal.solver import USUAL
-
-
-def is_lazy(solution) -> bool:
-    return "open_requests" in solution.details
 
 
 def highs(program) -> float:
