@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.rivals import look
@@ -28,7 +29,7 @@ def submission_of(name, *, gpus=1, time=0.0):
 
 def state_of(name, speeds, *, gpus=1, work=1000.0, time=0.0, timer=None):
     profile = profile_of(name, speeds, gpus=gpus, work=work)
-    return JobState(submission_of(name, gpus=gpus, time=time), profile, "rigid", timer or Timer())
+    return SimulatedJob(submission_of(name, gpus=gpus, time=time), profile, "rigid", timer or Timer())
 
 
 def round_of(cluster, states, *, time=0.0, seconds=360.0):

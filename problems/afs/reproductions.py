@@ -41,8 +41,8 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.report.metrics import indices
+from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Coddl, Resize
-from copter.problems.cluster.simulation.results import JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 

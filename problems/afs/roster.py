@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
-from copter.problems.cluster.simulation.jobs import JobState
 
 _ROW = np.dtype(
     [
@@ -119,7 +119,7 @@ class Roster:
         self.rows = np.zeros(64, _ROW)
         self._rng = rng
         self._size = 0
-        self._jobs: list[JobState] = []
+        self._jobs: list[Job] = []
         self._seen: list[object] = []
         self._levels: list[int] = []
         self._slots: dict[str, int] = {}
@@ -166,7 +166,7 @@ class Roster:
             if self.rows["there"][slot]:
                 self._describe(slot, cluster)
 
-    def _add(self, job: JobState, cluster: Cluster) -> None:
+    def _add(self, job: Job, cluster: Cluster) -> None:
         if self._size == self.rows.size:
             self.rows = np.concatenate((self.rows, np.zeros(self.rows.size, _ROW)))
         slot = self._size
@@ -230,7 +230,7 @@ class Roster:
             speed = self._speed[row["begin"] + request]
         row["request"], row["request_speed"] = request, speed
 
-    def _curve(self, job: JobState, cluster: Cluster, position: int) -> tuple[int, int, int] | None:
+    def _curve(self, job: Job, cluster: Cluster, position: int) -> tuple[int, int, int] | None:
         """Begin, first and top of the curve of a job on a type; None if the type cannot run it."""
         level = min(job.level, job.seen.n_levels - 1)
         key = (job.seen, level, position, job.gpus)

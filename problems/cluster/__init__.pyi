@@ -3,6 +3,7 @@ from copter.problems.cluster.cluster import Configuration as Configuration
 from copter.problems.cluster.cluster import Configurations as Configurations
 from copter.problems.cluster.cluster import GpuType as GpuType
 from copter.problems.cluster.cluster import configurations as configurations
+from copter.problems.cluster.jobs import Job as Job
 from copter.problems.cluster.policy import Allocation as Allocation
 from copter.problems.cluster.policy import ClusterState as ClusterState
 from copter.problems.cluster.policy import Placement as Placement
@@ -11,7 +12,6 @@ from copter.problems.cluster.policy import PolicyError as PolicyError
 from copter.problems.cluster.profiles.base import Profile as Profile
 from copter.problems.cluster.registry import make_policy as make_policy
 from copter.problems.cluster.registry import policy_names as policy_names
-from copter.problems.cluster.simulation.jobs import JobState as JobState
 from copter.problems.cluster.simulation.simulator import Simulator as Simulator
 from copter.problems.cluster.workload import JobSubmission as JobSubmission
 from copter.problems.cluster.workload import Kind as Kind

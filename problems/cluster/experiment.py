@@ -22,13 +22,13 @@ from copter.errors import choices
 from copter.problems.cluster import ESTIMATORS, PLACERS
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.nodes import NodeChange, NodeFailure, draw_failures
+from copter.problems.cluster.placement import Placer, SiaPlacer
 from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
 from copter.problems.cluster.report.metrics import interval, over_seeds, summarise
-from copter.problems.cluster.simulation.placement import Placer, SiaPlacer
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.simulation.resize import Interference, Resize, SharedNodes
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario

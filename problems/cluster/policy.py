@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.workload import Kind
 
 
@@ -63,9 +63,9 @@ class ClusterState:
         Length of the round that begins; infinite for a policy that is asked at events.
     cluster : Cluster
         As it is now; not the policy's to change.
-    jobs : dict of str to JobState
+    jobs : dict of str to Job
         All jobs that are there, in order of arrival.
-    arrived, left : tuple of JobState
+    arrived, left : tuple of Job
         Jobs that came, and that completed, since the policy was asked last.
     down : mapping of str to frozenset of int
         Nodes of each type that failed.  Of a type with n nodes those that work are the first n numbers that
@@ -78,9 +78,9 @@ class ClusterState:
     index: int
     seconds: float
     cluster: Cluster
-    jobs: Mapping[str, JobState]
-    arrived: tuple[JobState, ...] = ()
-    left: tuple[JobState, ...] = ()
+    jobs: Mapping[str, Job]
+    arrived: tuple[Job, ...] = ()
+    left: tuple[Job, ...] = ()
     down: Mapping[str, frozenset[int]] = field(default_factory=dict)
     wakes: list[float] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class ClusterState:
         self.wakes.append(time)
 
 
-def pinned(jobs: Iterable[JobState], free: dict[str, int]) -> dict[str, Configuration]:
+def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
     """What running jobs that must not be preempted hold: theirs until they complete.
 
     Parameters
@@ -151,11 +151,11 @@ class Policy(Protocol):
 
 
 class Estimator(Protocol):
-    """What a policy knows of the jobs' profiles: sets :attr:`.jobs.JobState.seen`."""
+    """What a policy knows of the jobs' profiles: sets :attr:`.jobs.Job.seen`."""
 
     def observe(self, now: ClusterState) -> None:
         """Take in who arrived, and what ran since the last time, before the policy is asked."""
 
-    def profiling_seconds(self, job: JobState) -> float:
+    def profiling_seconds(self, job: Job) -> float:
         """Seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
         return 0.0

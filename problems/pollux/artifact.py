@@ -18,11 +18,11 @@ import numpy as np
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.resize import FixedDelay, SharedNodes
-from copter.problems.cluster.simulation.results import JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.pollux import (
     FOLDER,

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.measured import MeasuredProfile
-from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.cluster.simulation.resize import FixedDelay
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.jobs import Job
 
 FLOOR = 1e-3
 """Added to speedups under a power mean, so that its value without GPUs is finite."""
@@ -67,7 +67,7 @@ class Fitness:
         """Weight of a job by its GPU-time (16)."""
         return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
 
-    def restarted(self, speedup: NDArray[np.float64], job: JobState) -> NDArray[np.float64]:
+    def restarted(self, speedup: NDArray[np.float64], job: Job) -> NDArray[np.float64]:
         """Speedup of a job that is to start or restart."""
         if math.isnan(job.started):
             return speedup  # a first start restarts nothing

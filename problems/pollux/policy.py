@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
@@ -108,7 +108,7 @@ class Pollux:
 
     # ---- the problem of a round ------------------------------------------------------------------
 
-    def problem(self, jobs: list[JobState], cluster: Cluster, nodes: list[Node]) -> AllocationProblem:
+    def problem(self, jobs: list[Job], cluster: Cluster, nodes: list[Node]) -> AllocationProblem:
         """What is to be maximized.
 
         Parameters
@@ -136,7 +136,7 @@ class Pollux:
             self._tables, self._cluster = GoodputTables(cluster, self._max_gpus), cluster.copy()
         return self._tables
 
-    def _take_held(self, job: JobState, row: NDArray[np.int8], column: Mapping[Node, int]) -> None:
+    def _take_held(self, job: Job, row: NDArray[np.int8], column: Mapping[Node, int]) -> None:
         """Note what a job holds: on the simulator's nodes or, if that only counts, on those of the answer."""
         if job.allocation is None:
             return
@@ -146,11 +146,11 @@ class Pollux:
             for node, gpus in place:
                 row[column[job.allocation.type, node]] = gpus
 
-    def _answered(self, job: JobState) -> tuple[tuple[int, int], ...]:
+    def _answered(self, job: Job) -> tuple[tuple[int, int], ...]:
         last = self._answer.get(job.name)
         return last.nodes if last is not None and last.configuration == job.allocation else ()
 
-    def _limits(self, job: JobState) -> tuple[int, int]:
+    def _limits(self, job: Job) -> tuple[int, int]:
         """Fewest and most GPUs of a job that has any; (1, 0) if it cannot run."""
         assert self._tables is not None
         runs = np.flatnonzero(self._tables.goodput(job, self._tables.home(job)).any(axis=1))
@@ -169,7 +169,7 @@ class Pollux:
 
     def _fill_values(
         self,
-        job: JobState,
+        job: Job,
         held: NDArray[np.int8],
         fair: tuple[int, int],
         stay: NDArray[np.float64],
@@ -185,9 +185,7 @@ class Pollux:
         stay[:] = weight * self._fitness.value(speedup[int(held.sum()), nodes])
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
-    def _carried_over(
-        self, jobs: list[JobState], nodes: list[Node], held: NDArray[np.int8]
-    ) -> NDArray[np.int8]:
+    def _carried_over(self, jobs: list[Job], nodes: list[Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
         """What jobs hold, and the population of the last round, with the jobs and nodes of now."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
@@ -201,14 +199,12 @@ class Pollux:
 
     # ---- the answer ------------------------------------------------------------------------------
 
-    def _settled(
-        self, jobs: list[JobState], matrix: NDArray[np.int8], nodes: list[Node]
-    ) -> dict[str, Placement]:
+    def _settled(self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[Node]) -> dict[str, Placement]:
         """What the jobs get by an allocation matrix."""
         placements = {job.name: self._settle(job, row, nodes) for job, row in zip(jobs, matrix, strict=True)}
         return {name: placement for name, placement in placements.items() if placement is not None}
 
-    def _settle(self, job: JobState, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
+    def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
         """GPUs of one type for a job, as many of those that it was given as it can run on."""
         by_type: dict[str, dict[int, int]] = {}
         for at in np.flatnonzero(row).tolist():
@@ -221,7 +217,7 @@ class Pollux:
         )
         return self._runnable(job, type, by_type[type])
 
-    def _runnable(self, job: JobState, type: str, place: dict[int, int]) -> Placement | None:
+    def _runnable(self, job: Job, type: str, place: dict[int, int]) -> Placement | None:
         """GPUs on these nodes that a job can run on; a single one at a time is given back."""
         assert self._tables is not None
         table = self._tables.goodput(job, type)
@@ -235,7 +231,7 @@ class Pollux:
                 del place[node]
         return None
 
-    def _utility(self, jobs: Mapping[str, JobState], answer: Mapping[str, Placement], gpus: int) -> float:
+    def _utility(self, jobs: Mapping[str, Job], answer: Mapping[str, Placement], gpus: int) -> float:
         """Utility (17) of an allocation."""
         assert self._tables is not None
         speedups = []
@@ -304,7 +300,7 @@ class GoodputTables:
         self._shapes = Configurations(self.types, columns[0].copy(), columns[1].copy(), columns[2].copy())
         self._known: dict[tuple[int, int, str], tuple[Profile, NDArray[np.float64], NDArray[np.float64]]] = {}
 
-    def goodput(self, job: JobState, type: str) -> NDArray[np.float64]:
+    def goodput(self, job: Job, type: str) -> NDArray[np.float64]:
         """Goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
 
         Returns
@@ -314,7 +310,7 @@ class GoodputTables:
         """
         return self._tables(job, type)[0]
 
-    def usable(self, job: JobState, type: str) -> NDArray[np.float64]:
+    def usable(self, job: Job, type: str) -> NDArray[np.float64]:
         """Its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
 
         Returns
@@ -324,7 +320,7 @@ class GoodputTables:
         """
         return self._tables(job, type)[1]
 
-    def _tables(self, job: JobState, type: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _tables(self, job: Job, type: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type)
         if key not in self._known:
             if len(self._known) >= _KEPT:
@@ -346,7 +342,7 @@ class GoodputTables:
         real = np.maximum(-(-nodes * self.unit // size), -(-gpus[:, None] // size))
         return table[gpus[:, None], np.minimum(real, table.shape[1] - 1)]
 
-    def home(self, job: JobState) -> str:
+    def home(self, job: Job) -> str:
         """Type of GPUs by which a job is modelled: the one that it is on, or the first that can run it."""
         if job.allocation is not None and job.allocation.type in self.types:
             return job.allocation.type

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, PolicyError, pinned
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 
 RESET_SECONDS = 1000.0
@@ -53,7 +53,7 @@ class RigidRound:
     time: float
     seconds: float
     cluster: Cluster
-    jobs: tuple[JobState, ...]
+    jobs: tuple[Job, ...]
     gpus: NDArray[np.int64]
     speed: NDArray[np.float64]
 
@@ -170,7 +170,7 @@ def look(now: ClusterState) -> RigidRound:
         A job is not rigid.
     """
     cluster = now.cluster
-    jobs: list[JobState] = []
+    jobs: list[Job] = []
     speed: list[list[float]] = []
     for job in now.jobs.values():
         count = job.gpus

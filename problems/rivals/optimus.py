@@ -27,9 +27,9 @@ from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 
 _KEPT = 4096
@@ -82,7 +82,7 @@ class Optimus:
         given = {curve.job: now.cluster.packed(curve.type, curve.counts[curve.at]) for curve in chosen}
         return kept | given
 
-    def _curves(self, job: JobState, cluster: Cluster) -> dict[str, _Curve]:
+    def _curves(self, job: Job, cluster: Cluster) -> dict[str, _Curve]:
         """Seconds left by GPUs, for each type that can run a job."""
         if cluster.types != self._types:
             self._types, self._known = cluster.types, {}
@@ -94,7 +94,7 @@ class Optimus:
                 found[type.name] = _Curve(job.name, type.name, counts, [left / speed for speed in speeds])
         return found
 
-    def _speeds(self, job: JobState, type: GpuType, cluster: Cluster) -> tuple[list[int], list[float]]:
+    def _speeds(self, job: Job, type: GpuType, cluster: Cluster) -> tuple[list[int], list[float]]:
         """Numbers of GPUs that can run a job, and its speeds; the same for jobs of one application."""
         key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type.name, job.gpus)
         if key not in self._known:
@@ -108,7 +108,7 @@ class Optimus:
         return self._known[key][1:]
 
 
-def _work_left(job: JobState, configuration: Configuration) -> float:
+def _work_left(job: Job, configuration: Configuration) -> float:
     """Progress left if the efficiency of now held to the end: true seconds left times the speed of now."""
     now = job.profile.curve(configuration)[min(job.level, job.profile.n_levels - 1)] / job.profile.calibration
     return job.true_seconds(configuration) * float(now)

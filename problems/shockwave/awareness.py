@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, Estimator
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.shockwave.traces import Mode, Regime
 from copter.problems.shockwave.workloads import RegimeProfile
 
 
-def _show(job: JobState, profile: RegimeProfile, epoch_seconds: float) -> None:
+def _show(job: Job, profile: RegimeProfile, epoch_seconds: float) -> None:
     """Let policies see one speed for all epochs of a job."""
     first = profile.job.regimes[0]
     whole = Regime(first.batch_size, profile.job.epochs, epoch_seconds)

@@ -17,7 +17,7 @@ from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDI
 
 if TYPE_CHECKING:
     from copter.problems.cluster.policy import Estimator, Policy
-    from copter.problems.cluster.simulation.results import RoundRecord
+    from copter.problems.cluster.results import RoundRecord
     from copter.problems.shockwave import RegimeJob, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 

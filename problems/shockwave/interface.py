@@ -17,7 +17,7 @@ from copter.problems.shockwave.traces import RegimeJob
 class MarketJob:
     """A job in the queue or running at the start of a round, as the market sees it.
 
-    The simulator's own :class:`~copter.problems.cluster.simulation.jobs.JobState` knows no regimes, and jobs
+    The simulator's own :class:`~copter.problems.cluster.simulation.jobs.Job` knows no regimes, and jobs
     of any trace have one; plans are also made without a simulator, of snapshots that are drawn.
 
     Attributes

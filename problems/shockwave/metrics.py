@@ -32,7 +32,7 @@ TOLERANT_FTF = 1.05
 class JobResult:
     """What became of a job, replayed or published; times in seconds.
 
-    For a replay it is worked out from a :class:`~copter.problems.cluster.simulation.results.JobRecord`; the
+    For a replay it is worked out from a :class:`~copter.problems.cluster.results.JobRecord`; the
     authors publish less than that.
 
     Attributes

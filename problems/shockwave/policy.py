@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.rivals.mechanism import RigidRound, look
 from copter.problems.shockwave.interface import MarketJob, RoundState
@@ -87,7 +87,7 @@ class Shockwave:
         self._stated = stated
         return tuple(states)
 
-    def _job(self, one: JobState, left: float) -> RegimeJob:
+    def _job(self, one: Job, left: float) -> RegimeJob:
         """What is known of a job: its regimes, or one that lasts as long as it would at the speed of now."""
         if isinstance(one.seen, RegimeProfile):
             return one.seen.job

@@ -34,7 +34,7 @@ import numpy as np
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
-from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.results import JobRecord
 from copter.problems.pollux.artifact import CLUSTER, Artifact
 from copter.problems.shockwave import KNOWLEDGE
 from copter.problems.shockwave.awareness import make_knowledge

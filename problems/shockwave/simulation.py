@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.policy import Estimator, Policy
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.simulation.resize import DispatchRestart
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.shockwave.metrics import JobResult, Metrics
 from copter.problems.shockwave.policy import ROUND_SECONDS

@@ -10,7 +10,7 @@ from copter.problems.cluster.profiles.base import Profile as Profile
 from copter.problems.cluster.profiles.tables import CountProfile as CountProfile
 from copter.problems.cluster.profiles.tables import ReplicaProfile as ReplicaProfile
 from copter.problems.cluster.profiles.tables import TableProfile as TableProfile
-from copter.problems.cluster.simulation.results import JobRecord as JobRecord
+from copter.problems.cluster.results import JobRecord as JobRecord
 from copter.problems.cluster.workload import JobSubmission as JobSubmission
 from copter.problems.cluster.workload import Scenario as Scenario
 from copter.problems.cluster.workload import read_workload as read_workload

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.cluster.estimation.estimators import make_estimator
+from copter.problems.cluster.placement import Placer, SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
-from copter.problems.cluster.simulation.placement import Placer, SiaPlacer
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.problems.cluster.estimation.estimators import make_estimator
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles.hybrid import MICROBATCHES, HybridProfile, gpt_profile
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import summarise
-from copter.problems.cluster.simulation.placement import SiaPlacer
-from copter.problems.cluster.simulation.results import JobRecord, Segment
+from copter.problems.cluster.results import JobRecord, Segment
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.sia.comparison import Setting

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
@@ -131,7 +131,7 @@ class Pop:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """What every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
         self._split_nodes(now.cluster)
-        left: list[list[JobState]] = [[] for _ in self._clusters]
+        left: list[list[Job]] = [[] for _ in self._clusters]
         for job in now.left:
             if job.name in self._part:
                 left[self._part.pop(job.name)].append(job)
@@ -139,7 +139,7 @@ class Pop:
         for job in stranded:
             left[self._part.pop(job.name)].append(job)
         arrived = self._split_jobs((*(now.jobs[name] for name in self._nowhere), *now.arrived, *stranded))
-        jobs: list[dict[str, JobState]] = [{} for _ in self._clusters]
+        jobs: list[dict[str, Job]] = [{} for _ in self._clusters]
         for name, job in now.jobs.items():
             if name in self._part:
                 jobs[self._part[name]][name] = job
@@ -187,7 +187,7 @@ class Pop:
                     own.set_nodes(type.name, nodes)
             turn += type.nodes
 
-    def _stranded(self, now: ClusterState) -> list[JobState]:
+    def _stranded(self, now: ClusterState) -> list[Job]:
         """Jobs without GPUs whose part lost the nodes that they need, where another part has them."""
         stranded = []
         for name, part in self._part.items():
@@ -197,10 +197,10 @@ class Pop:
                     stranded.append(job)
         return stranded
 
-    def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
+    def _split_jobs(self, jobs: tuple[Job, ...]) -> list[list[Job]]:
         """Put jobs that are in no part into parts, by part; those that none can run stay out."""
         counts = np.bincount(list(self._part.values()), minlength=self._count)
-        arrived: list[list[JobState]] = [[] for _ in self._clusters]
+        arrived: list[list[Job]] = [[] for _ in self._clusters]
         self._nowhere = []
         for job in jobs:
             able = np.flatnonzero([_runs(job, cluster) for cluster in self._clusters])
@@ -215,7 +215,7 @@ class Pop:
         return arrived
 
 
-def _runs(job: JobState, cluster: Cluster) -> bool:
+def _runs(job: Job, cluster: Cluster) -> bool:
     columns, _ = job.row(cluster.configurations)
     gpus = cluster.configurations.gpus[columns]
     least, most = job.submission.min_gpus or 1, job.submission.max_gpus or cluster.gpus

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from copter.problems.cluster.nodes import NodeChange
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord
+from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.columns import Choices

@@ -14,7 +14,7 @@ from copter.cli.console import seconds
 from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.cluster.simulation.results import JobRecord, columns
+from copter.problems.cluster.results import JobRecord, columns
 from copter.problems.sia.replay import Replay, SiaRecord
 
 _ROUND = columns(SiaRecord)

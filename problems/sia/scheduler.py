@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.interface import SiaJob, SiaRound
 from copter.problems.sia.policy import SiaPolicy
@@ -123,7 +123,7 @@ class Sia:
                 allocation[str(name)] = configuration
         return allocation
 
-    def admits(self, job: JobState, cluster: Cluster) -> bool:
+    def admits(self, job: Job, cluster: Cluster) -> bool:
         """Whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3)."""
         columns, _ = job.profile.row(cluster.configurations, 0)
         return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
@@ -159,7 +159,7 @@ class Sia:
             policy.update_levels(list(reached), np.array(list(reached.values())))
 
 
-def _as_job(job: JobState) -> SiaJob:
+def _as_job(job: Job) -> SiaJob:
     """The job for the policy; its profile is that of its kind already."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)

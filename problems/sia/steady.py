@@ -19,7 +19,7 @@ import numpy as np
 
 from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.policy import Allocation, ClusterState
-from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
@@ -57,33 +57,33 @@ class _SteadySimulator(Simulator):
     ) -> None:
         super().__init__(scenario, policy, resize=_Settled())
         self._population, self._leave, self._rng = population, leave, rng
-        self._timer.time = OLDEST_SECONDS
+        self.timer.time = OLDEST_SECONDS
         oldest = [self._waiting[-1 - k] for k in range(population)]
         for job, share in zip(oldest, rng.uniform(0.0, 0.9, population).tolist(), strict=True):
             job.begin_at(share * job.work)
 
     def _admit(self, time: float) -> None:
-        for _ in range(min(self._population - len(self._live), len(self._waiting))):
+        for _ in range(min(self._population - len(self.jobs), len(self._waiting))):
             job = self._waiting.pop()
             if self.records:
                 job.submission = replace(job.submission, time=time)
             job.enter()
-            self._live[job.name] = job
+            self.jobs[job.name] = job
             self._arrived.append(job)
 
     def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
         completed, until = super()._pass_time(time, running)
-        more = min(max(self._leave - completed, 0), len(self._live))
-        names = list(self._live)
+        more = min(max(self._leave - completed, 0), len(self.jobs))
+        names = list(self.jobs)
         for k in self._rng.choice(len(names), more, replace=False).tolist():
-            self._complete(self._live[names[k]], until)
+            self._complete(self.jobs[names[k]], until)
         return completed, until
 
 
 class _Settled(Resize):
     """Restarts as always, but for the first round: its jobs ran before."""
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         return job.profile.restart_seconds if now.index else 0.0
 
 

@@ -7,21 +7,9 @@ profiling runs, each with noise:
 
     reported = true exp(e),   e ~ N(0, sigma^2)
 
-What is known of a type, and so its model, is the first of these that there is:
+What follows from the reports is in :mod:`.learned`.
 
-1. the type ran on several GPUs: the model that fits all its reports (:mod:`.fit`);
-2. another one did: its own model of a pass, fitted to its reports on one GPU, and the other one's
-   synchronisation in proportion to the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which is
-
-       est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
-
-   at the batch size m0 of the ratio;
-3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
-
-Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
-before any ran a pass takes the same nominal time everywhere.
-
-Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux, section 4.1.
+Source: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8.
 """
 
 from __future__ import annotations
@@ -33,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configuration, Configurations
-from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.estimation.learned import Learned, StepReports
+from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, Estimator
 from copter.problems.cluster.profiles.base import Profile, Row
-from copter.problems.cluster.profiles.goodput import GoodputProfile, TypeModel
-from copter.problems.cluster.profiles.throughput import ThroughputParameters
-from copter.problems.cluster.simulation.jobs import JobState
-from copter.solvers.blas import one_blas_thread
+from copter.problems.cluster.profiles.goodput import GoodputProfile
 
 REPORT_SECONDS = 30.0
 """Between two reports of an executor (thesis section 3.3.1)."""
@@ -49,8 +35,6 @@ PROFILED_BATCHES = 10
 """Local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
 PROFILING_GPU_HOURS = 0.1
 """GPU-hours of profiling one job, over all types (thesis section 3.5.8)."""
-NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-"""Before anything is known: one second an example, perfect scaling."""
 
 
 class Oracle(Estimator):
@@ -60,96 +44,20 @@ class Oracle(Estimator):
         """Nothing to learn."""
 
 
-class _Reports:
-    """Mean logarithm of the reported step times of a job on one type, by nodes, GPUs and local batch."""
+class _Heard(Learned):
+    """What was heard from one job.
 
-    def __init__(self) -> None:
-        self.keys: dict[tuple[int, int, int], int] = {}
-        self.mean: list[float] = []
-        self.count: list[int] = []
-        self.total = 0
-        self._shapes: set[tuple[int, int]] = set()
+    Attributes
+    ----------
+    since, heard_until, run_seconds : float
+        When the job got what it holds; how much of its running was reported; how long it ran when it was
+        listened to last.
+    """
 
-    def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
-        """Take in the mean of some reports; returns whether it is worth fitting again.
-
-        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
-        """
-        at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
-        if at == len(self.mean):
-            self.mean.append(0.0)
-            self.count.append(0)
-        self.count[at] += reports
-        self.mean[at] += (log_seconds - self.mean[at]) * reports / self.count[at]
-        doubled = (self.total + reports).bit_length() > self.total.bit_length()
-        new = (nodes, gpus) not in self._shapes
-        self._shapes.add((nodes, gpus))
-        self.total += reports
-        return new or doubled
-
-    @property
-    def scaled_out(self) -> int:
-        """Number of shapes with several GPUs that reported."""
-        return sum(gpus > 1 for _, gpus in self._shapes)
-
-    def fit(self) -> ThroughputParameters:
-        """Model that fits them best."""
-        nodes, gpus, batch = (np.array(column) for column in zip(*self.keys, strict=True))
-        return fit_throughput(nodes, gpus, batch, np.exp(self.mean))
-
-
-class _Known:
-    """What was learned of one job."""
-
-    def __init__(self, truth: GoodputProfile, types: Iterable[str]) -> None:
-        self.truth = truth
-        self.reports = {type: _Reports() for type in types if type in truth.models}
-        self.fitted: dict[str, ThroughputParameters] = {}
+    def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
+        super().__init__(job, types)
         self.since = math.nan
         self.heard_until = self.run_seconds = 0.0
-
-    def parameters(self) -> dict[str, ThroughputParameters]:
-        """Model of each type by the rules of the module."""
-        scaled = {type: reports.scaled_out for type, reports in self.reports.items()}
-        best = max(scaled, key=lambda type: scaled[type])
-        ran = [type for type in self.reports if type in self.fitted]
-        models = {}
-        for type in self.reports:
-            own = self.fitted.get(type)
-            if own is None:  # as fast as what ran, the longest first
-                own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else NOMINAL
-            elif not scaled[type] and scaled[best]:
-                own = bootstrapped(own, self.fitted[best], self.truth.limits.initial)
-            models[type] = own
-        return models
-
-    def profile(self) -> GoodputProfile:
-        """The job as it seems to run."""
-        truth = self.truth
-        models = {
-            type: TypeModel(parameters, truth.models[type].max_local_batch)
-            for type, parameters in self.parameters().items()
-        }
-        return truth.with_models(models)
-
-
-def bootstrapped(
-    own: ThroughputParameters, other: ThroughputParameters, batch: float
-) -> ThroughputParameters:
-    """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
-
-    Parameters
-    ----------
-    own : ThroughputParameters
-        Fitted to one GPU.
-    other : ThroughputParameters
-        Fitted to several GPUs of another type.
-    batch : float
-        Local batch size at which the passes are compared.
-    """
-    ratio = float(own.grad_seconds(batch) / other.grad_seconds(batch))
-    scaled = other.scaled(ratio)
-    return scaled._replace(alpha_grad=own.alpha_grad, beta_grad=own.beta_grad)
 
 
 class NoProf:
@@ -168,7 +76,7 @@ class NoProf:
         if not 0 <= noise < math.inf:
             raise ValueError(f"noise = {noise}: must be finite and not negative")
         self.noise, self._rng = noise, np.random.default_rng(seed)
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _Heard] = {}
         self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
     def observe(self, now: ClusterState) -> None:
@@ -185,19 +93,19 @@ class NoProf:
             if self._listen(job, known):
                 job.seen = known.profile()
 
-    def profiling_seconds(self, job: JobState) -> float:
+    def profiling_seconds(self, job: Job) -> float:
         """Seconds by which profiling delays a job's first start."""
         return 0.0
 
-    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Heard:
         """Begin to learn of a job."""
-        return _Known(job, types)
+        return _Heard(job, types)
 
-    def _profile(self, known: _Known) -> Iterable[str]:
+    def _profile(self, known: _Heard) -> Iterable[str]:
         """Profile a job that arrived; returns the types of which more is known."""
         return ()
 
-    def _listen(self, job: JobState, known: _Known) -> bool:
+    def _listen(self, job: Job, known: _Heard) -> bool:
         """Reports of a job since the last time; returns whether a model changed."""
         if known.since != job.since:  # since the last time, after it was listened to: executors begin anew
             known.since, known.heard_until = job.since, known.run_seconds
@@ -206,7 +114,7 @@ class NoProf:
         if held is None or not reports:  # lost to a failure, or hardly ran
             return False
         known.heard_until += reports * REPORT_SECONDS
-        local_batch, seconds = self._step(known.truth, held, min(job.level, known.truth.n_levels - 1))
+        local_batch, seconds = self._step(known.job, held, min(job.level, known.job.n_levels - 1))
         return self._fit(known, self._report(known, held, local_batch, seconds, reports))
 
     def _step(self, truth: GoodputProfile, held: Configuration, level: int) -> tuple[int, float]:
@@ -219,19 +127,16 @@ class NoProf:
         return self._steps[key]
 
     def _report(
-        self, known: _Known, held: Configuration, local_batch: int, seconds: float, reports: int
+        self, known: _Heard, held: Configuration, local_batch: int, seconds: float, reports: int
     ) -> tuple[str, ...]:
         """Write reports down; returns the type if it is worth fitting again."""
         error = self._rng.normal(0.0, self.noise / math.sqrt(reports))
-        shape = (held.nodes, held.gpus, local_batch)
-        news = known.reports[held.type].add(*shape, math.log(seconds) + error, reports)
+        news = known.report(held, local_batch, math.log(seconds) + error, reports)
         return (held.type,) if news else ()
 
-    def _fit(self, known: _Known, types: Iterable[str]) -> bool:
+    def _fit(self, known: _Heard, types: Iterable[str]) -> bool:
         types = tuple(types)
-        with one_blas_thread(None):
-            for type in types:
-                known.fitted[type] = known.reports[type].fit()
+        known.fit(types)
         return bool(types)
 
 
@@ -256,13 +161,13 @@ class Bootstrap(NoProf):
             raise ValueError(f"gpu_hours = {gpu_hours}: must be finite and not negative")
         self.gpu_hours = gpu_hours
 
-    def profiling_seconds(self, job: JobState) -> float:
+    def profiling_seconds(self, job: Job) -> float:
         """Seconds by which profiling delays a job's first start."""
         known = self._known.get(job.name)
         return 0.0 if known is None else self.gpu_hours * 3600.0 / max(len(known.reports), 1)
 
-    def _profile(self, known: _Known) -> Iterable[str]:
-        truth = known.truth
+    def _profile(self, known: _Heard) -> Iterable[str]:
+        truth = known.job
         for type in known.reports:
             model = truth.models[type]
             for local in profiled_batches(truth.limits.initial, model.max_local_batch).tolist():
@@ -277,12 +182,12 @@ class TypeBlind(NoProf):
     That is what Pollux sees of a cluster with several types, which it takes for one (thesis section 3.4.3).
     """
 
-    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Heard:
         known = super()._note(job, types)
-        known.reports = dict.fromkeys(known.reports, _Reports())
+        known.reports = dict.fromkeys(known.reports, StepReports())
         return known
 
-    def _fit(self, known: _Known, types: Iterable[str]) -> bool:
+    def _fit(self, known: _Heard, types: Iterable[str]) -> bool:
         first = next(iter(types), None)
         if first is None:
             return False

@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import GpuType
+from copter.problems.cluster.jobs import job_profile
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.simulation.jobs import job_profile
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord
+from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.workload import Kind, Scenario
 
 Rule: TypeAlias = Literal["authors", "printed"]

@@ -31,7 +31,7 @@ from scipy.stats import t as student
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.workload import Scenario
 
 Interval: TypeAlias = Literal["t", "bootstrap"]

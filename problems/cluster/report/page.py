@@ -20,7 +20,7 @@ from copter.cli.plots import cumulative
 from copter.extras import extra
 from copter.problems.cluster.experiment import Outcome
 from copter.problems.cluster.report.fairness import finish_time_fairness, first_waits
-from copter.problems.cluster.simulation.results import Segment
+from copter.problems.cluster.results import Segment
 
 with extra("cli"):
     import matplotlib

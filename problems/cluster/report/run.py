@@ -12,7 +12,7 @@ from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.experiment import Outcome, averages
 from copter.problems.cluster.report.sweep import number
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment, columns
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, columns
 
 if TYPE_CHECKING:
     from copter.problems.cluster.cli import ClusterRunOptions

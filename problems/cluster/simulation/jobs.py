@@ -9,48 +9,18 @@ and the same however often anybody looks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.cluster import Configuration, Configurations
-from copter.problems.cluster.profiles.base import Profile, Row
-from copter.problems.cluster.profiles.throughput import BatchChoice
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.jobs import Job, Nodes, Timer
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import JobSubmission, Kind
 
-_FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 
-
-@dataclass
-class Timer:
-    """What all jobs of a simulation share.
-
-    Attributes
-    ----------
-    time : float
-        Seconds since the start.
-    present : float
-        Jobs over GPUs now.
-    contention, weight : float
-        Sum of jobs over GPUs so far, and of what they are weighted by: rounds, the present one too, or
-        seconds where the policy is asked at events.
-    """
-
-    time: float = 0.0
-    present: float = 0.0
-    contention: float = 0.0
-    weight: float = 0.0
-
-    def crowd(self, present: float, weight: float) -> None:
-        """Count so many jobs over GPUs for another round, or for so many seconds."""
-        self.present = present
-        self.contention += weight * present
-        self.weight += weight
-
-
-class JobState:
-    """A job that is there.  Policies read it; only the simulator writes.
+class SimulatedJob(Job):
+    """A job of a simulation.
 
     Parameters
     ----------
@@ -59,42 +29,19 @@ class JobState:
 
     Attributes
     ----------
-    submission, profile, kind
-        As given; the profile is the truth, a policy that is not an oracle goes by `seen`.
-    seen : Profile
-        What is known of the profile: the simulator's estimator sets another one when it learns more.
-    gpus : int or None
-        GPU count of a rigid job.  Others may name a count that they were tuned for in their submission.
-    allocation : Configuration or None
-        What it holds.
-    place : tuple of (int, int) or None
-        On which nodes, if the simulator places: node and GPUs.
     slowdown : float
         Factor on its speed by interference.
     finish_at : float
-        Seconds at which it completes if nothing changes.  The simulator's: not for policies.
-    restart_until : float
-        Seconds until which it restarts; not after now if it does not.
-    started : float
-        Seconds at which it first got GPUs; NaN before.
-    restarts : int
-        Changes of allocation after the first start.
+        Seconds at which it completes if nothing changes.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
-        self.submission, self.profile, self.kind = submission, profile, kind
-        self.seen = profile
-        self.gpus = (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
-        self.allocation: Configuration | None = None
-        self.place: tuple[tuple[int, int], ...] | None = None
-        self.restart_until = -math.inf
-        self.started = self.finish_at = math.nan
-        self.restarts = 0
+        super().__init__(submission, profile, kind, timer)
+        self.finish_at = math.nan
         self.slowdown = 1.0
-        self._timer, self._entered = timer, (timer.contention, timer.weight)
         self._progress = self._run_seconds = self._gpu_seconds = 0.0
         self._since = self._held_since = timer.time
-        self._former: tuple[Configuration, tuple[tuple[int, int], ...] | None] | None = None
+        self._former: tuple[Configuration, Nodes | None] | None = None
         self._joins = -math.inf
         self._ends: NDArray[np.float64] = np.concatenate(([0.0], profile.progress))
         self._table: NDArray[np.float64] | None = None
@@ -102,25 +49,7 @@ class JobState:
         self._clock = 0.0
         self._level, self._level_until = 0, -math.inf
 
-    def __repr__(self) -> str:
-        return f"JobState({self.name!r}, {self.progress / self.work:.0%}, {self.allocation})"
-
     # ---- what a policy sees ----------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """Name of the job."""
-        return self.submission.name
-
-    @property
-    def submitted(self) -> float:
-        """Seconds of its submission."""
-        return self.submission.time
-
-    @property
-    def work(self) -> float:
-        """Progress at which it is complete."""
-        return self.profile.work
 
     @property
     def progress(self) -> float:
@@ -136,11 +65,6 @@ class JobState:
         return self._level
 
     @property
-    def age(self) -> float:
-        """Seconds since its submission."""
-        return self._timer.time - self.submitted
-
-    @property
     def run_seconds(self) -> float:
         """Seconds in which it ran, restarts not counted."""
         return self._run_seconds + self._ran(self._timer.time)
@@ -151,7 +75,7 @@ class JobState:
         gpus = 0 if self.allocation is None else self.allocation.gpus
         return self._gpu_seconds + (self._timer.time - self._since) * gpus
 
-    def runs_on(self, time: float) -> tuple[Configuration | None, tuple[tuple[int, int], ...] | None]:
+    def runs_on(self, time: float) -> tuple[Configuration | None, Nodes | None]:
         """Configuration and nodes with which it makes progress: while new GPUs prepare, those of before.
 
         Parameters
@@ -171,41 +95,6 @@ class JobState:
     def joins_at(self) -> float:
         """Seconds at which GPUs that prepare while it runs join it; not after now if there are none."""
         return self._joins
-
-    @property
-    def contention(self) -> float:
-        """Mean of jobs over GPUs in the cluster since its arrival.
-
-        Over the rounds, the present one too, or over time where the policy is asked at events.
-        """
-        total, weight = self._timer.contention - self._entered[0], self._timer.weight - self._entered[1]
-        return total / weight if weight > 0 else self._timer.present
-
-    def row(self, configurations: Configurations) -> Row:
-        """Configurations that can run it now, ascending, and its goodput under each, as far as is known.
-
-        Returns
-        -------
-        (m,) int array, (m,) array
-        """
-        return self.seen.row(configurations, min(self.level, self.seen.n_levels - 1))
-
-    def speed(self, configuration: Configuration) -> float:
-        """Progress a second under a configuration now, as far as is known; 0 if it cannot run."""
-        rates = self.seen.curve(configuration)
-        return float(rates[min(self.level, rates.size - 1)]) / self.seen.calibration
-
-    def remaining_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion at the speed of now, as far as is known; infinite if it cannot run."""
-        speed = self.speed(configuration)
-        return (self.work - self.progress) / speed if speed > 0 else math.inf
-
-    def true_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion under a configuration through all levels to come: for oracles and metrics."""
-        clock = self.profile.clock(configuration)
-        if not math.isfinite(clock[-1]):
-            return math.inf
-        return float(clock[-1] - np.interp(self.progress, self._ends, clock))
 
     # ---- the simulator's -------------------------------------------------------------------------
 
@@ -272,7 +161,7 @@ class JobState:
         self,
         time: float,
         allocation: Configuration | None,
-        place: tuple[tuple[int, int], ...] | None = None,
+        place: Nodes | None = None,
         restart_seconds: float = 0.0,
         overlap: float = 0.0,
     ) -> None:
@@ -350,41 +239,3 @@ class JobState:
         early = np.interp(self._points, self._ends, before)
         late = at + np.interp(self._points, self._ends, after) - np.interp(joint, self._ends, after)
         return np.where(self._points <= joint, early, late)
-
-
-def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
-    """What is adapted of a job under a policy: the lesser of what either allows."""
-    return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
-
-
-def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
-    """Profile by which a job runs: its application's, within the user's limits and what is adapted of it.
-
-    Parameters
-    ----------
-    kind : {"adaptive", "strong-scaling", "rigid"}
-        As :func:`job_kind` returns it.  Where the batch size is not adapted it is the submission's, and the
-        user's limit on what may be adapted does not matter; nor does it for profiles that know of no batch
-        sizes.
-
-    Returns
-    -------
-    Profile
-        The same object for equal arguments.
-    """
-    if kind != "adaptive":
-        profile = application.at_fixed_batch(submission.batch_size)
-    elif submission.max_batch_size is not None:
-        profile = application.with_max_batch(submission.max_batch_size)
-    else:
-        profile = application
-    return profile.with_gpus(submission.min_gpus, submission.max_gpus)
-
-
-def batch_choice(profile: Profile, configuration: Configuration, progress: float) -> BatchChoice | None:
-    """Batch size, passes and learning rate with which a job trains under a configuration.
-
-    None where the profile does not know batch sizes, or the job does not run under the configuration.
-    """
-    level = int(profile.level(np.array([progress]))[0])
-    return profile.best_batch(configuration, level) if profile.curve(configuration)[level] > 0 else None

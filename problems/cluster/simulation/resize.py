@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, counts_of
-from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 
 CODDL_SECONDS = 0.004
 """Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
@@ -29,21 +29,21 @@ FREE_ENDING_SECONDS = 5.0
 class Resize(Protocol):
     """What it costs a job to start, to change its GPUs, to move."""
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds without progress.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
 
-    def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds in which it goes on with what it had, while new GPUs get ready; none by default.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
         return 0.0
@@ -52,14 +52,14 @@ class Resize(Protocol):
 class Interference(Protocol):
     """How jobs that share nodes slow each other down."""
 
-    def factors(self, jobs: Mapping[str, JobState]) -> Mapping[str, float]:
+    def factors(self, jobs: Mapping[str, SimulatedJob]) -> Mapping[str, float]:
         """Factor on the speed of each running job that is not 1."""
 
 
 class CheckpointRestart(Resize):
     """Every start, change and move costs the restart seconds of the job's profile (thesis section 3.3.4)."""
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Restart seconds of the profile."""
         return job.profile.restart_seconds
 
@@ -76,12 +76,12 @@ class FixedDelay(Resize):
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = _checked(seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """The same for all.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
         return self._seconds
@@ -97,12 +97,12 @@ class DispatchRestart(Resize):
     def __init__(self, seconds: float = DISPATCH_SECONDS) -> None:
         self._seconds = _checked(seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds of the dispatch, if there is one.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
         if job.allocation is not None or now.index == 0:
@@ -140,22 +140,22 @@ class Coddl(Resize):
         self._pause, self._cancellation = _checked(pause), cancellation
         self._prepare = None if prepare_seconds is None else _checked(prepare_seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """A pause where it keeps GPUs, a full restart where not.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
-    def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+    def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds until the new GPUs are ready, for a job that grows.
 
         Parameters
         ----------
-        job : JobState
+        job : SimulatedJob
             Before the change.
         """
         running, _ = job.runs_on(now.time)
@@ -166,7 +166,7 @@ class Coddl(Resize):
         return wait + (job.profile.restart_seconds if self._prepare is None else self._prepare)
 
 
-def _keeps_some(job: JobState, new: Allocation, time: float) -> bool:
+def _keeps_some(job: SimulatedJob, new: Allocation, time: float) -> bool:
     """Whether a job keeps GPUs that it makes progress with: some on a node, where nodes are known."""
     running, place = job.runs_on(time)
     if running is None or running.type != new.type:
@@ -190,7 +190,7 @@ class SharedNodes:
             raise ValueError(f"slowdown = {slowdown}: must be at least 0 and below 1")
         self._factor = 1.0 - slowdown
 
-    def factors(self, jobs: Mapping[str, JobState]) -> dict[str, float]:
+    def factors(self, jobs: Mapping[str, SimulatedJob]) -> dict[str, float]:
         """Factor on the speed of each running job that is not 1."""
         if self._factor == 1.0:
             return {}

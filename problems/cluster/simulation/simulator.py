@@ -14,29 +14,26 @@ or from a seed of the policy's or the estimator's own.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
-from time import perf_counter
-from typing import get_args
 
 from copter.errors import CopterError
-from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.jobs import Timer, batch_choice, job_kind, job_profile
 from copter.problems.cluster.nodes import NodeChange, NodeEvents, NodeFailure
+from copter.problems.cluster.placement import Placer
 from copter.problems.cluster.policy import (
     Allocation,
     ClusterState,
     Estimator,
     Placement,
     Policy,
-    PolicyError,
     counts_of,
 )
-from copter.problems.cluster.simulation.jobs import JobState, Timer, batch_choice, job_kind, job_profile
-from copter.problems.cluster.simulation.placement import Placed, Placer
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
+from copter.problems.cluster.rounds import Rounds
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment, record_of
-from copter.problems.cluster.workload import Kind, Scenario
+from copter.problems.cluster.workload import Scenario
 
 MAX_IDLE = 10_000
 """Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
@@ -92,45 +89,41 @@ class Simulator:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} = {value}: must be positive and finite")
-        check_policy(policy)
-        if round_seconds is not None and policy.round_seconds is None:
-            raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
         self.scenario, self.policy = scenario, policy
-        self.round_seconds = policy.round_seconds if round_seconds is None else float(round_seconds)
         self.cluster = scenario.cluster.copy()
+        self.timer, self.jobs = Timer(), dict[str, SimulatedJob]()
         self.max_seconds = math.inf if max_hours is None else max_hours * 3600.0
         self.records: list[RoundRecord] = []
         self.segments: list[Segment] = []
-        self._placer, self._resize = placer, resize or CheckpointRestart()
-        self._estimator, self._interference = estimator, interference
+        self._rounds = Rounds(policy, self, round_seconds=round_seconds, placer=placer, estimator=estimator)
+        self.round_seconds = self._rounds.round_seconds
+        self._resize, self._interference = resize or CheckpointRestart(), interference
         listed = list(events)
         if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
             raise ValueError("interference and failures of nodes need a placer")
         self._nodes = NodeEvents(self.cluster, listed)
-        self._timer = Timer()
-        self._live: dict[str, JobState] = {}
         self._done: dict[str, JobRecord] = {}
-        self._heap: list[tuple[float, int, JobState]] = []
+        self._heap: list[tuple[float, int, SimulatedJob]] = []
         self._pushed = 0
         self._order: dict[str, int] = {}
-        self._arrived: list[JobState] = []
-        self._left: list[JobState] = []
+        self._arrived: list[SimulatedJob] = []
+        self._left: list[SimulatedJob] = []
         self._wake = math.inf
         self._idle = 0
         self._waiting = self._admissible()
         self._waiting.reverse()
 
-    def _admissible(self) -> list[JobState]:
+    def _admissible(self) -> list[SimulatedJob]:
         """Jobs in order of submission, without those that nothing here can run."""
-        jobs: list[JobState] = []
-        rejected: list[JobState] = []
+        jobs: list[SimulatedJob] = []
+        rejected: list[SimulatedJob] = []
         for submission in sorted(self.scenario.jobs, key=lambda job: job.time):
             if submission.application not in self.scenario.profiles:
                 what = f"application {submission.application!r} has no profile"
                 raise ValueError(f"job {submission.name!r}: {what}")
             kind = job_kind(submission, self.policy.kind)
             profile = job_profile(submission, self.scenario.profiles[submission.application], kind)
-            job = JobState(submission, profile, kind, self._timer)
+            job = SimulatedJob(submission, profile, kind, self.timer)
             if submission.name in self._order:
                 raise ValueError(f"two jobs are called {submission.name!r}")
             self._order[submission.name] = len(self._order)
@@ -138,7 +131,7 @@ class Simulator:
         self.rejected = tuple(job.name for job in rejected)
         return jobs
 
-    def _can_run(self, job: JobState) -> bool:
+    def _can_run(self, job: SimulatedJob) -> bool:
         admits = getattr(self.policy, "admits", None)
         if admits is not None and not admits(job, self.cluster):
             return False
@@ -164,14 +157,14 @@ class Simulator:
         StarvationError
             It gives the jobs that are left nothing.
         """
-        while self._waiting or self._live:
-            time = self._timer.time
-            if not self._live:
+        while self._waiting or self.jobs:
+            time = self.timer.time
+            if not self.jobs:
                 time = max(time, self._grid(self._waiting[-1].submitted))
             if time >= self.max_seconds:
                 self._stop(time)
                 return
-            self._timer.time = time
+            self.timer.time = time
             self._roll_back(self._nodes.play(time), time)
             self._admit(time)
             record = self._ask(time)
@@ -192,8 +185,8 @@ class Simulator:
 
     def _stop(self, time: float) -> None:
         """Write down what jobs hold that are not complete."""
-        self._timer.time = time
-        for job in self._live.values():
+        self.timer.time = time
+        for job in self.jobs.values():
             if job.allocation is not None:
                 self._close(job, time)
                 job.settle(time)
@@ -210,43 +203,19 @@ class Simulator:
         while self._waiting and self._waiting[-1].submitted <= time:
             job = self._waiting.pop()
             job.enter()
-            self._live[job.name] = job
+            self.jobs[job.name] = job
             self._arrived.append(job)
 
     def _ask(self, time: float) -> RoundRecord:
         """Ask the policy, take over its answer, and let time pass until it is asked again."""
-        crowd = len(self._live) / max(self.cluster.gpus, 1)
-        self._timer.crowd(crowd, 0.0 if self.round_seconds is None else 1.0)
-        seconds = math.inf if self.round_seconds is None else self.round_seconds
-        now = ClusterState(
-            time=time,
-            index=len(self.records),
-            seconds=seconds,
-            cluster=self.cluster,
-            jobs=self._live,
-            arrived=tuple(self._arrived),
-            left=tuple(self._left),
-            down=self._nodes.down,
-        )
-        arrived, there = len(self._arrived), self.cluster.capacity
-        demand = sum(job.gpus or 1 for job in self._live.values())
-        self._arrived, self._left = [], []
-        if self._estimator is not None:
-            self._estimator.observe(now)
-        begin = perf_counter()
-        wanted = self.policy.schedule(now)
-        policy_seconds = perf_counter() - begin
-        check_answer(self.policy.name, wanted, now)
-        placed = self._place(wanted)
-        starts, restarts = self._take_over(placed, now)
-        running = [job for job in self._live.values() if job.allocation is not None]
-        used = Counter({type: 0 for type in there})
-        for job in running:
-            assert job.allocation is not None
-            used[job.allocation.type] += job.allocation.gpus
-        jobs = len(self._live)
+        rounds, there, jobs = self._rounds, self.cluster.capacity, len(self.jobs)
+        demand = sum(job.gpus or 1 for job in self.jobs.values())
+        now = rounds.look()
+        decision = rounds.decide(now)
+        changes = rounds.carry_out(decision)
+        self._interfere(time)
         self._wake = min(now.wakes, default=math.inf)
-        completed, until = self._pass_time(time, bool(running))
+        completed, until = self._pass_time(time, bool(changes.running))
         for type, nodes in now.sizes.items():
             self.cluster.set_nodes(type, nodes)
         return RoundRecord(
@@ -254,18 +223,18 @@ class Simulator:
             time=time,
             seconds=until - time,
             jobs=jobs,
-            running=len(running),
-            arrived=arrived,
+            running=changes.running,
+            arrived=len(now.arrived),
             completed=completed,
-            gpus=dict(used),
+            gpus=changes.gpus,
             there=there,
             demand=demand,
-            starts=starts,
-            restarts=restarts,
-            evicted=len(placed.evicted),
-            moved=len(placed.moved),
-            policy_seconds=policy_seconds,
-            figures=dict(getattr(self.policy, "figures", {})),
+            starts=changes.starts,
+            restarts=changes.restarts,
+            evicted=len(decision.placed.evicted),
+            moved=len(decision.placed.moved),
+            policy_seconds=decision.policy_seconds,
+            figures=decision.figures,
         )
 
     def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
@@ -274,12 +243,12 @@ class Simulator:
         more = bool(self._waiting) or math.isfinite(self._nodes.next_time)
         self._idle = 0 if running or more else self._idle + 1
         if self._idle > MAX_IDLE or not math.isfinite(until):
-            left = ", ".join(list(self._live)[:5])
+            left = ", ".join(list(self.jobs)[:5])
             who = f"policy {self.policy.name!r} at {time:g} s"
             raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")
         until = min(until, max(self.max_seconds, time))
         if self.round_seconds is None:
-            self._timer.crowd(self._timer.present, until - time)
+            self.timer.crowd(self.timer.present, until - time)
         completed = 0
         while True:  # completions, and failures of nodes between two rounds
             failure, finish = self._nodes.next_time, self._next_finish()
@@ -290,13 +259,13 @@ class Simulator:
                 completed += 1
                 self._interfere(finish)
             elif failure < until:
-                self._timer.time = failure
+                self.timer.time = failure
                 self._roll_back(self._nodes.play(failure), failure)
                 self._vacate(failure)
                 self._interfere(failure)
             else:
                 break
-        self._timer.time = until
+        self.timer.time = until
         return completed, until
 
     def _next_ask(self, time: float) -> float:
@@ -312,9 +281,9 @@ class Simulator:
             heappop(heap)
         return heap[0][0] if heap else math.inf
 
-    def _complete(self, job: JobState, time: float) -> None:
+    def _complete(self, job: SimulatedJob, time: float) -> None:
         self._take(job, time)
-        del self._live[job.name]
+        del self.jobs[job.name]
         self._done[job.name] = record_of(job, time)
         self._left.append(job)
 
@@ -323,7 +292,7 @@ class Simulator:
     def _roll_back(self, failed: list[tuple[str, int]], time: float) -> None:
         """Jobs on nodes that failed go back to their last checkpoint."""
         for type, node in failed:
-            for job in self._live.values():
+            for job in self.jobs.values():
                 held = job.allocation
                 if held is not None and held.type == type and node in dict(job.place or ()):
                     self._take(job, time)
@@ -333,7 +302,7 @@ class Simulator:
         """Jobs on nodes that went away between two rounds stop; the last ones if GPUs are only counted."""
         free = self.cluster.capacity
         working = {type: self._nodes.working(type) for type in free}
-        for job in self._live.values():
+        for job in self.jobs.values():
             held = job.allocation
             if held is None:
                 continue
@@ -343,66 +312,62 @@ class Simulator:
                 free[held.type] += held.gpus
                 self._take(job, time)
 
-    def _take(self, job: JobState, time: float) -> None:
+    # ---- what the policy's rounds do with it -----------------------------------------------------
+
+    @property
+    def down(self) -> Mapping[str, frozenset[int]]:
+        """Nodes of each type that failed."""
+        return self._nodes.down
+
+    def news(self) -> tuple[tuple[SimulatedJob, ...], tuple[SimulatedJob, ...]]:
+        """Jobs that arrived, and that completed, since this was asked last."""
+        arrived, left = tuple(self._arrived), tuple(self._left)
+        self._arrived, self._left = [], []
+        return arrived, left
+
+    def start(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> None:
+        """Give GPUs to a job that has none."""
+        self._give(job, new, now)
+
+    def resize(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> None:
+        """Give a job other GPUs."""
+        self._give(job, new, now)
+
+    def stop(self, job: SimulatedJob, now: ClusterState) -> None:
+        """Take away all GPUs of a job."""
+        self._take(job, now.time)
+
+    def _give(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> None:
+        cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
+        if math.isnan(job.started) and self._rounds.estimator is not None:
+            cost += self._rounds.estimator.profiling_seconds(job)
+        if job.allocation is not None:
+            self._close(job, now.time)
+        place = new.nodes if isinstance(new, Placement) else None
+        job.give(now.time, counts_of(new), place, cost, overlap)
+        self._expect(job)
+
+    def _take(self, job: SimulatedJob, time: float) -> None:
         """Take away what a job holds."""
         self._close(job, time)
         job.give(time, None)
 
-    # ---- allocations -----------------------------------------------------------------------------
-
-    def _place(self, wanted: Mapping[str, Allocation]) -> Placed:
-        if self._placer is None:
-            return Placed({name: counts_of(allocation) for name, allocation in wanted.items()})
-        held = {
-            name: Placement(job.allocation.type, job.place)
-            for name, job in self._live.items()
-            if job.allocation is not None and job.place is not None
-        }
-        fixed = [name for name in held if not self._live[name].submission.preemptible]
-        return self._placer.place(self.cluster, self._nodes.down, held, wanted, fixed)
-
-    def _take_over(self, placed: Placed, now: ClusterState) -> tuple[int, int]:
-        """Give every job what was found for it; returns how many started, and how many restarted."""
-        starts = restarts = 0
-        for name, job in self._live.items():
-            new = placed.places.get(name)
-            if new is None:
-                if job.allocation is not None:
-                    self._take(job, now.time)
-                continue
-            counts = counts_of(new)
-            place = new.nodes if isinstance(new, Placement) else None
-            if counts == job.allocation and place == job.place:
-                continue
-            cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
-            if math.isnan(job.started):
-                starts += 1
-                cost += 0.0 if self._estimator is None else self._estimator.profiling_seconds(job)
-            else:
-                restarts += 1
-            if job.allocation is not None:
-                self._close(job, now.time)
-            job.give(now.time, counts, place, cost, overlap)
-            self._expect(job)
-        self._interfere(now.time)
-        return starts, restarts
-
     def _interfere(self, time: float) -> None:
         if self._interference is None:
             return
-        factors = self._interference.factors(self._live)
-        for name, job in self._live.items():
+        factors = self._interference.factors(self.jobs)
+        for name, job in self.jobs.items():
             factor = factors.get(name, 1.0)
             if job.slowdown != factor:
                 job.slow_down(time, factor)
                 self._expect(job)
 
-    def _expect(self, job: JobState) -> None:
+    def _expect(self, job: SimulatedJob) -> None:
         """Note when a job completes if nothing changes."""
         heappush(self._heap, (job.finish_at, self._pushed, job))
         self._pushed += 1
 
-    def _close(self, job: JobState, time: float) -> None:
+    def _close(self, job: SimulatedJob, time: float) -> None:
         """Write down what a job held until now."""
         held = job.allocation
         assert held is not None
@@ -423,68 +388,9 @@ class Simulator:
     @property
     def admitted(self) -> int:
         """Number of jobs that can run on this cluster, arrived or not."""
-        return len(self._done) + len(self._live) + len(self._waiting)
+        return len(self._done) + len(self.jobs) + len(self._waiting)
 
     def job_results(self) -> list[JobRecord]:
         """What became of each job that entered, in order of submission."""
-        known = self._done | {name: record_of(job, math.nan) for name, job in self._live.items()}
+        known = self._done | {name: record_of(job, math.nan) for name, job in self.jobs.items()}
         return [known[name] for name in self._order if name in known]
-
-
-def check_policy(policy: Policy) -> None:
-    """Raise if something is missing of a policy.
-
-    Raises
-    ------
-    PolicyError
-        Names the attribute.
-    """
-    who = f"policy {getattr(policy, 'name', type(policy).__name__)!r}"
-    for name in ("name", "kind", "round_seconds", "schedule"):
-        if not hasattr(policy, name):
-            raise PolicyError(f"{who} has no {name}: see the protocol Policy")
-    if policy.kind not in get_args(Kind):
-        raise PolicyError(f"{who}: kind = {policy.kind!r}: must be one of {get_args(Kind)}")
-    seconds = policy.round_seconds
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive, or None for events")
-
-
-def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
-    """Raise if the answer of a policy cannot be carried out.
-
-    Parameters
-    ----------
-    policy : str
-        Its name.
-    wanted : mapping of str to Configuration or Placement
-        Its answer.
-
-    Raises
-    ------
-    PolicyError
-        Names the job or the GPU type.
-    """
-    who = f"policy {policy!r} at {now.time:g} s"
-    capacity = now.cluster.capacity
-    sizes = {type.name: type.gpus_per_node for type in now.cluster.types}
-    used: Counter[str] = Counter()
-    for name, allocation in wanted.items():
-        job = now.jobs.get(name)
-        if job is None:
-            raise PolicyError(f"{who}: there is no job {name!r}")
-        if not isinstance(allocation, Configuration | Placement):
-            raise PolicyError(f"{who}: job {name!r}: {allocation!r} is no Configuration and no Placement")
-        one = counts_of(allocation)
-        if one.type not in capacity:
-            raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
-        if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
-            raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
-        if job.gpus is not None and one.gpus != job.gpus:
-            raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
-        if one != job.allocation and not job.profile.curve(one).any():
-            raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
-        used[one.type] += one.gpus
-    for type, gpus in used.items():
-        if gpus > capacity[type]:
-            raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter.problems.afs import Curves, afs_shares, even_shares, regulate
 from copter.problems.cluster import Cluster, GpuType
-from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.placement import SiaPlacer
 
 
 def curves(*speeds, units=None):

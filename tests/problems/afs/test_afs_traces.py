@@ -15,7 +15,7 @@ from copter.problems.afs.traces import (
     virtual_cluster,
 )
 from copter.problems.afs.traces import testbed as paper_cluster
-from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.results import JobRecord
 
 needs_data = pytest.mark.skipif(not (DATA / "cluster").exists(), reason="real traces are not there")
 CURVES = stand_ins()

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.report.metrics import (
     gpu_hours,
@@ -16,7 +17,6 @@ from copter.problems.cluster.report.metrics import (
     statistical_efficiency,
     summarise,
 )
-from copter.problems.cluster.simulation.placement import SiaPlacer
 
 HOUR = 3600.0
 

@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.estimation.estimators import (
-    NOMINAL,
     Bootstrap,
     NoProf,
     Oracle,
     TypeBlind,
-    bootstrapped,
     profiled_batches,
 )
+from copter.problems.cluster.estimation.learned import NOMINAL, bootstrapped
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.sia import Sia

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.nodes import draw_failures
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import SharedNodes
 from copter.problems.cluster.workload import JobSubmission
 
@@ -48,7 +49,9 @@ def test_distributed_jobs_that_share_a_node_run_slower():
         "apart": ((3, 4), (4, 2)),
         "waits": None,
     }
-    jobs = {name: JobState(JobSubmission(name, 0.0, "", ""), profile, "adaptive", timer) for name in places}
+    jobs = {
+        name: SimulatedJob(JobSubmission(name, 0.0, "", ""), profile, "adaptive", timer) for name in places
+    }
     for name, place in places.items():
         if place is not None:
             jobs[name].give(0.0, cluster.packed("a", sum(gpus for _, gpus in place)), place)

@@ -18,7 +18,7 @@ from copter.problems.cluster.report.fairness import (
     requested_fairness,
 )
 from copter.problems.cluster.report.metrics import statistical_efficiency
-from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 # 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.

@@ -3,8 +3,8 @@
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Placement, Scenario, Simulator
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.cluster.simulation.resize import SharedNodes
 
 

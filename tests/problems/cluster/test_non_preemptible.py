@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import make_policy, policy_names
-from copter.problems.cluster.simulation.placement import SiaPlacer
 
 POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]
 """All but those that are as pop-4 with more parts."""

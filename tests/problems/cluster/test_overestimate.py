@@ -29,7 +29,7 @@ def test_a_job_that_runs_is_measured():
     simulator = Simulator(scenario, Sia(), estimator=make_estimator("overestimate"))
     known = []
     for _ in simulator.run():
-        known += [job.seen.measured.copy() for job in simulator._live.values()]
+        known += [job.seen.measured.copy() for job in simulator.jobs.values()]
     assert known[0] == {}
     largest = [max(one.values(), default=0) for one in known]
     assert (np.diff(largest) >= 0).all() and largest[-1] >= 4

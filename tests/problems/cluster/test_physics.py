@@ -3,10 +3,10 @@
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import batch_choice, job_kind, job_profile
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.tables import Replica, ReplicaProfile, ServiceProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
-from copter.problems.cluster.simulation.jobs import batch_choice, job_kind, job_profile
 from copter.problems.cluster.workload import JobSubmission
 
 MODEL = TypeModel(ThroughputParameters(0.05, 0.002, 0.02, 0.001, 0.1, 0.002, 2.0), 64)

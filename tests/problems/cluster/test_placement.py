@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Placement, PolicyError
-from copter.problems.cluster.simulation.placement import SiaPlacer
 
 
 def fits(cluster, down, places):

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.profiles.tables import CountProfile, TableProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, FixedDelay
 from copter.problems.cluster.workload import JobSubmission
 
@@ -17,7 +18,7 @@ ONE, TWO, FOUR = (CLUSTER.packed("a", gpus) for gpus in (1, 2, 4))
 
 def job_of(profile):
     timer = Timer()
-    return JobState(JobSubmission("x", 0.0, "", "app"), profile, "adaptive", timer), timer
+    return SimulatedJob(JobSubmission("x", 0.0, "", "app"), profile, "adaptive", timer), timer
 
 
 def linear(work=1000.0, restart=30.0):

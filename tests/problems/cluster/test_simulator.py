@@ -14,9 +14,9 @@ from copter.problems.cluster import (
     Simulator,
 )
 from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.placement import Placed
 from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.profiles.tables import ReplicaProfile, TableProfile
-from copter.problems.cluster.simulation.placement import Placed
 from copter.problems.cluster.simulation.simulator import StarvationError
 
 ONE, TWO = Configuration(1, 1, "T4"), Configuration(1, 2, "T4")

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.jobs import job_profile
 from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.tables import TableProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.registry import make_policy, policy_names
-from copter.problems.cluster.simulation.jobs import job_profile
-from copter.problems.cluster.simulation.placement import SiaPlacer
 
 SIZES = {"a": 4, "b": 8}
 POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]

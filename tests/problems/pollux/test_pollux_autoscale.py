@@ -4,10 +4,11 @@ import pytest
 from rivals_cases import simulate
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import Timer
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
-from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.cloud import AutoscalingPollux, train_in_the_cloud
 
@@ -41,7 +42,7 @@ def test_the_size_chosen_has_the_utility_closest_to_the_middle():
     """Against all sizes; the job has had enough GPUs to be allowed any number."""
     policy, timer = AutoscalingPollux(max_nodes=8, low=0.5, high=0.6), Timer()
     cluster = Cluster([GpuType("t4", 4, 8)])
-    job = JobState(JobSubmission("j", 0.0, "", "m"), model(1000.0), "adaptive", timer)
+    job = SimulatedJob(JobSubmission("j", 0.0, "", "m"), model(1000.0), "adaptive", timer)
     job.enter()
     job.give(0.0, Configuration(8, 32, "t4"), tuple((node, 4) for node in range(8)))
     timer.time = 3600.0

@@ -5,7 +5,7 @@ import pytest
 from rivals_cases import state_of
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.simulation.jobs import Timer
+from copter.problems.cluster.jobs import Timer
 from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness
 from copter.problems.pollux.fitness import utility
 

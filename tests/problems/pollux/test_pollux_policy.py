@@ -6,12 +6,13 @@ from rivals_cases import simulate
 
 from copter.problems.cluster import make_policy
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.nodes import NodeFailure
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
-from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import WEIGHTED_MEAN, Pollux
 
@@ -96,7 +97,7 @@ def test_a_job_that_runs_on_four_gpus_only_gets_four():
 
 def test_of_two_types_the_one_with_more_gpus_is_kept_and_of_equals_the_faster():
     policy, timer = Pollux(), Timer()
-    job = JobState(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
+    job = SimulatedJob(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
     nodes = [("t4", 0), ("t4", 1), ("a100", 0)]
     policy.problem([job], MIXED, nodes)
     more = policy._settle(job, np.array([3, 1, 2], np.int8), nodes)
@@ -119,7 +120,7 @@ def test_one_job_alone_grows_to_the_best_shape():
 
 def test_figures_are_those_of_the_answer():
     policy, timer = Pollux(), Timer()
-    job = JobState(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
+    job = SimulatedJob(JobSubmission("j", 0.0, "", "train"), training("train"), "adaptive", timer)
     answer = policy.schedule(ClusterState(0.0, 0, 60.0, T4, {"j": job}))
     assert answer["j"].configuration == Configuration(1, 1, "t4")
     assert policy.figures["utility"] == pytest.approx(1 / 16)

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.tables import CountProfile
-from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.rivals import Optimus
 
@@ -21,7 +22,7 @@ def state_of(name, curve, work, types=("t0",), kind="strong-scaling", gpus=None)
     counts = [k for k, value in enumerate(curve, 1) if value]
     profile = CountProfile(name, 0.0, work, counts, {type: [v for v in curve if v] for type in types})
     submission = JobSubmission(name, 0.0, "", name, kind, gpus)
-    return JobState(submission, profile, kind, Timer())
+    return SimulatedJob(submission, profile, kind, Timer())
 
 
 def answer(cluster, *states):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.jobs import Timer
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia import (
     Cluster,
@@ -32,7 +33,7 @@ def table(goodput, progress, calibration=1.0):
 
 def advance(profile, progress, seconds):
     """Progress after so many seconds on one A, and the seconds until the job is complete, if fewer."""
-    job = JobState(JobSubmission("j", 0.0, "", "m"), profile, "adaptive", Timer())
+    job = SimulatedJob(JobSubmission("j", 0.0, "", "m"), profile, "adaptive", Timer())
     job.begin_at(progress)
     job.give(0.0, CONFIGURATIONS[0])
     return job.progress_at(seconds), min(seconds, job.finish_at)

@@ -5,9 +5,9 @@ import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.sia import Sia, generate
 
 PAIR = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])
@@ -85,7 +85,7 @@ def test_the_policy_knows_what_jobs_hold_and_how_often_they_restarted():
     simulator = Simulator(scenario, policy, placer=SiaPlacer(), max_hours=1.0)
     for _ in simulator.run():
         known = policy._policy
-        for name, live in simulator._live.items():
+        for name, live in simulator.jobs.items():
             if known is not None and name in known:
                 slot = known._slots[name]
                 assert known.allocation[name] in (live.allocation, None) or live.allocation is None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, get_type_hints
 
-from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.jobs import Job
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Segment:
     learning_rate_factor: Annotated[float | None, "on the learning rate of the initial batch size"] = None
 
 
-def record_of(job: JobState, finished: float) -> JobRecord:
+def record_of(job: Job, finished: float) -> JobRecord:
     """What became of a job.
 
     Parameters

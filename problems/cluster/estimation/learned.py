@@ -1,0 +1,146 @@
+"""What is learned of a job's throughput from the times of its steps, simulated or live.
+
+What is known of a GPU type, and so its model, is the first of these that there is:
+
+1. the type ran on several GPUs: the model that fits all its reports (:mod:`.fit`);
+2. another one did: its own model of a pass, fitted to its reports on one GPU, and the other one's
+   synchronisation in proportion to the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which is
+
+       est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
+
+   at the batch size m0 of the ratio;
+3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
+
+Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
+before any ran a pass takes the same nominal time everywhere.
+
+Source: Sia, thesis section 3.3.2; the fit is that of Pollux, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.profiles.goodput import GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
+from copter.solvers.blas import one_blas_thread
+
+NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+"""Before anything is known: one second an example, perfect scaling."""
+
+
+class StepReports:
+    """Mean logarithm of the reported step times of a job on one type, by nodes, GPUs and local batch."""
+
+    def __init__(self) -> None:
+        self.keys: dict[tuple[int, int, int], int] = {}
+        self.mean: list[float] = []
+        self.count: list[int] = []
+        self.total = 0
+        self._shapes: set[tuple[int, int]] = set()
+
+    def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
+        """Take in the mean of some reports; returns whether it is worth fitting again.
+
+        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
+        """
+        at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
+        if at == len(self.mean):
+            self.mean.append(0.0)
+            self.count.append(0)
+        self.count[at] += reports
+        self.mean[at] += (log_seconds - self.mean[at]) * reports / self.count[at]
+        doubled = (self.total + reports).bit_length() > self.total.bit_length()
+        new = (nodes, gpus) not in self._shapes
+        self._shapes.add((nodes, gpus))
+        self.total += reports
+        return new or doubled
+
+    @property
+    def scaled_out(self) -> int:
+        """Number of shapes with several GPUs that reported."""
+        return sum(gpus > 1 for _, gpus in self._shapes)
+
+    def fit(self) -> ThroughputParameters:
+        """Model that fits them best."""
+        nodes, gpus, batch = (np.array(column) for column in zip(*self.keys, strict=True))
+        return fit_throughput(nodes, gpus, batch, np.exp(self.mean))
+
+
+class Learned:
+    """What was learned of the throughput of one job.
+
+    Parameters
+    ----------
+    job : GoodputProfile
+        Its limits, its noise, and the largest local batch of each type are taken for known.
+    types : iterable of str
+        Of the cluster; those that the job cannot run on are left out.
+    """
+
+    def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
+        self.job = job
+        self.reports = {type: StepReports() for type in types if type in job.models}
+        self.fitted: dict[str, ThroughputParameters] = {}
+
+    def report(self, held: Configuration, local_batch: int, log_seconds: float, reports: int) -> bool:
+        """Take in the mean of some reports; returns whether its type is worth fitting again.
+
+        Parameters
+        ----------
+        log_seconds : float
+            Mean logarithm of the seconds of a step without accumulation.
+        """
+        return self.reports[held.type].add(held.nodes, held.gpus, local_batch, log_seconds, reports)
+
+    def fit(self, types: Iterable[str]) -> None:
+        """Fit the models of some types anew."""
+        with one_blas_thread(None):
+            for type in types:
+                self.fitted[type] = self.reports[type].fit()
+
+    def parameters(self) -> dict[str, ThroughputParameters]:
+        """Model of each type by the rules of the module."""
+        scaled = {type: reports.scaled_out for type, reports in self.reports.items()}
+        best = max(scaled, key=lambda type: scaled[type])
+        ran = [type for type in self.reports if type in self.fitted]
+        models = {}
+        for type in self.reports:
+            own = self.fitted.get(type)
+            if own is None:  # as fast as what ran, the longest first
+                own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else NOMINAL
+            elif not scaled[type] and scaled[best]:
+                own = bootstrapped(own, self.fitted[best], self.job.limits.initial)
+            models[type] = own
+        return models
+
+    def profile(self) -> GoodputProfile:
+        """The job as it seems to run."""
+        models = {
+            type: TypeModel(parameters, self.job.models[type].max_local_batch)
+            for type, parameters in self.parameters().items()
+        }
+        return self.job.with_models(models)
+
+
+def bootstrapped(
+    own: ThroughputParameters, other: ThroughputParameters, batch: float
+) -> ThroughputParameters:
+    """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
+
+    Parameters
+    ----------
+    own : ThroughputParameters
+        Fitted to one GPU.
+    other : ThroughputParameters
+        Fitted to several GPUs of another type.
+    batch : float
+        Local batch size at which the passes are compared.
+    """
+    ratio = float(own.grad_seconds(batch) / other.grad_seconds(batch))
+    scaled = other.scaled(ratio)
+    return scaled._replace(alpha_grad=own.alpha_grad, beta_grad=own.beta_grad)

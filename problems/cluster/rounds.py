@@ -1,0 +1,276 @@
+"""Asking a policy about a cluster, and carrying out its answer: the same in the simulator and on a live one.
+
+A cluster is a :class:`World`: a clock, nodes, jobs that report how far they are, and three verbs, start,
+resize and stop.  :class:`Rounds` looks at it, lets the estimator learn, asks the policy, checks the answer,
+lets the placer find nodes, and tells the world what is different.  No policy knows which world it is in.
+
+Deciding touches no world: a live cluster goes on running meanwhile, and what is decided for a job that is
+gone by then is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, Protocol, TypeVar, get_args
+
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job, Timer
+from copter.problems.cluster.placement import Placed, Placer
+from copter.problems.cluster.policy import (
+    Allocation,
+    ClusterState,
+    Estimator,
+    Placement,
+    Policy,
+    PolicyError,
+    counts_of,
+)
+from copter.problems.cluster.workload import Kind
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+class World(Protocol[AnyJob]):
+    """A cluster with jobs, simulated, live or recorded.
+
+    Attributes
+    ----------
+    timer : Timer
+        The clock: seconds since the start.
+    cluster : Cluster
+        Nodes that work.
+    jobs : dict of str to Job
+        All jobs that are there, in order of arrival.
+    """
+
+    timer: Timer
+    cluster: Cluster
+    jobs: dict[str, AnyJob]
+
+    @property
+    def down(self) -> Mapping[str, frozenset[int]]:
+        """Nodes of each type that do not work."""
+
+    def news(self) -> tuple[tuple[AnyJob, ...], tuple[AnyJob, ...]]:
+        """Jobs that arrived, and that left, since this was asked last."""
+
+    def start(self, job: AnyJob, new: Allocation, now: ClusterState) -> None:
+        """Give GPUs to a job that has none."""
+
+    def resize(self, job: AnyJob, new: Allocation, now: ClusterState) -> None:
+        """Give a job other GPUs than it has, or the same number elsewhere."""
+
+    def stop(self, job: AnyJob, now: ClusterState) -> None:
+        """Take away all GPUs of a job."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided in a round.
+
+    Attributes
+    ----------
+    now : ClusterState
+        What the policy saw.
+    placed : Placed
+        What every job that is to have GPUs gets.
+    policy_seconds : float
+        That the policy took.
+    figures : mapping of str to number
+        The policy's own, such as the gap of its program.
+    """
+
+    now: ClusterState
+    placed: Placed
+    policy_seconds: float
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What carrying out a decision changed.
+
+    Attributes
+    ----------
+    starts, restarts : int
+        Jobs that got GPUs for the first time; jobs that got other GPUs than before, or some again.
+    gpus : dict of str to int
+        GPUs given, by type.
+    running : int
+        Jobs that have GPUs.
+    """
+
+    starts: int
+    restarts: int
+    gpus: dict[str, int]
+    running: int
+
+
+class Rounds(Generic[AnyJob]):
+    """A policy that schedules a world.
+
+    Parameters
+    ----------
+    policy : Policy
+        A fresh one.
+    round_seconds : float, optional
+        In place of the policy's own; only for a policy with rounds.
+    placer : Placer, optional
+        Without one GPUs are counted, not placed.
+    estimator : Estimator, optional
+        Without one the policy sees the jobs' profiles as they are.
+
+    Attributes
+    ----------
+    index : int
+        Times that the policy was asked.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        world: World[AnyJob],
+        *,
+        round_seconds: float | None = None,
+        placer: Placer | None = None,
+        estimator: Estimator | None = None,
+    ) -> None:
+        check_policy(policy)
+        if round_seconds is not None and policy.round_seconds is None:
+            raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
+        self.policy, self.world, self.placer, self.estimator = policy, world, placer, estimator
+        self.round_seconds = policy.round_seconds if round_seconds is None else float(round_seconds)
+        self.index = 0
+
+    def look(self) -> ClusterState:
+        """What the policy is to be asked about."""
+        world, timer = self.world, self.world.timer
+        crowd = len(world.jobs) / max(world.cluster.gpus, 1)
+        timer.crowd(crowd, 0.0 if self.round_seconds is None else 1.0)
+        arrived, left = world.news()
+        now = ClusterState(
+            time=timer.time,
+            index=self.index,
+            seconds=math.inf if self.round_seconds is None else self.round_seconds,
+            cluster=world.cluster,
+            jobs=world.jobs,
+            arrived=arrived,
+            left=left,
+            down=world.down,
+        )
+        self.index += 1
+        return now
+
+    def decide(self, now: ClusterState) -> Decision:
+        """Ask the policy, and find nodes for what it answers.
+
+        Raises
+        ------
+        PolicyError
+            The answer cannot be carried out.
+        """
+        if self.estimator is not None:
+            self.estimator.observe(now)
+        begin = perf_counter()
+        wanted = self.policy.schedule(now)
+        seconds = perf_counter() - begin
+        check_answer(self.policy.name, wanted, now)
+        return Decision(now, self._place(wanted, now), seconds, dict(getattr(self.policy, "figures", {})))
+
+    def _place(self, wanted: Mapping[str, Allocation], now: ClusterState) -> Placed:
+        if self.placer is None:
+            return Placed({name: counts_of(allocation) for name, allocation in wanted.items()})
+        held = {
+            name: Placement(job.allocation.type, job.place)
+            for name, job in now.jobs.items()
+            if job.allocation is not None and job.place is not None
+        }
+        fixed = [name for name in held if not now.jobs[name].submission.preemptible]
+        return self.placer.place(now.cluster, now.down, held, wanted, fixed)
+
+    def carry_out(self, decision: Decision) -> Changes:
+        """Tell the world what is different from what its jobs hold."""
+        world, places, now = self.world, decision.placed.places, decision.now
+        starts = restarts = running = 0
+        used = Counter({type: 0 for type in world.cluster.capacity})
+        for name, job in list(world.jobs.items()):
+            new = places.get(name)
+            if new is None:
+                if job.allocation is not None:
+                    world.stop(job, now)
+                continue
+            counts = counts_of(new)
+            place = new.nodes if isinstance(new, Placement) else None
+            if counts != job.allocation or place != job.place:
+                first = math.isnan(job.started)
+                starts, restarts = starts + first, restarts + (not first)
+                if job.allocation is None:
+                    world.start(job, new, now)
+                else:
+                    world.resize(job, new, now)
+            running += 1
+            used[counts.type] += counts.gpus
+        return Changes(starts, restarts, dict(used), running)
+
+
+def check_policy(policy: Policy) -> None:
+    """Raise if something is missing of a policy.
+
+    Raises
+    ------
+    PolicyError
+        Names the attribute.
+    """
+    who = f"policy {getattr(policy, 'name', type(policy).__name__)!r}"
+    for name in ("name", "kind", "round_seconds", "schedule"):
+        if not hasattr(policy, name):
+            raise PolicyError(f"{who} has no {name}: see the protocol Policy")
+    if policy.kind not in get_args(Kind):
+        raise PolicyError(f"{who}: kind = {policy.kind!r}: must be one of {get_args(Kind)}")
+    seconds = policy.round_seconds
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive, or None for events")
+
+
+def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
+    """Raise if the answer of a policy cannot be carried out.
+
+    Parameters
+    ----------
+    policy : str
+        Its name.
+    wanted : mapping of str to Configuration or Placement
+        Its answer.
+
+    Raises
+    ------
+    PolicyError
+        Names the job or the GPU type.
+    """
+    who = f"policy {policy!r} at {now.time:g} s"
+    capacity = now.cluster.capacity
+    sizes = {type.name: type.gpus_per_node for type in now.cluster.types}
+    used: Counter[str] = Counter()
+    for name, allocation in wanted.items():
+        job = now.jobs.get(name)
+        if job is None:
+            raise PolicyError(f"{who}: there is no job {name!r}")
+        if not isinstance(allocation, Configuration | Placement):
+            raise PolicyError(f"{who}: job {name!r}: {allocation!r} is no Configuration and no Placement")
+        one = counts_of(allocation)
+        if one.type not in capacity:
+            raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
+        if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
+            raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
+        if job.gpus is not None and one.gpus != job.gpus:
+            raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
+        if one != job.allocation and not job.profile.curve(one).any():
+            raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
+        used[one.type] += one.gpus
+    for type, gpus in used.items():
+        if gpus > capacity[type]:
+            raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")
