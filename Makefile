@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For commands that run in another folder.
 HERE := $(abspath $(BIN))
 INSTALL := -m pip install --quiet --disable-pip-version-check
-FOLDERS := solvers problems shims bench
+FOLDERS := solvers problems shims bench live
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
 .PHONY: demo test test-long lint types kernels pytest light dist bench suite measure benchmarks docs clean

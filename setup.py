@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import setup
 
 ROOT = Path(__file__).parent
-FOLDERS = {name: f"copter.{name}" for name in ("bench", "problems", "shims", "solvers")} | {
+FOLDERS = {name: f"copter.{name}" for name in ("bench", "live", "problems", "shims", "solvers")} | {
     "copter": "copter"
 }
 

@@ -13,7 +13,7 @@ import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("bench", "problems", "shims", "solvers")
+FOLDERS = ("bench", "live", "problems", "shims", "solvers")
 FILES = sorted(file for folder in ("copter", *FOLDERS) for file in (ROOT / folder).rglob("*.py"))
 
 KERNELS = ("kernel",)

@@ -14,7 +14,7 @@ from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[1]
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(copter\.[\w.]+)`")
-FOLDERS = ("copter", "solvers", "shims", "problems", "bench")
+FOLDERS = ("copter", "solvers", "shims", "problems", "bench", "live")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 

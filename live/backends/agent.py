@@ -1,0 +1,162 @@
+"""Runs the processes of one run on one node, and leaves what became of them in the run's folder.
+
+    python -I -S agent.py FOLDER NODE
+
+Nothing but the standard library: it starts in 20 ms, on any node that has Python and sees the folder.  It
+reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if somebody has), starts
+one process for each GPU, or one in all, hands SIGTERM on to them, and writes ``ended-NODE.json``.  If one
+fails the others are ended.  What they print is in ``log-NODE.txt``.  They die with the agent.
+
+Each process is told, in its environment,
+
+    COPTER_RUN_FILE                 the path of run.json
+    COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and how many there are
+    COPTER_LOCAL_RANK               its number on the node
+    COPTER_NODE                     the number of the node in the run
+    CUDA_VISIBLE_DEVICES            its GPU, where the backend says which are the run's (COPTER_DEVICES)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+GRACE_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL for processes whose sibling failed."""
+_PR_SET_PDEATHSIG = 1
+_STOPPED = 75
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(folder: str, node: int) -> int:
+    """Run the processes of a node; returns 0 if all ended well, 75 if they were stopped, 1 if not."""
+    with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+        run = json.load(file)
+    try:
+        handle = os.open(
+            os.path.join(folder, f"begun-{node}.json"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+        )
+    except FileExistsError:
+        print(f"{run['job']}.{run['number']}: somebody has claimed it", file=sys.stderr)
+        return 1
+    with os.fdopen(handle, "w") as begun:
+        json.dump(identity(os.getpid()), begun)
+    processes: list[subprocess.Popen[bytes]] = []
+    told: list[int] = []
+
+    def hand_on(number: int, _: Any) -> None:
+        told.append(number)
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(number)
+
+    signal.signal(signal.SIGTERM, hand_on)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    began = time.time()
+    try:
+        with open(os.path.join(folder, f"log-{node}.txt"), "ab", buffering=0) as log:
+            for process in start(run, folder, node, log):
+                processes.append(process)
+                if told:  # it came while processes were started
+                    process.terminate()
+        outcome = wait(processes)
+    except OSError as error:
+        for process in processes:
+            process.kill()
+        outcome = {"code": 1, "reason": f"cannot be started: {error}"}
+    write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
+    return int(outcome["code"]) if outcome["code"] in (0, _STOPPED) else 1
+
+
+def identity(pid: int) -> dict[str, Any]:
+    """What tells a process from a later one with the same number."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        ticks = file.read().rpartition(")")[2].split()[19]
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return {"pid": pid, "ticks": ticks, "boot": file.read().strip()}
+
+
+def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the node's processes, one after the other."""
+    first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
+    total = 1 if run["once"] else sum(run["gpus"])
+    devices = [one for one in os.environ.get("COPTER_DEVICES", "").split(",") if one]
+    parent = os.getpid()
+    for local in range(count):
+        environment = (
+            os.environ
+            | run["environment"]
+            | {
+                "COPTER_RUN_FILE": os.path.join(folder, "run.json"),
+                "COPTER_RANK": str(first + local),
+                "COPTER_RANKS": str(total),
+                "COPTER_LOCAL_RANK": str(local),
+                "COPTER_NODE": str(node),
+            }
+        )
+        if devices:
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices) if run["once"] else devices[local]
+        yield subprocess.Popen(
+            run["command"],
+            cwd=run["directory"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: _die_with(parent),
+        )
+
+
+def _die_with(parent: int) -> None:
+    """End when the agent does."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that was said
+        os._exit(1)
+
+
+def wait(processes: list[subprocess.Popen[bytes]]) -> dict[str, Any]:
+    """Wait for all; the first that fails ends the others."""
+    code, reason, deadline = 0, "", None
+    left = dict(enumerate(processes))
+    while left:
+        if deadline is None:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        for rank, process in list(left.items()):
+            got = process.poll()
+            if got is None:
+                continue
+            del left[rank]
+            if got == _STOPPED and not reason:
+                code = _STOPPED
+            elif got != 0 and not reason:
+                code = got if got > 0 else 128 - got
+                how = f"exit code {got}" if got > 0 else f"signal {signal.Signals(-got).name}"
+                reason = f"process {rank} on the node ended with {how}"
+                deadline = time.monotonic() + GRACE_SECONDS
+                for other in left.values():
+                    other.terminate()
+        if deadline is not None and time.monotonic() > deadline:
+            for other in left.values():
+                other.kill()
+            time.sleep(0.02)
+    return {"code": code, "reason": reason}
+
+
+def write(path: str, content: dict[str, Any]) -> None:
+    """Write a file that is whole or not there."""
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.part", path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,217 @@
+"""What a backend is: it starts, stops and looks after runs, and says which nodes work.
+
+A run is one attempt of a job: its processes under one allocation, from their start to their end.  Every run
+has a folder, on a file system that all nodes see, and on every node of the run an agent (:mod:`.agent`)
+starts the processes and leaves in that folder what became of them.  So a backend needs no memory: what it was
+asked to start, and how it ended, is in the folders, and a service that was killed finds its runs again.
+
+A run is never started twice: the first who claims it in the folder has it, and a backend that is asked to
+kill a run that has not begun claims it itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from copter.durable.files import write_whole
+from copter.errors import CopterError
+
+STOPPED = 75
+"""Exit code of a process that wrote a checkpoint and ended because it was told to (sysexits' EX_TEMPFAIL)."""
+RUN_FILE = "run.json"
+Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
+
+
+class BackendError(CopterError, RuntimeError):
+    """A backend does not answer, or refuses: it is asked again later."""
+
+
+class RunRefusedError(BackendError):
+    """A backend will never start this run, such as one with an account that is not there."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt of a job.
+
+    Attributes
+    ----------
+    job, number : str, int
+        The attempts of a job are counted from 1.
+    command : tuple of str
+        Program and arguments; no shell reads them.
+    directory : str
+        In which it runs.
+    folder : Path
+        The run's own; on a file system that all nodes see.
+    type : str
+        Of the GPUs.
+    hosts : tuple of str
+        Nodes by the names that the backend knows.
+    gpus : tuple of int
+        GPUs on each of them.
+    once : bool
+        One process on the first node, whatever the GPUs; otherwise one for each GPU.
+    environment : mapping of str to str
+        On top of the node's own.
+    options : mapping of str to str
+        What the job asks of the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
+    training : mapping
+        For the job's side, as :mod:`copter.live.training.plan` reads it.
+    """
+
+    job: str
+    number: int
+    command: tuple[str, ...]
+    directory: str
+    folder: Path
+    type: str
+    hosts: tuple[str, ...]
+    gpus: tuple[int, ...]
+    once: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Its name, which no other run has."""
+        return f"{self.job}.{self.number}"
+
+    def write(self) -> None:
+        """Write the file that agents read; other users cannot."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(self) | {"folder": str(self.folder)})
+        write_whole(self.folder / RUN_FILE, lambda file: file.write(text.encode()))
+        os.chmod(self.folder / RUN_FILE, 0o600)
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """The run of a folder."""
+        fields = json.loads((folder / RUN_FILE).read_text())
+        for name in ("command", "hosts", "gpus"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields | {"folder": Path(fields["folder"])})
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What became of a run so far.
+
+    Attributes
+    ----------
+    outcome : {"completed", "stopped", "failed", "lost"} or None
+        None while it waits or runs.  Stopped: it wrote a checkpoint because it was told to end.  Lost: nobody
+        knows, and it cannot run any more.
+    reason : str
+        Why it failed or was lost, for people.
+    waiting : bool
+        It has not begun.
+    """
+
+    outcome: Outcome | None = None
+    reason: str = ""
+    waiting: bool = False
+
+
+class Backend(Protocol):
+    """A cluster that runs runs.
+
+    Every method may raise :class:`BackendError` if the backend does not answer; none takes longer than some
+    seconds, and all are called from one thread.
+    """
+
+    name: str
+
+    def down(self) -> Mapping[str, str]:
+        """Why hosts of the cluster file that do not work do not; those that work are left out."""
+
+    def start(self, run: Run) -> None:
+        """Start a run, whose file is written.  It may wait for its nodes before it begins.
+
+        Raises
+        ------
+        RunRefusedError
+            It will never be started.
+        """
+
+    def stop(self, run: Run) -> None:
+        """Tell the processes of a run to write a checkpoint and end (SIGTERM)."""
+
+    def kill(self, run: Run) -> None:
+        """End a run at once, and see to it that it does not begin if it has not."""
+
+    def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
+        """What became of runs, by their ids; all of them are answered."""
+
+    def close(self) -> None:
+        """Let go of the backend; runs go on."""
+
+
+class Scalable(Backend, Protocol):
+    """A backend that can add and remove nodes."""
+
+    def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
+        """Have these nodes of a type, and no others, as soon as it can be done."""
+
+
+# ---- what agents leave in a run's folder --------------------------------------------------------
+
+
+def claim(folder: Path, node: int) -> bool:
+    """Claim a node's part of a run, so that no agent can begin it; returns False if one has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(folder / f"begun-{node}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w") as file:
+        file.write("{}")
+    return True
+
+
+def begun(folder: Path, node: int) -> dict[str, Any] | None:
+    """What an agent noted when it began: ``pid``, ``ticks``, ``boot``; empty if the part was claimed away."""
+    return _read(folder / f"begun-{node}.json")
+
+
+def ended(folder: Path, node: int) -> RunState | None:
+    """How an agent's part ended; None if it has not, as far as is known here."""
+    outcome = _read(folder / f"ended-{node}.json")
+    if outcome is None:
+        return None
+    code = outcome.get("code", 1)
+    if code == 0:
+        return RunState("completed")
+    if code == STOPPED:
+        return RunState("stopped")
+    return RunState("failed", str(outcome.get("reason", f"exit code {code}")))
+
+
+def merged(parts: Sequence[RunState]) -> RunState:
+    """State of a run by those of its nodes: it has ended when all have, and failed if one has."""
+    for outcome in ("failed", "lost"):
+        for part in parts:
+            if part.outcome == outcome:
+                return part
+    if any(part.outcome is None for part in parts):
+        return RunState(waiting=all(part.waiting for part in parts))
+    stopped = any(part.outcome == "stopped" for part in parts)
+    return RunState("stopped" if stopped else "completed")
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:  # claimed, and not written yet
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""The job's side: what a training script imports."""
