@@ -3,6 +3,9 @@
 An entry point names a function ``register(run, bench)`` that adds commands to the groups `copter run` and
 `copter bench`, as ``run.command("sia")(run_sia)``; see ``docs/extending.md``.  Domains are loaded when one of
 these groups is asked for its commands, so that `copter --help` and the other commands wait for none of them.
+
+An entry point of the group ``copter.services`` names a function ``register(app)`` that adds commands to
+`copter` itself.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typer.core import TyperGroup
 
 from copter.cli.console import errors
 
-GROUP = "copter.commands"
+GROUP, SERVICES = "copter.commands", "copter.services"
 
 Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
 """Adds a domain's commands to the groups `run` and `bench`."""
@@ -55,12 +58,23 @@ def _commands() -> dict[str, dict[str, Any]]:
 
     A domain that cannot be loaded is reported, and takes no other domain's commands away.
     """
-    groups: dict[str, dict[str, Any]] = {"run": {}, "bench": {}}
-    for entry in entry_points(group=GROUP):
+    return _registered(GROUP, ("run", "bench"))
+
+
+@cache
+def service_commands() -> dict[str, Any]:
+    """Return the commands that stand beside `copter run`: those of services, by name."""
+    return _registered(SERVICES, ("copter",))["copter"]
+
+
+def _registered(group: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Call what an entry-point group names, and collect the commands that it adds to some groups."""
+    groups: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for entry in entry_points(group=group):
         apps = {which: typer.Typer(rich_markup_mode=None) for which in groups}
         try:
             register: Any = entry.load()
-            register(apps["run"], apps["bench"])
+            register(*apps.values())
         except Exception as error:  # whatever somebody else's module raises
             errors().print(
                 f"copter: no commands of {entry.name!r} ({entry.value}): {type(error).__name__}: {error}",

@@ -13,7 +13,7 @@ from copter.cli.command import command
 from copter.cli.compile import EXAMPLES as COMPILE_EXAMPLES
 from copter.cli.compile import compile_kernels
 from copter.cli.console import errors
-from copter.cli.domains import BenchGroup, RunGroup
+from copter.cli.domains import BenchGroup, RunGroup, service_commands
 from copter.cli.options import LOCAL_RAY, is_address
 from copter.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
 from copter.cli.reproduce import ReproduceOptions, reproduce
@@ -32,6 +32,14 @@ Examples:
 
 class _Command(TyperGroup):
     """The command; ``--ray`` without an address stands for a Ray of this machine."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of its own commands, and of those of services."""
+        return [*super().list_commands(ctx), *service_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name, if there is one."""
+        return super().get_command(ctx, cmd_name) or service_commands().get(cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give every ``--ray`` an address, which typer's options cannot leave out."""

@@ -13,7 +13,7 @@ Each process is told, in its environment,
     COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and how many there are
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
-    CUDA_VISIBLE_DEVICES            its GPU, where the backend says which are the run's (COPTER_DEVICES)
+    CUDA_VISIBLE_DEVICES            its GPU, where run.json says which are the run's
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     """Start the node's processes, one after the other."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     total = 1 if run["once"] else sum(run["gpus"])
-    devices = [one for one in os.environ.get("COPTER_DEVICES", "").split(",") if one]
+    devices = [str(one) for one in run["devices"][node]] if run["devices"] else []
     parent = os.getpid()
     for local in range(count):
         environment = (

@@ -55,6 +55,8 @@ class Run:
         Nodes by the names that the backend knows.
     gpus : tuple of int
         GPUs on each of them.
+    devices : tuple of tuple of int
+        Which GPUs of each node these are, where the backend does not choose them itself.
     once : bool
         One process on the first node, whatever the GPUs; otherwise one for each GPU.
     environment : mapping of str to str
@@ -73,6 +75,7 @@ class Run:
     type: str
     hosts: tuple[str, ...]
     gpus: tuple[int, ...]
+    devices: tuple[tuple[int, ...], ...] = ()
     once: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +99,7 @@ class Run:
         fields = json.loads((folder / RUN_FILE).read_text())
         for name in ("command", "hosts", "gpus"):
             fields[name] = tuple(fields[name])
+        fields["devices"] = tuple(tuple(one) for one in fields["devices"])
         return cls(**fields | {"folder": Path(fields["folder"])})
 
 

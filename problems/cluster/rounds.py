@@ -217,6 +217,21 @@ class Rounds(Generic[AnyJob]):
         return Changes(starts, restarts, dict(used), running)
 
 
+def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
+    """Whether a policy can ever give a job GPUs of a cluster that it can use."""
+    admits = getattr(policy, "admits", None)
+    if admits is not None and not admits(job, cluster):
+        return False
+    if job.gpus is not None:
+        return any(
+            job.profile.curve(cluster.packed(type.name, job.gpus))[0] > 0
+            for type in cluster.types
+            if job.gpus <= type.gpus
+        )
+    columns, _ = job.profile.row(cluster.configurations, 0)
+    return bool(columns.size)
+
+
 def check_policy(policy: Policy) -> None:
     """Raise if something is missing of a policy.
 

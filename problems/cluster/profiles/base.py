@@ -178,6 +178,12 @@ class Profile(ABC):
         most = min((gpus for gpus in (max_gpus, self.max_gpus) if gpus is not None), default=None)
         return self._variant(("gpus", least, most), min_gpus=least, max_gpus=most)
 
+    def with_restart_seconds(self, seconds: float) -> Self:
+        """The same job with another time of a checkpoint-restore."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"profile {self.name!r}: restart_seconds = {seconds}: must not be negative")
+        return self._changed(restart_seconds=float(seconds))
+
     def _limited(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         speeds = self.speeds(shapes, levels)
         if self.min_gpus is not None or self.max_gpus is not None:

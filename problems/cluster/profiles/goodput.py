@@ -270,6 +270,19 @@ class GoodputProfile(Profile):
         self._check(models)
         return self._changed(models=dict(models))
 
+    def with_noise(self, noise: ArrayLike) -> GoodputProfile:
+        """The same job with other gradient noise.
+
+        Parameters
+        ----------
+        noise : (L,) array_like
+            Gradient noise scale in each level, examples.
+        """
+        values = np.array(noise, np.float64)
+        if values.shape != self.noise.shape or not ((values >= 0) & np.isfinite(values)).all():
+            raise ValueError(f"profile {self.name!r}: noise must be {self.n_levels} finite numbers >= 0")
+        return self._changed(noise=values)
+
     def _check(self, models: Mapping[str, TypeModel]) -> None:
         for type, model in models.items():
             try:

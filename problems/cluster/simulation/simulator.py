@@ -30,7 +30,7 @@ from copter.problems.cluster.policy import (
     counts_of,
 )
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
-from copter.problems.cluster.rounds import Rounds
+from copter.problems.cluster.rounds import Rounds, can_run
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
 from copter.problems.cluster.workload import Scenario
@@ -127,22 +127,9 @@ class Simulator:
             if submission.name in self._order:
                 raise ValueError(f"two jobs are called {submission.name!r}")
             self._order[submission.name] = len(self._order)
-            (jobs if self._can_run(job) else rejected).append(job)
+            (jobs if can_run(self.policy, job, self.cluster) else rejected).append(job)
         self.rejected = tuple(job.name for job in rejected)
         return jobs
-
-    def _can_run(self, job: SimulatedJob) -> bool:
-        admits = getattr(self.policy, "admits", None)
-        if admits is not None and not admits(job, self.cluster):
-            return False
-        if job.gpus is not None:
-            return any(
-                job.profile.curve(self.cluster.packed(type.name, job.gpus))[0] > 0
-                for type in self.cluster.types
-                if job.gpus <= type.gpus
-            )
-        columns, _ = job.profile.row(self.cluster.configurations, 0)
-        return bool(columns.size)
 
     # ---- time ------------------------------------------------------------------------------------
 

@@ -1,0 +1,247 @@
+"""`copter serve` and its clients: `submit`, `jobs`, `cancel`, `logs`, `drain`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from copter.cli.console import say, table
+from copter.cli.options import existing_file, positive
+
+if TYPE_CHECKING:
+    from copter.live.client import Client
+
+PORT = 8421
+FOLDER = Path("runs/live")
+URL_VARIABLE, TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
+
+_SERVE_EXAMPLES = """\b
+Examples:
+  copter serve --cluster cluster.toml
+  copter serve --cluster cluster.toml --policy shockwave --round-seconds 120 --folder /srv/copter
+  copter serve --cluster cluster.toml --backend slurm --host 10.0.0.5
+"""
+_SUBMIT_EXAMPLES = """\b
+Examples:
+  copter submit job.toml
+  copter submit job.toml --name second --wait
+  copter submit job.toml --service http://10.0.0.5:8421 --token-file /srv/copter/token
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of the service."""
+    app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
+    app.command("submit", epilog=_SUBMIT_EXAMPLES)(submit)
+    app.command("jobs", epilog="\b\nExamples:\n  copter jobs\n  copter jobs --over --json\n")(jobs)
+    app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n")(cancel)
+    app.command("logs", epilog="\b\nExamples:\n  copter logs train-1\n  copter logs -f train-1\n")(logs)
+    app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
+
+
+ServiceUrl: TypeAlias = Annotated[
+    str, typer.Option("--service", envvar=URL_VARIABLE, help="Address of the service.")
+]
+TokenFile: TypeAlias = Annotated[
+    Path,
+    typer.Option(help=f"File with the service's token; the variable {TOKEN_VARIABLE} goes before it."),
+]
+JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+LOCAL = f"http://127.0.0.1:{PORT}"
+
+
+def _client(url: str, token_file: Path) -> Client:
+    from copter.live.client import Client, ServiceError
+
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if not token:
+        try:
+            token = token_file.read_text().strip()
+        except OSError as error:
+            hint = f"set {TOKEN_VARIABLE}, or give the file with --token-file"
+            raise ServiceError(0, f"no token: {token_file}: {error.strerror}; {hint}") from None
+    return Client(url, token)
+
+
+def serve(
+    cluster: Annotated[
+        Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the cluster's nodes.")
+    ],
+    policy: Annotated[str, typer.Option(help="Policy by name; an unknown one lists them.")] = "sia",
+    backend: Annotated[str, typer.Option(help="Where jobs run: local, ray or slurm.")] = "local",
+    folder: Annotated[Path, typer.Option(help="Of the journal, the token, and jobs' logs.")] = FOLDER,
+    round_seconds: Annotated[
+        float | None, typer.Option(callback=positive, help="Length of rounds; the policy's own if not given.")
+    ] = None,
+    soon_seconds: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive, help="Begin a round early when something happened, not sooner than this."
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SETTING=VALUE", help="Setting of the policy.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = PORT,
+    url: Annotated[
+        str | None, typer.Option(help="Where jobs on other machines reach the service; http://HOST:PORT.")
+    ] = None,
+) -> None:
+    """Run a scheduler: take jobs over HTTP, give them GPUs in rounds, start, resize and stop them.
+
+    A service that is started again with the same folder goes on where it was, with the jobs that run.
+    """
+    from copter.extras import extra
+    from copter.live.backends.registry import BACKENDS, make_backend
+    from copter.live.files import ClusterFile, read_toml
+    from copter.live.http import make_app
+    from copter.live.service import Service
+    from copter.problems.cluster.cli import parse_value
+    from copter.problems.cluster.registry import make_policy
+
+    with extra("live"):
+        import uvicorn
+
+    if backend not in BACKENDS:
+        raise typer.BadParameter(f"{backend!r}: there are {', '.join(BACKENDS)}", param_hint="--backend")
+    settings: dict[str, Any] = {}
+    for text in sets or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r}: write SETTING=VALUE, such as p=-1", param_hint="--set")
+        settings[name.replace("-", "_")] = parse_value(value)
+    file = read_toml(cluster, ClusterFile)
+    made = make_policy(policy, **settings)
+    if round_seconds is not None and made.round_seconds is None:
+        raise typer.BadParameter(
+            f"policy {policy} is asked at events: leave it out", param_hint="--round-seconds"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    address = url or f"http://{host}:{port}"
+    service = Service(
+        folder,
+        file,
+        make_backend(backend, folder.resolve(), file.options),
+        lambda: make_policy(policy, **settings),
+        settings=settings,
+        url=address,
+        round_seconds=round_seconds,
+        soon_seconds=soon_seconds,
+    )
+    try:
+        gpus, there = service.state.cluster.gpus, len(service.state.jobs)
+        say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
+        say(f"page: {address}/#token={service.token}")
+        uvicorn.run(make_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=5)
+    finally:
+        service.close()
+
+
+def submit(
+    job: Annotated[Path, typer.Argument(help="File of the job, such as job.toml.")],
+    name: Annotated[str | None, typer.Option(help="In place of the file's own.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until it is over; exits with 1 if it failed.")
+    ] = False,
+    service: ServiceUrl = LOCAL,
+    token_file: TokenFile = FOLDER / "token",
+) -> None:
+    """Hand in a job, and print its name."""
+    with _client(service, token_file) as client:
+        taken = client.submit(job, **({} if name is None else {"name": name}))
+        typer.echo(taken)
+        if wait:
+            ended = client.wait([taken])[taken]
+            if ended["status"] != "completed":
+                say(f"{taken} {ended['status']}: {ended['reason']}")
+                raise typer.Exit(1)
+
+
+def jobs(
+    over: Annotated[bool, typer.Option("--over", help="Those that are over, too.")] = False,
+    as_json: JsonOut = False,
+    service: ServiceUrl = LOCAL,
+    token_file: TokenFile = FOLDER / "token",
+) -> None:
+    """List jobs: where they are, how far, and how fast."""
+    with _client(service, token_file) as client:
+        there, now = client.jobs(over=over), client.cluster()["time"]
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(there))
+        return
+    print_jobs(there, now)
+
+
+def print_jobs(there: list[dict[str, Any]], now: float) -> None:
+    """Print a table of jobs.
+
+    Parameters
+    ----------
+    now : float
+        Seconds on the service's clock.
+    """
+    rows = []
+    for job in there:
+        end = now if job["finished"] is None else job["finished"]
+        waited = "" if job["started"] is None else f"{job['started'] - job['submitted']:.1f} s"
+        rows.append(
+            (
+                job["name"],
+                job["status"],
+                f"{job['gpus']} x {job['type']}" if job["gpus"] else "",
+                "" if job["progress"] is None else f"{job['progress']:.0%}",
+                "" if job["batch_size"] is None else str(job["batch_size"]),
+                str(job["restarts"]),
+                waited,
+                f"{end - job['submitted']:.1f} s",
+                job["reason"],
+            )
+        )
+    columns = ("job", "status", "GPUs", "progress", "batch", "restarts", "waited", "age or JCT", "why")
+    table("", columns, rows, text_columns=3)
+
+
+def cancel(
+    name: Annotated[str, typer.Argument(help="Of the job.")],
+    service: ServiceUrl = LOCAL,
+    token_file: TokenFile = FOLDER / "token",
+) -> None:
+    """End a job."""
+    with _client(service, token_file) as client:
+        client.cancel(name)
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="Of the job.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until the job is over.")] = False,
+    run: Annotated[
+        int | None, typer.Option(min=1, help="Which of its runs; the last one if not given.")
+    ] = None,
+    service: ServiceUrl = LOCAL,
+    token_file: TokenFile = FOLDER / "token",
+) -> None:
+    """Print what a job printed."""
+    with _client(service, token_file) as client:
+        if not follow:
+            typer.echo(client.log(name, run), nl=False)
+            return
+        for text in client.follow(name):
+            typer.echo(text, nl=False)
+
+
+def drain(
+    type: Annotated[str, typer.Argument(help="GPU type of the node.")],
+    node: Annotated[int, typer.Argument(min=0, help="Its number, from 0.")],
+    back: Annotated[bool, typer.Option("--back", help="Give it back instead.")] = False,
+    service: ServiceUrl = LOCAL,
+    token_file: TokenFile = FOLDER / "token",
+) -> None:
+    """Take a node out of use: its jobs write a checkpoint and go elsewhere."""
+    with _client(service, token_file) as client:
+        client.drain(type, node, back=back)

@@ -1,0 +1,199 @@
+"""The service from Python: what `copter submit`, `jobs`, `cancel` and `logs` are made of.
+
+client = Client("http://127.0.0.1:8421", token)
+name = client.submit("job.toml")
+client.wait([name])
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from copter.errors import CopterError
+from copter.extras import extra
+from copter.live.files import JobFile, read_toml
+
+with extra("live"):
+    import httpx
+
+POLL_SECONDS = 0.5
+_OVER = ("completed", "failed", "cancelled")
+
+
+class ServiceError(CopterError, RuntimeError):
+    """The service refused, or cannot be reached.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP; 0 if it cannot be reached.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Client:
+    """A service that runs somewhere.
+
+    Parameters
+    ----------
+    url : str
+    token : str
+        The service's, which stands in the file ``token`` of its folder.
+    patience : float
+        Seconds for which a service that cannot be reached is asked again.
+    """
+
+    def __init__(self, url: str, token: str, *, patience: float = 0.0) -> None:
+        self.url, self._patience = url.rstrip("/"), patience
+        self._http = httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30.0, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                answer = self._http.request(method, path, **arguments)
+                break
+            except httpx.TransportError as error:
+                if time.monotonic() >= deadline:
+                    raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
+                time.sleep(POLL_SECONDS)
+        if answer.is_success:
+            return answer
+        try:
+            why = answer.json()["error"]
+        except (ValueError, KeyError, TypeError):
+            why = f"HTTP {answer.status_code}"
+        raise ServiceError(answer.status_code, str(why))
+
+    def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
+        """Hand in a job; it is the service's when this returns.
+
+        Parameters
+        ----------
+        job : JobFile, path or mapping
+            A path is that of a ``job.toml``.
+        **changes
+            Fields in place of its own, such as ``name``.
+
+        Returns
+        -------
+        str
+            Its name.
+
+        Raises
+        ------
+        JobFileError
+            The file is wrong.
+        ServiceError
+            The service refused it.
+        """
+        if isinstance(job, str | Path):
+            job = read_toml(job, JobFile)
+        fields = job.model_dump(mode="json", exclude_unset=True) if isinstance(job, JobFile) else dict(job)
+        return str(self._ask("POST", "/v1/jobs", json=fields | changes).json()["name"])
+
+    def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
+        """Jobs that are there, and, if wanted, those that are over."""
+        return list(self._ask("GET", "/v1/jobs", params={"over": over}).json())
+
+    def job(self, name: str) -> dict[str, Any]:
+        """A job with its runs."""
+        return dict(self._ask("GET", f"/v1/jobs/{name}").json())
+
+    def cancel(self, name: str) -> None:
+        """End a job."""
+        self._ask("DELETE", f"/v1/jobs/{name}")
+
+    def log(self, name: str, run: int | None = None) -> str:
+        """What a run of a job printed, the last one by default."""
+        return "".join(self._log(name, run, follow=False))
+
+    def follow(self, name: str) -> Iterator[str]:
+        """What a job prints, through all its runs, until it is over."""
+        return self._log(name, None, follow=True)
+
+    def _log(self, name: str, run: int | None, *, follow: bool) -> Iterator[str]:
+        after = 0
+        while True:
+            over = self.job(name)["status"] in _OVER
+            where = {"after": after} | ({} if run is None else {"run": run})
+            answer = self._ask("GET", f"/v1/jobs/{name}/log", params=where)
+            number = int(answer.headers["x-run"])
+            if run is None and number:
+                run = number
+            if answer.text:
+                after = int(answer.headers["x-next"])
+                yield answer.text
+                continue
+            if not follow:
+                return
+            runs = len(self.job(name)["all_runs"])
+            if run is not None and runs > run:
+                run, after = run + 1, 0
+            elif over:
+                return
+            else:
+                time.sleep(POLL_SECONDS)
+
+    def cluster(self) -> dict[str, Any]:
+        """Nodes, and figures of the service."""
+        return dict(self._ask("GET", "/v1/cluster").json())
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """The last rounds."""
+        return list(self._ask("GET", "/v1/rounds").json())
+
+    def drain(self, type: str, node: int, *, back: bool = False) -> None:
+        """Take a node out of use, or give it back."""
+        self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
+
+    def metrics(self) -> str:
+        """Figures in Prometheus' text format."""
+        return self._ask("GET", "/metrics").text
+
+    def wait(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, dict[str, Any]]:
+        """Wait until jobs are over.
+
+        Returns
+        -------
+        dict of str to dict
+            What became of each.
+
+        Raises
+        ------
+        TimeoutError
+            They are not over in time.
+        """
+        left, ended = list(names), dict[str, dict[str, Any]]()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            there = {job["name"] for job in self.jobs()}
+            for name in [name for name in left if name not in there]:
+                ended[name] = self.job(name)
+                left.remove(name)
+            if not left:
+                return ended
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"not over after {timeout:g} s: {', '.join(left[:5])}")
+            time.sleep(POLL_SECONDS)

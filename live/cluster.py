@@ -1,0 +1,262 @@
+"""The state of a live cluster: what follows from the events of its journal.
+
+It is a :class:`copter.problems.cluster.rounds.World`, as the simulator is: policies are asked about it, and
+what is decided is collected in :attr:`LiveCluster.changes`, which becomes an event before it becomes true.
+Nothing here reads a clock, a file or the network, so that the same events always make the same state: that is
+how a service goes on after it was killed, and how a recorded run is replayed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from copter.live.events import (
+    Closed,
+    Decided,
+    Drained,
+    Ended,
+    Event,
+    Launched,
+    NodesChanged,
+    Opened,
+    Place,
+    Reported,
+    Submitted,
+    Told,
+)
+from copter.live.files import ClusterFile, JobFile
+from copter.live.jobs import LiveJob
+from copter.live.training.plan import Report, StepTimes
+from copter.problems.cluster.jobs import Timer
+from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
+from copter.problems.cluster.workload import Kind
+
+FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0
+"""Seconds before a job whose run failed is started again: the first, doubled each time up to the second."""
+
+
+class LiveCluster:
+    """A live cluster.
+
+    Parameters
+    ----------
+    file : ClusterFile
+    policy_kind : {"adaptive", "strong-scaling", "rigid"}
+        What the policy adapts at most.
+
+    Attributes
+    ----------
+    timer : Timer
+        Seconds since the service first began.
+    cluster : Cluster
+        Nodes that work and are not drained.
+    jobs : dict of str to LiveJob
+        Those that are not over, in order of their submission.
+    unusable : dict of (str, int) to str
+        Why nodes are not in use, by type and number.
+    failed : dict of (str, int) to str
+        Those of them that do not work.
+    drained : set of (str, int)
+        Those that are taken out of use.
+    leftover : dict of str to LiveJob
+        Jobs that are over and whose run has not ended.
+    changes : dict of str to Place or None
+        What a round has decided and is not an event yet.
+    """
+
+    def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
+        self.file, self.policy_kind = file, policy_kind
+        self.timer = Timer()
+        self.cluster = file.cluster()
+        self.jobs: dict[str, LiveJob] = {}
+        self.unusable: dict[tuple[str, int], str] = {}
+        self.drained: set[tuple[str, int]] = set()
+        self.changes: dict[str, Place | None] = {}
+        self._sizes = {one.type: one.nodes for one in file.gpus}
+        self.failed: dict[tuple[str, int], str] = {}
+        self.leftover: dict[str, LiveJob] = {}
+        self._arrived: list[LiveJob] = []
+        self._left: list[LiveJob] = []
+
+    # ---- a world ---------------------------------------------------------------------------------
+
+    @property
+    def down(self) -> Mapping[str, frozenset[int]]:
+        """Nodes of each type that do not work, or are drained."""
+        down: dict[str, set[int]] = {}
+        for type, node in self.unusable:
+            down.setdefault(type, set()).add(node)
+        return {type: frozenset(nodes) for type, nodes in down.items()}
+
+    def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
+        """Jobs that arrived, and that are over, since this was asked last."""
+        arrived, left = tuple(self._arrived), tuple(self._left)
+        self._arrived, self._left = [], []
+        return arrived, left
+
+    def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
+        """Note that a job is to have GPUs."""
+        self._change(job, new)
+
+    def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
+        """Note that a job is to have other GPUs."""
+        self._change(job, new)
+
+    def stop(self, job: LiveJob, now: ClusterState) -> None:
+        """Note that a job is to have none."""
+        self.changes[job.name] = None
+
+    def _change(self, job: LiveJob, new: Allocation) -> None:
+        assert isinstance(new, Placement), "a live cluster is scheduled with a placer"
+        self.changes[job.name] = new.type, new.nodes
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Let an event be true."""
+        self.timer.time = max(self.timer.time, event.time)
+        match event:
+            case Opened():
+                self._open()
+            case Submitted():
+                self._submit(event)
+            case Decided():
+                self._decide(event)
+            case NodesChanged():
+                self.failed = {(type, node): why for type, node, why in event.down}
+                self._use_nodes()
+            case Drained():
+                (self.drained.discard if event.back else self.drained.add)((event.type, event.node))
+                self._use_nodes()
+            case Closed():
+                job = self.jobs.pop(event.job, None)
+                if job is not None:
+                    job.give(None)
+                    self._left.append(job)
+                    if job.run is not None:
+                        self.leftover[job.name] = job
+            case Launched():
+                devices = tuple(tuple(one) for one in event.devices)
+                self.jobs[event.job].launch(event.number, as_place(event.place), devices)
+            case Told() | Ended() | Reported():
+                self._of_run(event)
+
+    def _open(self) -> None:
+        """A fresh policy knows of nobody."""
+        self._arrived, self._left = list(self.jobs.values()), []
+        for job in self.jobs.values():
+            job.forget_fits()
+
+    def _submit(self, event: Submitted) -> None:
+        file = JobFile.model_validate(dict(event.file))
+        job = LiveJob(file, event.job, self.timer, self.cluster, self.policy_kind)
+        self.jobs[event.job] = job
+        self._arrived.append(job)
+
+    def _decide(self, event: Decided) -> None:
+        for name, place in event.places.items():
+            if name in self.jobs:
+                self.jobs[name].give(None if place is None else as_place(place))
+        if event.sizes:
+            self._sizes |= event.sizes
+            self._use_nodes()
+
+    def _of_run(self, event: Told | Ended | Reported) -> None:
+        """Something about a run; one that is not its job's present run says nothing any more."""
+        job = self.jobs.get(event.job) or self.leftover.get(event.job)
+        if job is None or job.run is None or job.run.number != event.number:
+            return
+        if isinstance(event, Told):
+            job.tell()
+        elif isinstance(event, Reported):
+            job.hear(report_of(event.report))
+        else:
+            run = job.end_run()
+            self.leftover.pop(job.name, None)
+            if job.saved_progress > run.saved:  # it came further than the run before
+                job.failures = job.losses = 0
+            if event.outcome == "failed" and math.isnan(run.told):
+                job.failures += 1
+                wait = min(FIRST_BACKOFF * 2.0 ** (job.failures - 1), LONGEST_BACKOFF)
+                job.retry_at = event.time + wait
+            elif event.outcome == "lost":
+                job.losses += 1
+                job.retry_at = event.time + min(FIRST_BACKOFF * 2.0 ** (job.losses - 1), LONGEST_BACKOFF)
+
+    def _use_nodes(self) -> None:
+        """Nodes that work have changed: jobs on others hold nothing any more."""
+        reasons = dict(self.failed)
+        for node in self.drained:
+            reasons.setdefault(node, "it is drained")
+        self.unusable = reasons
+        for one in self.file.gpus:
+            there = self._sizes[one.type]
+            gone = sum(type == one.type and node < there for type, node in reasons)
+            if self.cluster.capacity[one.type] != (there - gone) * one.gpus_per_node:
+                self.cluster.set_nodes(one.type, there - gone)
+        for job in self.jobs.values():
+            target = job.target
+            if target is None:
+                continue
+            name, nodes = target
+            if any((name, node) in reasons or node >= self._sizes[name] for node, _ in nodes):
+                job.give(None)
+
+    # ---- what runs where -------------------------------------------------------------------------
+
+    def nodes(self) -> list[tuple[str, int, int]]:
+        """Type, number and GPUs of every node, those that are not in use included."""
+        return [
+            (one.type, node, one.gpus_per_node)
+            for one in self.file.gpus
+            for node in range(self._sizes[one.type])
+        ]
+
+    def host(self, type: str, node: int) -> str:
+        """Name of a node for the backend."""
+        return next(one.host(node) for one in self.file.gpus if one.type == type)
+
+    def running(self) -> list[LiveJob]:
+        """Jobs with a run that has not ended."""
+        return [job for job in (*self.jobs.values(), *self.leftover.values()) if job.run is not None]
+
+    def free(self) -> dict[tuple[str, int], list[int]]:
+        """GPUs of each node in use that no run holds, by their numbers on the node."""
+        free = {
+            (type, node): list(range(gpus))
+            for type, node, gpus in self.nodes()
+            if (type, node) not in self.unusable
+        }
+        for job in self.running():
+            assert job.run is not None
+            name, nodes = job.run.place
+            for (node, _), devices in zip(nodes, job.run.devices, strict=True):
+                if (name, node) in free:
+                    free[name, node] = [gpu for gpu in free[name, node] if gpu not in devices]
+        return free
+
+
+class ReportedSpeeds(Estimator):
+    """What policies know of live jobs: what these have reported."""
+
+    def observe(self, now: ClusterState) -> None:
+        """Fit what was reported since the last round."""
+        for job in now.jobs.values():
+            assert isinstance(job, LiveJob)
+            job.learn()
+
+
+def as_place(value: object) -> Place:
+    """A place that may have come from JSON."""
+    name, nodes = cast(Place, value)
+    return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)
+
+
+def report_of(fields: Mapping[str, object]) -> Report:
+    """The report of an event."""
+    given = dict(fields)
+    times = tuple(StepTimes(**one) for one in given.pop("times"))  # type: ignore[attr-defined]
+    return replace(Report(**given, times=()), times=times)  # type: ignore[arg-type]

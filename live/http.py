@@ -1,0 +1,318 @@
+"""The service over HTTP: what users, jobs, monitoring and the page ask for, described by OpenAPI.
+
+Everything but ``/health`` and the page's own files needs a token: ``Authorization: Bearer TOKEN``, the
+service's for users, a run's own for its reports.  A body is JSON of at most :data:`MOST_BYTES`.  An error is
+``{"error": "what was wrong"}``, and nothing has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from copter.extras import extra
+from copter.live.files import NAME, WORD, JobFile, Strict, describe
+from copter.live.service import RefusedError, Service
+from copter.live.training.plan import Report, StepTimes
+from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
+
+with extra("live"):
+    from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
+    from fastapi import Path as InPath
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse, PlainTextResponse, Response
+    from pydantic import BaseModel, Field
+    from starlette.exceptions import HTTPException
+
+MOST_BYTES = 256 * 1024
+"""Of a body."""
+MOST_LOG_BYTES = 64 * 1024
+"""Of a log in one answer."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
+Whole = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Times(Strict):
+    """Steps that were alike, see :class:`.training.plan.StepTimes`."""
+
+    local_batch: Annotated[int, Field(ge=1, le=2**31)]
+    count: Annotated[int, Field(ge=1, le=2**31)]
+    log_seconds: Annotated[float, Field(ge=-50, le=50, allow_inf_nan=False)]
+
+
+class ReportBody(Strict):
+    """What a run says, see :class:`.training.plan.Report`."""
+
+    progress: Share
+    steps: Whole
+    running_seconds: Share
+    times: Annotated[tuple[Times, ...], Field(max_length=1000, strict=False)] = ()
+    squared_norm: Finite | None = None
+    variance: Share | None = None
+    batch_size: Annotated[int, Field(ge=1, le=2**31)]
+    saved_progress: Share
+    restart_seconds: Share | None = None
+    figure: Finite | None = None
+
+    def report(self) -> Report:
+        """What it stands for."""
+        fields = self.model_dump()
+        return Report(**fields | {"times": tuple(StepTimes(**one) for one in fields["times"])})
+
+
+class Named(BaseModel):
+    """Name of a job that was taken."""
+
+    name: str
+
+
+class Refusal(BaseModel):
+    """Why nothing was done."""
+
+    error: str
+
+
+class OrdersBody(BaseModel):
+    """What a run is to do, see :class:`.training.plan.Orders`."""
+
+    lease_seconds: float
+    stop: bool
+    batch: dict[str, float] | None
+
+
+JobName = Annotated[str, InPath(pattern=NAME)]
+TypeName = Annotated[str, InPath(pattern=WORD)]
+Number = Annotated[int, InPath(ge=0, le=2**31)]
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Refusal, "description": "No token, or a wrong one."},
+    404: {"model": Refusal, "description": "There is nothing of this name."},
+    409: {"model": Refusal, "description": "It is there already, or over."},
+    410: {"model": Refusal, "description": "The run is over: end."},
+    413: {"model": Refusal, "description": "The body is too large."},
+    422: {"model": Refusal, "description": "Something in it is wrong: which field, and why."},
+    503: {"model": Refusal, "description": "Too many jobs are there."},
+}
+
+
+def make_app(service: Service) -> FastAPI:
+    """The application that serves a service, and runs it while it is served."""
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(service.run())
+        task.add_done_callback(_end_with)
+        yield
+        task.cancel()
+        await asyncio.wait([task])
+
+    app = FastAPI(title="copter", version="1", lifespan=running, docs_url=None, redoc_url=None)
+
+    def user(authorization: Annotated[str, Header(description="Bearer TOKEN")] = "") -> None:
+        _check(authorization, service.token)
+
+    @app.middleware("http")
+    async def limit(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        said = request.headers.get("content-length", "")
+        if request.method in ("POST", "PUT", "PATCH") and not (said.isdecimal() and int(said) <= MOST_BYTES):
+            return _refused(413, f"a body has a content-length of at most {MOST_BYTES} bytes")
+        return await call(request)
+
+    @app.exception_handler(RefusedError)
+    async def refused(_: Request, error: RefusedError) -> Response:
+        return _refused(error.status, str(error))
+
+    @app.exception_handler(HTTPException)
+    async def wrong(_: Request, error: HTTPException) -> Response:
+        return _refused(error.status_code, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return _refused(422, describe(error.errors()))
+
+    users = APIRouter(dependencies=[Depends(user)], responses=REFUSALS)
+    _add_jobs(users, service)
+    _add_cluster(users, service)
+    app.include_router(users)
+    _add_runs(app, service)
+    _add_page(app, service)
+    return app
+
+
+def _add_jobs(router: APIRouter, service: Service) -> None:
+    """What users ask about jobs."""
+
+    @router.post("/v1/jobs", status_code=201)
+    async def submit(job: JobFile) -> Named:
+        """Hand in a job."""
+        return Named(name=service.submit(job))
+
+    @router.get("/v1/jobs")
+    async def list_jobs(
+        over: Annotated[bool, Query(description="Jobs that are over, too.")] = False,
+        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    ) -> list[dict[str, Any]]:
+        """Jobs that are there, in order of their submission; then those that are over, the last first."""
+        return jobs_view(service, over, limit)
+
+    @router.get("/v1/jobs/{name}")
+    async def show(name: JobName) -> dict[str, Any]:
+        """A job, with its runs."""
+        return job_view(service, name)
+
+    @router.delete("/v1/jobs/{name}")
+    async def cancel(name: JobName) -> Named:
+        """End a job."""
+        service.cancel(name)
+        return Named(name=name)
+
+    @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
+    async def job_log(
+        name: JobName,
+        run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
+        after: Annotated[int, Query(ge=0, le=2**53, description="Bytes to leave out.")] = 0,
+    ) -> Response:
+        """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
+        number, text, end = read_log(service, name, run, after)
+        return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
+
+
+def _add_cluster(router: APIRouter, service: Service) -> None:
+    """What users ask about the cluster."""
+
+    @router.get("/v1/cluster")
+    async def cluster() -> dict[str, Any]:
+        """Nodes, who is on them, and figures of the service."""
+        return cluster_view(service)
+
+    @router.get("/v1/rounds")
+    async def rounds(limit: Annotated[int, Query(ge=1, le=2000)] = 200) -> list[dict[str, Any]]:
+        """The last rounds."""
+        return rounds_view(service, limit)
+
+    @router.get("/v1/events")
+    async def events(
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+    ) -> list[dict[str, Any]]:
+        """What happened, reports and rounds left out: the last events, or the first after a number."""
+        return events_view(service, after, limit)
+
+    @router.post("/v1/nodes/{type}/{node}/drain")
+    async def drain(type: TypeName, node: Number) -> Named:
+        """Take a node out of use: its jobs go elsewhere."""
+        service.drain(type, node)
+        return Named(name=f"{type}-{node}")
+
+    @router.post("/v1/nodes/{type}/{node}/undrain")
+    async def undrain(type: TypeName, node: Number) -> Named:
+        """Give a node back."""
+        service.drain(type, node, back=True)
+        return Named(name=f"{type}-{node}")
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Figures in Prometheus' text format."""
+        return PlainTextResponse(service.metrics.text(service), media_type="text/plain; version=0.0.4")
+
+
+def _add_runs(app: FastAPI, service: Service) -> None:
+    """What runs say."""
+
+    @app.post("/v1/runs/{name}/{number}", responses=REFUSALS)
+    async def report(
+        name: JobName, number: Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
+    ) -> OrdersBody:
+        """A run says how far it is, and is told what to do."""
+        _check(authorization, service.run_token(name, number))
+        orders = service.report(name, number, body.report())
+        batch = None if orders.batch is None else orders.batch._asdict()
+        return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
+
+
+def _add_page(app: FastAPI, service: Service) -> None:
+    """What needs no token."""
+
+    @app.get("/health", responses={503: {"model": Refusal}})
+    async def health() -> Response:
+        """Whether the service does what it is there for."""
+        if service.silent:
+            return _refused(503, f"the backend does not answer: {service.silent}")
+        return JSONResponse({"status": "well"})
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return _page("index.html")
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        return _page(name)
+
+
+_KINDS = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+
+
+def _page(name: str) -> Response:
+    """A file of the page."""
+    if name not in _KINDS:
+        return _refused(404, f"there is no {name!r}")
+    text = files("copter.live").joinpath("page", name).read_text(encoding="utf-8")
+    policy = {"Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'"}
+    return Response(text, media_type=_KINDS[name], headers=policy)
+
+
+def _end_with(task: asyncio.Task[None]) -> None:
+    """A service that broke does not look well: the process ends, and whoever started it starts it again."""
+    if not task.cancelled() and task.exception() is not None:
+        traceback.print_exception(task.exception())
+        os._exit(1)
+
+
+def _check(authorization: str, token: str) -> None:
+    """Raise if a request does not show a token."""
+    kind, _, shown = authorization.partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
+        why = "the token is wrong" if authorization else "a token is needed: Authorization: Bearer TOKEN"
+        raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+
+
+def _refused(status: int, why: str, headers: Any = None) -> Response:
+    return JSONResponse({"error": why}, status, headers=headers)
+
+
+def read_log(service: Service, name: str, run: int | None, after: int) -> tuple[int, str, int]:
+    """Part of a run's log: the number of the run, the text, and where the next part begins.
+
+    Parameters
+    ----------
+    run : int, optional
+        The last one by default.
+
+    Raises
+    ------
+    RefusedError
+        There is no such job, run, or log any more.
+    """
+    if not service.journal.knows(name):
+        raise RefusedError(404, f"there is no job {name!r}")
+    home = service.folder / "jobs" / name / "runs"
+    numbers = sorted(int(one.name) for one in home.iterdir()) if home.is_dir() else []
+    if not numbers and run is None:
+        return 0, "", 0
+    number = numbers[-1] if run is None else run
+    if number not in numbers:
+        raise RefusedError(404, f"there is no log of run {number} of job {name!r}")
+    path = Path(home / str(number) / "log-0.txt")
+    if not path.exists():
+        return number, "", after
+    with path.open("rb") as file:
+        file.seek(after)
+        content = file.read(MOST_LOG_BYTES)
+    return number, content.decode("utf-8", "replace"), after + len(content)

@@ -1,0 +1,321 @@
+"""A job of a live cluster: what its runs have reported, and what follows for policies.
+
+Its profile is what is known of it: the throughput that is fitted to the step times it reported
+(:mod:`copter.problems.cluster.estimation.learned`), the gradient noise that it measured, and how long its
+restarts took.  It has one level: as noise changes the profile is replaced.  A rigid job reports nothing; it
+counts as equally fast on every type that it may use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from copter.live.events import Place
+from copter.live.files import JobFile
+from copter.live.training.plan import Batch, Report
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned
+from copter.problems.cluster.jobs import Job, Timer, job_kind, job_profile
+from copter.problems.cluster.policy import Placement
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.profiles.throughput import learning_rate_factor, noise_scale
+from copter.problems.cluster.workload import Kind
+
+Status: TypeAlias = Literal["queued", "starting", "running", "stopping", "completed", "failed", "cancelled"]
+
+CHANGE = 0.1
+"""Relative change of gradient noise, or of restart seconds, from which on a profile is replaced."""
+TRIED_BATCHES = 3
+"""Local batch sizes that are tried on each type before the best one is used: enough to tell what a pass costs
+from what each example adds to it."""
+LARGEST_FACTOR = 32
+"""Largest batch over the initial one, where the user gives no limit."""
+
+
+@dataclass
+class ActiveRun:
+    """A run that has been launched and has not ended.
+
+    Attributes
+    ----------
+    devices : tuple of tuple of int
+        Its GPUs, by their numbers on each node.
+    launched, told : float
+        Seconds; NaN before it is told to end.
+    running_seconds : float
+        That it reported.
+    heard : float
+        Seconds of its last report; of its launch before.
+    saved : float
+        Progress of the job's last checkpoint when it was launched.
+    batch : Batch or None
+        That it was told to train with last.
+    """
+
+    number: int
+    place: Place
+    devices: tuple[tuple[int, ...], ...]
+    launched: float
+    heard: float
+    told: float = math.nan
+    running_seconds: float = 0.0
+    saved: float = 0.0
+    batch: Batch | None = None
+
+    @property
+    def configuration(self) -> Configuration:
+        """Counts of its place."""
+        return Placement(*self.place).configuration
+
+
+class LiveJob(Job):
+    """A job of a live cluster.
+
+    Parameters
+    ----------
+    file : JobFile
+        As it was handed in.
+    policy_kind : Kind
+        What the policy adapts at most.
+
+    Attributes
+    ----------
+    run : ActiveRun or None
+        Its present run.  While it is resized it is still that on its former GPUs.
+    runs : int
+        How many there were, the present one too.
+    failures, losses : int
+        Runs in a row that failed, or were lost, and came no further.
+    retry_at : float
+        Seconds before which it is not started again.
+    report : Report or None
+        The last one.
+    noise : float
+        Gradient noise scale, examples; NaN before it is measured.
+    """
+
+    def __init__(self, file: JobFile, name: str, timer: Timer, cluster: Cluster, policy_kind: Kind) -> None:
+        submission = file.submission(name, timer.time)
+        kind = job_kind(submission, policy_kind)
+        application = _prior(file, name, cluster)
+        super().__init__(submission, job_profile(submission, application, kind), kind, timer)
+        self.file = file
+        self.learned = (
+            Learned(self.profile, cluster.names) if isinstance(self.profile, GoodputProfile) else None
+        )
+        self.run: ActiveRun | None = None
+        self.runs = self.failures = self.losses = 0
+        self.retry_at = -math.inf
+        self.report: Report | None = None
+        self._restart_seconds = file.restart_seconds
+        self.noise = math.nan
+        self._stale: dict[str, None] = {}
+        self._run_seconds = self._gpu_seconds = 0.0
+        self._since = timer.time
+        self._waits_since = math.nan
+
+    # ---- what a policy sees ----------------------------------------------------------------------
+
+    @property
+    def progress(self) -> float:
+        """Progress that it reported; of a rigid job, the seconds that it ran, below its work."""
+        if self.report is not None:
+            return min(self.report.progress, self.work)
+        return 0.0 if self.file.elastic else min(self.run_seconds, math.nextafter(self.work, 0.0))
+
+    @property
+    def level(self) -> int:
+        """The only one."""
+        return 0
+
+    @property
+    def run_seconds(self) -> float:
+        """Seconds in which it ran, as it reports them; a rigid job from its launch on."""
+        if self.run is None:
+            return self._run_seconds
+        now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
+        return self._run_seconds + now
+
+    @property
+    def gpu_seconds(self) -> float:
+        """GPUs held times seconds, restarts included."""
+        held = 0 if self.allocation is None else self.allocation.gpus
+        return self._gpu_seconds + (self._timer.time - self._since) * held
+
+    @property
+    def since(self) -> float:
+        """Seconds of the last change of what it holds."""
+        return self._since
+
+    @property
+    def status(self) -> Status:
+        """Where it is."""
+        if self.run is None:
+            return "queued" if self.allocation is None else "starting"
+        if not math.isnan(self.run.told):
+            return "stopping"
+        heard = self.run.running_seconds > 0 or not self.file.elastic
+        return "running" if heard else "starting"
+
+    @property
+    def saved_progress(self) -> float:
+        """Progress of its last checkpoint."""
+        return 0.0 if self.report is None else self.report.saved_progress
+
+    @property
+    def target(self) -> Place | None:
+        """Where it is to run."""
+        if self.allocation is None or self.place is None:
+            return None
+        return self.allocation.type, self.place
+
+    def predicted_goodput(self) -> float:
+        """Steps at the initial batch size a second, under what it holds; 0 if that is nothing."""
+        return 0.0 if self.allocation is None else self.speed(self.allocation)
+
+    # ---- what happens to it ----------------------------------------------------------------------
+
+    def give(self, place: Place | None) -> None:
+        """It holds something else from now on."""
+        now = self._timer.time
+        self._gpu_seconds, self._since = self.gpu_seconds, now
+        if place is None:
+            self.allocation = self.place = None
+            self.restart_until = -math.inf
+            return
+        self.restarts += not math.isnan(self.started)
+        self.started = now if math.isnan(self.started) else self.started
+        self.allocation, self.place = Placement(*place).configuration, place[1]
+        self.restart_until = now + self._restart_seconds
+
+    def launch(self, number: int, place: Place, devices: tuple[tuple[int, ...], ...]) -> None:
+        """A run begins."""
+        now = self._timer.time
+        self.run = ActiveRun(number, place, devices, now, now, saved=self.saved_progress)
+        self.runs = number
+        if math.isnan(self._waits_since):
+            self._waits_since = now
+
+    def tell(self) -> None:
+        """Its run is told to end."""
+        assert self.run is not None
+        self.run.told = self._waits_since = self._timer.time
+
+    def end_run(self) -> ActiveRun:
+        """Its run ended."""
+        run = self.run
+        assert run is not None
+        self._run_seconds = self.run_seconds
+        self.run = None
+        return run
+
+    def hear(self, report: Report) -> None:
+        """Its run reported."""
+        run = self.run
+        assert run is not None
+        now = self._timer.time
+        if report.running_seconds > 0 and run.running_seconds == 0 and not math.isnan(self._waits_since):
+            took = max(now - report.running_seconds - self._waits_since, 0.0)
+            if self.runs == 1 or abs(took - self._restart_seconds) > CHANGE * self._restart_seconds:
+                self._restart_seconds = took
+                self._stale |= {"": None}
+            self._waits_since = math.nan
+            self.restart_until = min(self.restart_until, now)
+        run.heard, run.running_seconds, self.report = now, report.running_seconds, report
+        if self.learned is None:
+            return
+        for times in report.times:
+            held = run.configuration
+            if self.learned.report(held, times.local_batch, times.log_seconds, times.count):
+                self._stale[held.type] = None
+        if report.squared_norm is not None and report.variance is not None:
+            self._hear_noise(report.squared_norm, report.variance)
+
+    def _hear_noise(self, squared_norm: float, variance: float) -> None:
+        """Take a measurement of gradient noise; where the gradient is lost in it there is no end to it."""
+        initial = self.file.batch_size or 1
+        most = 1e6 * initial
+        noise = most if squared_norm <= 0 else min(float(noise_scale(squared_norm, variance, initial)), most)
+        if math.isnan(self.noise) or abs(noise - self.noise) > CHANGE * self.noise:
+            self.noise = noise
+            self._stale |= {"": None}
+
+    def forget_fits(self) -> None:
+        """Fit everything again when it is asked for: the policy is a fresh one."""
+        if self.learned is not None:
+            self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
+
+    def learn(self) -> bool:
+        """Fit what was reported since the last time; returns whether more is known."""
+        if not self._stale:
+            return False
+        stale, self._stale = self._stale, {}
+        if self.learned is None:
+            self.seen = self.profile = self.profile.with_restart_seconds(self._restart_seconds)
+            return True
+        self.learned.fit(type for type in stale if type)
+        known = self.learned.profile().with_restart_seconds(self._restart_seconds)
+        assert isinstance(known, GoodputProfile)
+        if not math.isnan(self.noise):
+            known = known.with_noise([self.noise])
+        self.seen = self.profile = known
+        return True
+
+    def batch(self, place: Place) -> Batch | None:
+        """How it is to train on some GPUs: the best that is known, once enough sizes were tried there.
+
+        None for a job that does not adapt.
+        """
+        profile, held = self.seen, Placement(*place).configuration
+        if not isinstance(profile, GoodputProfile):
+            return None
+        if self.kind == "adaptive" and self.learned is not None and held.type in self.learned.reports:
+            tried = {batch for _, _, batch in self.learned.reports[held.type].keys}
+            if len(tried) < TRIED_BATCHES:
+                untried = self._untried(profile, held, tried)
+                if untried is not None:
+                    return untried
+        if not profile.curve(held)[0] > 0:
+            return None
+        choice = profile.best_batch(held, 0)
+        return Batch(choice.local_batch, choice.accumulation, choice.learning_rate_factor)
+
+    def _untried(self, profile: GoodputProfile, held: Configuration, tried: Iterable[int]) -> Batch | None:
+        """A local batch to learn from, within the limits: the first of those that are not like another."""
+        limits, gpus = profile.limits, held.gpus
+        least = -(-limits.initial // gpus)
+        most = min(profile.models[held.type].max_local_batch, limits.largest // gpus)
+        if most <= least:
+            return None
+        for local in (least, round(math.sqrt(least * most)), most):
+            if all(not 0.8 < local / other < 1.25 for other in tried):
+                noise, rule = float(profile.noise[0]), profile.rule
+                factor = learning_rate_factor(rule, noise, limits.initial, gpus * local)
+                return Batch(local, 0, float(factor))
+        return None
+
+
+def _prior(file: JobFile, name: str, cluster: Cluster) -> Profile:
+    """What is known of a job before it has run."""
+    types = [type for type in cluster.names if not file.types or type in file.types]
+    if not file.elastic:
+        counts = [file.gpus or 1]
+        return CountProfile(name, file.restart_seconds, file.seconds, counts, {type: [1.0] for type in types})
+    assert file.work is not None and file.batch_size is not None
+    initial = file.batch_size
+    largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
+    model = TypeModel(NOMINAL, file.max_local_batch or largest)
+    return GoodputProfile(
+        name,
+        file.restart_seconds,
+        [file.work],
+        [float(initial)],  # until it is measured, a batch of twice the size makes 1 1/3 times the progress
+        {type: model for type in types},
+        BatchLimits(initial, largest),
+        rule=file.rule,
+    )

@@ -1,0 +1,98 @@
+"""Figures of a service for monitoring, in Prometheus' text format.
+
+Labels are bounded: statuses, GPU types and outcomes are closed sets, no job has a series of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from typing import TYPE_CHECKING
+
+from copter.extras import extra
+
+with extra("live"):
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from copter.live.events import Decided
+    from copter.live.service import Service
+
+SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+STATUSES = ("queued", "starting", "running", "stopping")
+
+
+class ServiceMetrics:
+    """Counters, gauges and histograms of a service.
+
+    ================================== ========= =======================================================
+    copter_live_jobs                   gauge     jobs that are not over, by ``status``
+    copter_live_jobs_over_total        counter   jobs that are over, by ``ending``
+    copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
+    copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
+    copter_live_rounds_total           counter   rounds
+    copter_live_round_seconds          histogram from asking the policy to its answer in the journal
+    copter_live_round_gap              gauge     certified gap of the last round's program, if it has one
+    copter_live_goodput                gauge     predicted, of all jobs that run, in initial batches a second
+    copter_live_reports_total          counter   reports of jobs
+    copter_live_runs_ended_total       counter   runs that ended, by ``outcome``
+    copter_live_backend_silent         gauge     1 while the backend does not answer
+    copter_live_journal_bytes          gauge     size of the journal
+    ================================== ========= =======================================================
+    """
+
+    def __init__(self) -> None:
+        at = self._registry = CollectorRegistry()
+        self._jobs = Gauge("copter_live_jobs", "Jobs that are not over", ["status"], registry=at)
+        self._over = Gauge("copter_live_jobs_over_total", "Jobs that are over", ["ending"], registry=at)
+        self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
+        self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
+        self._rounds = Histogram(
+            "copter_live_round_seconds", "Seconds of a round", buckets=SECONDS, registry=at
+        )
+        self._asked = Counter("copter_live_rounds", "Rounds", registry=at)
+        self._gap = Gauge("copter_live_round_gap", "Certified gap of the last round", registry=at)
+        self._goodput = Gauge("copter_live_goodput", "Predicted goodput of all jobs that run", registry=at)
+        self._reports = Counter("copter_live_reports", "Reports of jobs", registry=at)
+        self._ended = Counter("copter_live_runs_ended", "Runs that ended", ["outcome"], registry=at)
+        self._silent = Gauge("copter_live_backend_silent", "Whether the backend is silent", registry=at)
+        self._bytes = Gauge("copter_live_journal_bytes", "Bytes of the journal", registry=at)
+
+    def decided(self, round: Decided) -> None:
+        """Count a round."""
+        self._asked.inc()
+        self._rounds.observe(round.seconds)
+        if "gap" in round.figures:
+            self._gap.set(round.figures["gap"])
+
+    def reported(self) -> None:
+        """Count a report."""
+        self._reports.inc()
+
+    def ended(self, outcome: str) -> None:
+        """Count a run that ended."""
+        self._ended.labels(outcome).inc()
+
+    def text(self, service: Service) -> str:
+        """All figures as of now."""
+        state = service.state
+        statuses = Counts[str](job.status for job in state.jobs.values())
+        for status in STATUSES:
+            self._jobs.labels(status).set(statuses[status])
+        for ending, count in service.counts.items():
+            self._over.labels(ending).set(count)
+        capacity, given, busy = state.cluster.capacity, Counts[str](), Counts[str]()
+        for job in state.running():
+            assert job.run is not None
+            busy[job.run.place[0]] += job.run.configuration.gpus
+        for job in state.jobs.values():
+            if job.allocation is not None:
+                given[job.allocation.type] += job.allocation.gpus
+        for type, gpus in capacity.items():
+            for what, count in (("there", gpus), ("given", given[type]), ("busy", busy[type])):
+                self._gpus.labels(type, what).set(count)
+            self._unusable.labels(type).set(sum(one == type for one, _ in state.unusable))
+        running = (job for job in state.jobs.values() if job.file.elastic and job.status == "running")
+        self._goodput.set(sum(job.predicted_goodput() for job in running))
+        self._silent.set(bool(service.silent))
+        self._bytes.set(service.journal.bytes)
+        return generate_latest(self._registry).decode()

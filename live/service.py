@@ -1,0 +1,700 @@
+"""The service: rounds, and seeing to it that what was decided is what runs.
+
+Two things go on side by side in one event loop.  *Rounds* ask the policy in a thread, while jobs run and
+report; events that come meanwhile are written at once and become true when the answer is there.  The *tick*
+asks the backend what became of the runs and compares, for each job, where it is to run with where it runs: a
+run in the wrong place is told to end, one that does not end in time is killed, a job without a run is started
+as soon as its GPUs are free.  Nothing is remembered but the state itself, so the same comparison mends
+whatever happened: a crash, a lost node, a service that was killed between two steps.
+
+    submit -> journal -> round -> Decided -> tick: Told, wait, Launched -> backend -> reports, Ended -> ...
+
+A job ends once: an exit code of 0 of its present run, whatever former runs do.  A run is in the journal
+before it is started, and is never started twice (:mod:`.backends.base`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import hmac
+import logging
+import math
+import os
+import secrets
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from copter.durable.files import write_whole
+from copter.errors import CopterError
+from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
+from copter.live.cluster import LiveCluster, ReportedSpeeds
+from copter.live.events import (
+    Closed,
+    Decided,
+    Drained,
+    Ended,
+    Ending,
+    Event,
+    JobEvent,
+    Launched,
+    NodesChanged,
+    Noted,
+    Opened,
+    Reported,
+    Submitted,
+    Told,
+)
+from copter.live.files import ClusterFile, JobFile
+from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
+from copter.live.journal import LiveJournal
+from copter.live.metrics import ServiceMetrics
+from copter.live.training.plan import Orders, Pace, Plan, Report
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.rounds import Rounds, can_run
+
+log = logging.getLogger("copter.live")
+
+TICK_SECONDS = 0.5
+"""Between two looks at the backend."""
+SHORTEST_GAP = 0.2
+"""Seconds between two rounds of a policy that is asked at events."""
+MOST_LOSSES = 20
+"""Runs in a row that may be lost before a job is given up."""
+KEPT_ROUNDS = 2000
+"""Rounds that are remembered for the page and for figures; all of them are in the journal."""
+KEPT_SPANS = 2000
+"""Runs that ended, for the same."""
+KEPT_REPORTS = 60
+"""Of each job, for the same."""
+T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """A run that ended, and where it was."""
+
+    job: str
+    number: int
+    type: str
+    nodes: tuple[tuple[int, int], ...]
+    began: float
+    ended: float
+    outcome: str
+
+
+class Heard(NamedTuple):
+    """What a job reported, and the goodput that was predicted of it then: initial batches a second."""
+
+    time: float
+    progress: float
+    predicted: float
+    batch_size: int
+
+
+class RefusedError(CopterError, ValueError):
+    """The service does not do what it was asked for: the request is wrong.
+
+    Attributes
+    ----------
+    status : int
+        As HTTP says it.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Service:
+    """A policy in charge of a live cluster.
+
+    Parameters
+    ----------
+    folder : Path
+        Journal, token, and a folder for each job; made if it is not there.
+    cluster : ClusterFile
+    backend : Backend
+    make_policy : callable
+        Makes a fresh policy.
+    settings : mapping
+        Of the policy, for the journal.
+    url : str
+        Where jobs report to.
+    round_seconds : float, optional
+        In place of the policy's own.
+    soon_seconds : float, optional
+        A round also begins when something happened and so long has passed since the last one.
+    clock : callable
+        Seconds since the epoch.
+
+    Attributes
+    ----------
+    token : str
+        That clients must show.
+    state : LiveCluster
+
+    Raises
+    ------
+    CopterError
+        Another service has the folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cluster: ClusterFile,
+        backend: Backend,
+        make_policy: Callable[[], Policy],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        url: str = "",
+        round_seconds: float | None = None,
+        soon_seconds: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.file, self.backend, self.url = folder.resolve(), cluster, backend, url
+        self._lock = _locked(folder / "lock")
+        self.token = _first(folder / "token", lambda: secrets.token_urlsafe(24))
+        self.journal = LiveJournal(folder / "journal.sqlite")
+        self._clock = clock
+        self.began = float(_first(folder / "began", lambda: repr(clock())))
+        policy = make_policy()
+        self.state = LiveCluster(cluster, policy.kind)
+        self.rounds = Rounds(
+            policy,
+            self.state,
+            round_seconds=round_seconds,
+            placer=SiaPlacer(sharing=policy.kind == "rigid"),
+            estimator=ReportedSpeeds(),
+        )
+        self._soon = soon_seconds
+        self._deciding = False
+        self._deferred: list[Event] = []
+        self._wake = asyncio.Event()
+        self._next_round = 0.0
+        self._asked = -math.inf
+        self._threads = ThreadPoolExecutor(1, "backend")
+        self._solver = ThreadPoolExecutor(1, "policy")
+        self.silent = ""
+        self._runs: dict[tuple[str, int], Run] = {}
+        self._killed: dict[str, str] = {}
+        self._kept: deque[str] = deque()
+        self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
+        self.history: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
+        self.spans: deque[Span] = deque(maxlen=KEPT_SPANS)
+        self.heard: dict[str, deque[Heard]] = {}
+        self.metrics = ServiceMetrics()
+        self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
+        self._recover()
+        opened = Opened(
+            time=self.now(),
+            policy=policy.name,
+            settings=dict(settings or {}),
+            round_seconds=self.rounds.round_seconds,
+            cluster=cluster.model_dump(mode="json"),
+        )
+        self._write(opened)
+
+    # ---- state -----------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Seconds since the service first began; never before what was last true."""
+        return max(self._clock() - self.began, self.state.timer.time)
+
+    def _recover(self) -> None:
+        """Take in what the journal says."""
+        for _, event in self.journal.events():
+            if isinstance(event, Ended):
+                self._span(event)
+            self.state.apply(event)
+            if isinstance(event, Decided):
+                self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
+                self.history.append(event)
+            elif isinstance(event, Closed):
+                self.counts[event.ending] += 1
+                self._kept.append(event.job)
+
+    def _write(self, *events: Event, durable: bool = True) -> None:
+        """Write events, and let them be true: at once, or when the policy has answered."""
+        self.journal.add(*events, durable=durable)
+        if self._deciding:
+            self._deferred += events
+        else:
+            for event in events:
+                self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self._span(event)
+            self.metrics.ended(event.outcome)
+        self.state.apply(event)
+        if isinstance(event, Closed):
+            self.counts[event.ending] += 1
+            self.heard.pop(event.job, None)
+        if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
+            self._wake.set()
+
+    def _span(self, event: Ended) -> None:
+        """Remember who was where."""
+        job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
+        if job is not None and job.run is not None and job.run.number == event.number:
+            type, nodes = job.run.place
+            self.spans.append(
+                Span(job.name, event.number, type, nodes, job.run.launched, event.time, event.outcome)
+            )
+
+    def note(self, text: str, job: str | None = None) -> None:
+        """Write down something for people."""
+        log.warning("%s%s", f"{job}: " if job else "", text)
+        self.journal.add(Noted(time=self.now(), text=text, job=job), durable=False)
+
+    # ---- what users ask for ----------------------------------------------------------------------
+
+    def submit(self, file: JobFile) -> str:
+        """Take a job; it is in the journal when this returns.
+
+        Returns
+        -------
+        str
+            Its name.
+
+        Raises
+        ------
+        RefusedError
+            There was a job of this name; too many are there; nothing here can run it.
+        """
+        name = file.name or self._new_name(file)
+        pending = {event.job for event in self._deferred if isinstance(event, Submitted)}
+        if name in pending or self.journal.knows(name):
+            raise RefusedError(409, f"there is, or was, a job {name!r}: choose another name")
+        if len(self.state.jobs) + len(pending) >= self.file.max_jobs:
+            raise RefusedError(503, f"{self.file.max_jobs} jobs are there, as many as this service takes")
+        unknown = [type for type in file.types if type not in self.state.cluster.names]
+        if unknown:
+            raise RefusedError(
+                422, f"types: no GPU type {unknown[0]!r}; there are: {list(self.state.cluster.names)}"
+            )
+        if self.file.pace is not None and file.elastic and file.application not in self._profiles:
+            known = ", ".join(self._profiles)
+            raise RefusedError(
+                422, f"application: slots are paced, and {file.application!r} has no profile: {known}"
+            )
+        whole = self.file.cluster()
+        job = LiveJob(file, name, self.state.timer, whole, self.rounds.policy.kind)
+        if not can_run(self.rounds.policy, job, whole):
+            raise RefusedError(
+                422, "no configuration of this cluster can run it: see gpus, min_gpus and types"
+            )
+        self._write(Submitted(time=self.now(), job=name, file=file.model_dump(mode="json")))
+        return name
+
+    def _new_name(self, file: JobFile) -> str:
+        base = (
+            "".join(c for c in Path(file.command[0]).stem if c.isalnum() or c in "-_")[:40].lstrip("-_")
+            or "job"
+        )
+        return f"{base}-{secrets.token_hex(4)}"
+
+    def cancel(self, name: str) -> None:
+        """End a job; its run is killed at the next tick.
+
+        Raises
+        ------
+        RefusedError
+            There is no such job, or it is over.
+        """
+        self._job(name)
+        self._close(name, "cancelled", "cancelled by its user")
+        self._wake.set()
+
+    def drain(self, type: str, node: int, *, back: bool = False) -> None:
+        """Take a node out of use, or give it back.
+
+        Raises
+        ------
+        RefusedError
+            There is no such node.
+        """
+        if (type, node) not in {(one, number) for one, number, _ in self.state.nodes()}:
+            raise RefusedError(404, f"there is no node {node} of type {type!r}")
+        if ((type, node) in self.state.drained) == back:
+            self._write(Drained(time=self.now(), type=type, node=node, back=back))
+
+    def _job(self, name: str) -> LiveJob:
+        """A job that is not over."""
+        closing = any(isinstance(event, Closed) and event.job == name for event in self._deferred)
+        if name in self.state.jobs and not closing:
+            return self.state.jobs[name]
+        if self.journal.knows(name) and not any(
+            isinstance(event, Submitted) and event.job == name for event in self._deferred
+        ):
+            raise RefusedError(409, f"job {name!r} is over")
+        raise RefusedError(404, f"there is no job {name!r}")
+
+    # ---- what jobs say ---------------------------------------------------------------------------
+
+    def run_token(self, job: str, number: int) -> str:
+        """That a run must show to report."""
+        return hmac.new(self.token.encode(), f"{job}.{number}".encode(), hashlib.sha256).hexdigest()
+
+    def report(self, name: str, number: int, report: Report) -> Orders:
+        """Take in what a run says.
+
+        Raises
+        ------
+        RefusedError
+            It is not its job's run any more: it is to end.
+        """
+        job = self.state.jobs.get(name)
+        if job is None or job.run is None or job.run.number != number:
+            raise RefusedError(410, f"run {number} of job {name!r} is over")
+        now = self.now()
+        self._write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
+        held = job.run.configuration
+        predicted = float(job.seen.curve(held)[0])
+        heard = self.heard.setdefault(name, deque(maxlen=KEPT_REPORTS))
+        heard.append(Heard(now, report.progress, predicted, report.batch_size))
+        self.metrics.reported()
+        batch = None
+        if not self._deciding:  # a policy's thread may be fitting the same job
+            chosen = job.batch(job.run.place)
+            if chosen is not None and chosen != job.run.batch:
+                batch = job.run.batch = chosen
+        stop = not math.isnan(job.run.told)
+        return Orders(self.file.lease_seconds, stop, batch)
+
+    # ---- rounds ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        rounds = asyncio.create_task(self._all_rounds())
+        try:
+            while True:
+                if rounds.done():
+                    rounds.result()
+                began = time.monotonic()
+                await self.tick()
+                await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.02))
+        finally:
+            rounds.cancel()
+
+    def close(self) -> None:
+        """Let go of everything; jobs go on."""
+        self._solver.shutdown()
+        self._threads.shutdown()
+        self.backend.close()
+        self.journal.close()
+        os.close(self._lock)
+
+    async def _all_rounds(self) -> None:
+        step = self.rounds.round_seconds
+        while True:
+            begin = self.now()
+            if self.state.jobs:
+                wakes = await self.round()
+            else:
+                wakes = math.inf
+            if step is not None:
+                await self._until(begin, begin + step)
+            else:
+                self._wake_at(wakes)
+                await self._wake.wait()
+                await asyncio.sleep(SHORTEST_GAP)
+                self._wake.clear()
+
+    def _wake_at(self, time: float) -> None:
+        if math.isfinite(time):
+            loop = asyncio.get_running_loop()
+            loop.call_later(max(time - self.now(), 0.0), self._wake.set)
+
+    async def _until(self, begin: float, end: float) -> None:
+        """Wait for the next round, or, if that is wanted, until something happens."""
+        while (now := self.now()) < end:
+            if self._soon is None:
+                await asyncio.sleep(end - now)
+                continue
+            try:
+                await asyncio.wait_for(self._wake.wait(), end - now)
+            except TimeoutError:
+                continue
+            if self.now() >= begin + self._soon:
+                self._wake.clear()
+                return
+            await asyncio.sleep(begin + self._soon - self.now())
+
+    async def round(self) -> float:
+        """Ask the policy, and write down what it answers; returns when it wants to be asked again."""
+        loop, began = asyncio.get_running_loop(), time.perf_counter()
+        self.state.timer.time = asked = self.now()
+        now = self.rounds.look()
+        seen = self.journal.last
+        self._deciding = True
+        decision = None
+        try:
+            decision = await loop.run_in_executor(self._solver, self.rounds.decide, now)
+        except CopterError as error:  # a policy that cannot decide leaves everybody what they have
+            self.note(f"round {now.index}: {type(error).__name__}: {error}")
+        finally:
+            self._deciding = False
+            deferred, self._deferred = self._deferred, []
+            for event in deferred:
+                self._apply(event)
+        if decision is None:
+            return math.inf
+        self.rounds.carry_out(decision)
+        places, self.state.changes = self.state.changes, {}
+        decided = Decided(
+            time=self.now(),
+            seen=seen,
+            asked=asked,
+            places=places,
+            figures={key: float(value) for key, value in decision.figures.items() if math.isfinite(value)},
+            policy_seconds=decision.policy_seconds,
+            seconds=time.perf_counter() - began,
+            sizes=self._allowed(now.sizes),
+        )
+        self._write(decided)
+        self.metrics.decided(decided)
+        self.history.append(decided)
+        step = self.rounds.round_seconds
+        if step is not None and decided.seconds > step:
+            self.note(f"round {now.index}: the answer came {decided.seconds - step:.2f} s late")
+        return min(now.wakes, default=math.inf)
+
+    def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Numbers of nodes that a policy may have."""
+        scalable = hasattr(self.backend, "set_hosts")
+        limits = {one.type: one.max_nodes or one.nodes for one in self.file.gpus}
+        return {type: min(nodes, limits[type]) for type, nodes in sizes.items()} if scalable else {}
+
+    # ---- the tick --------------------------------------------------------------------------------
+
+    async def _ask(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Call the backend, in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    async def tick(self) -> None:
+        """Look at the backend once, and do what is to be done."""
+        try:
+            await self._look_at_nodes()
+            await self._look_at_runs()
+            await self._launch()
+        except BackendError as error:
+            if self.silent != str(error):
+                self.note(f"the backend does not answer: {error}")
+            self.silent = str(error)
+        else:
+            if self.silent:
+                self.note("the backend answers again")
+            self.silent = ""
+
+    async def _look_at_nodes(self) -> None:
+        """Nodes that began to work, or ceased to."""
+        reasons = await self._ask(self.backend.down)
+        if self._deciding:
+            return
+        hosts = {self.state.host(type, node): (type, node) for type, node, _ in self.state.nodes()}
+        down = tuple(sorted((*hosts[host], why) for host, why in reasons.items() if host in hosts))
+        if {one[:2] for one in down} != set(self.state.failed):
+            self._write(NodesChanged(time=self.now(), down=down))
+
+    def _busy(self) -> set[str]:
+        """Jobs of which something is written that is not true yet."""
+        return {event.job for event in self._deferred if isinstance(event, JobEvent)}
+
+    async def _look_at_runs(self) -> None:
+        """Runs that ended, and those that are to."""
+        runs = {(job.name, job.run.number): job for job in self.state.running() if job.run is not None}
+        if not runs:
+            return
+        asked = [self._run(job, number) for (_, number), job in runs.items()]
+        states = await self._ask(self.backend.states, asked)
+        busy = self._busy()
+        for run, job in zip(asked, runs.values(), strict=True):
+            if job.run is None or job.run.number != run.number or job.name in busy:
+                continue
+            state = states[run.id]
+            if state.outcome is not None:
+                self._end(job, job.run, state)
+                continue
+            why = self._why_to_kill(job, job.run, state)
+            if why:
+                if run.id not in self._killed:
+                    self._killed[run.id] = why
+                    self.note(f"run {run.number} is killed: {why}", job.name)
+                await self._ask(self.backend.kill, run)
+            elif job.target != job.run.place and math.isnan(job.run.told):
+                self._write(Told(time=self.now(), job=job.name, number=run.number))
+                await self._ask(self.backend.stop, run)
+
+    def _why_to_kill(self, job: LiveJob, run: ActiveRun, state: RunState) -> str:
+        """Why a run is to be killed; empty if it is not."""
+        if job.name not in self.state.jobs or self.state.jobs[job.name] is not job:
+            return "its job is over"
+        now = self.now()
+        if now - run.told > self.file.grace_seconds:
+            return f"it did not end within {self.file.grace_seconds:g} s of the notice"
+        if job.file.elastic and not state.waiting and now - run.heard > job.file.silence_seconds:
+            return f"it said nothing for {job.file.silence_seconds:g} s"
+        return ""
+
+    def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
+        """A run ended: its job is complete, is given up, or is to be started again."""
+        assert state.outcome is not None
+        self._runs.pop((job.name, run.number), None)
+        outcome, reason = state.outcome, state.reason
+        killed = self._killed.pop(f"{job.name}.{run.number}", "")
+        if killed and outcome in ("lost", "failed"):
+            outcome, reason = "failed", killed
+        now = self.now()
+        self._write(Ended(time=now, job=job.name, number=run.number, outcome=outcome, reason=reason))
+        if job.name not in self.state.jobs:
+            return
+        if outcome == "completed":
+            self._close(job.name, "completed")
+        elif outcome == "failed" and math.isnan(run.told):
+            before = 0 if job.saved_progress > run.saved else job.failures - (not self._deciding)
+            if before + 1 > job.file.retries:
+                self._close(job.name, "failed", reason)
+        elif outcome == "lost" and job.losses + self._deciding > MOST_LOSSES:
+            self._close(job.name, "failed", f"{job.losses} runs in a row were lost; the last: {reason}")
+
+    def _close(self, name: str, ending: Ending, reason: str = "") -> None:
+        """A job is over."""
+        self._write(Closed(time=self.now(), job=name, ending=ending, reason=reason))
+        self._kept.append(name)
+        while len(self._kept) > self.file.keep_jobs:
+            shutil.rmtree(self.folder / "jobs" / self._kept.popleft(), ignore_errors=True)
+
+    async def _launch(self) -> None:
+        """Start jobs whose GPUs are free."""
+        if self._deciding:
+            return
+        now, free, launched = self.now(), self.state.free(), list[tuple[LiveJob, Launched]]()
+        for job in self.state.jobs.values():
+            target = job.target
+            if target is None or job.run is not None or now < job.retry_at:
+                continue
+            type, nodes = target
+            if any(len(free.get((type, node), ())) < gpus for node, gpus in nodes):
+                continue
+            devices = []
+            for node, gpus in nodes:
+                there = free[type, node]
+                devices.append(tuple(there[:gpus]))
+                del there[:gpus]
+            event = Launched(
+                time=now, job=job.name, number=job.runs + 1, place=target, devices=tuple(devices)
+            )
+            launched.append((job, event))
+        if not launched:
+            return
+        self._write(*(event for _, event in launched))
+        for job, event in launched:
+            await self._start(job, event)
+
+    async def _start(self, job: LiveJob, event: Launched) -> None:
+        """Have a run started that is in the journal."""
+        active = job.run
+        if active is None or active.number != event.number:
+            return
+        run = self._run(job, event.number)
+        if job.file.elastic:
+            active.batch = job.batch(event.place)
+            run = replace(run, training=self._plan(job, active).as_dict())
+        try:
+            await self._ask(_begin, self.backend, run)
+        except RunRefusedError as error:
+            self._write(
+                Ended(time=self.now(), job=job.name, number=run.number, outcome="failed", reason=str(error))
+            )
+            if job.name in self.state.jobs:
+                self._close(job.name, "failed", str(error))
+        except BackendError as error:  # it is lost, if the backend does not know of it when it answers again
+            self.note(f"run {run.number} was not started: {error}", job.name)
+
+    def _run(self, job: LiveJob, number: int) -> Run:
+        """The run of a job, as backends know it."""
+        key = job.name, number
+        if key not in self._runs:
+            active, file = job.run, job.file
+            assert active is not None and active.number == number
+            type, nodes = active.place
+            home = self.folder / "jobs" / job.name
+            self._runs[key] = Run(
+                job=job.name,
+                number=number,
+                command=file.command,
+                directory=file.directory or str(home),
+                folder=home / "runs" / str(number),
+                type=type,
+                hosts=tuple(self.state.host(type, node) for node, _ in nodes),
+                gpus=tuple(gpus for _, gpus in nodes),
+                devices=active.devices if self.file.pace is None else (),
+                once=not file.elastic,
+                environment=file.environment,
+                options=file.options,
+            )
+        return self._runs[key]
+
+    def _plan(self, job: LiveJob, run: ActiveRun) -> Plan:
+        """What the processes of an elastic job are told."""
+        file, type = job.file, run.place[0]
+        assert file.work is not None and file.batch_size is not None and run.batch is not None
+        pace = None
+        if self.file.pace is not None:
+            profile = self._profiles[file.application]
+            pace = Pace(tuple(profile.models[type].parameters), self.file.pace.speed)
+        return Plan(
+            url=f"{self.url}/v1/runs/{job.name}/{run.number}",
+            token=self.run_token(job.name, run.number),
+            folder=str(self.folder / "jobs" / job.name / "checkpoints"),
+            number=run.number,
+            work=file.work,
+            initial_batch=file.batch_size,
+            max_batch=file.max_batch_size or file.batch_size * LARGEST_FACTOR,
+            batch=run.batch,
+            rule=file.rule,
+            checkpoint_seconds=file.checkpoint_seconds,
+            report_seconds=file.report_seconds,
+            lease_seconds=self.file.lease_seconds,
+            pace=pace,
+        )
+
+
+def _begin(backend: Backend, run: Run) -> None:
+    """Write a run's file, and start it."""
+    Path(run.directory).mkdir(parents=True, exist_ok=True) if run.folder.is_relative_to(
+        run.directory
+    ) else None
+    run.write()
+    backend.start(run)
+
+
+def _locked(path: Path) -> int:
+    """Lock a file that nobody else may lock while this process lives."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise CopterError(f"{path.parent}: another service has this folder") from None
+    return handle
+
+
+def _first(path: Path, make: Callable[[], str]) -> str:
+    """What a file says, which is made the first time; other users cannot read it."""
+    if not path.exists():
+        write_whole(path, lambda file: file.write(make().encode()))
+        path.chmod(0o600)
+    return path.read_text().strip()
