@@ -126,7 +126,7 @@ def serve(
         folder,
         file,
         make_backend(backend, folder.resolve(), file.options),
-        lambda: make_policy(policy, **settings),
+        policy,
         settings=settings,
         url=address,
         round_seconds=round_seconds,

@@ -120,7 +120,7 @@ class LiveCluster:
         self.timer.time = max(self.timer.time, event.time)
         match event:
             case Opened():
-                self._open()
+                self._open(event)
             case Submitted():
                 self._submit(event)
             case Decided():
@@ -140,15 +140,20 @@ class LiveCluster:
                         self.leftover[job.name] = job
             case Launched():
                 devices = tuple(tuple(one) for one in event.devices)
-                self.jobs[event.job].launch(event.number, as_place(event.place), devices)
+                place, hosts = as_place(event.place), tuple(event.hosts)
+                self.jobs[event.job].launch(event.number, place, hosts, devices)
             case Told() | Ended() | Reported():
                 self._of_run(event)
 
-    def _open(self) -> None:
-        """A fresh policy knows of nobody."""
+    def _open(self, event: Opened) -> None:
+        """A fresh policy knows of nobody, and the cluster's file may say something else than before."""
+        self.file = ClusterFile.model_validate(dict(event.cluster))
+        self.policy_kind, self.cluster = event.kind, self.file.cluster()
+        self._sizes = {one.type: one.nodes for one in self.file.gpus}
         self._arrived, self._left = list(self.jobs.values()), []
         for job in self.jobs.values():
-            job.forget_fits()
+            job.adapt(event.kind)
+        self._use_nodes()
 
     def _submit(self, event: Submitted) -> None:
         file = JobFile.model_validate(dict(event.file))
@@ -188,21 +193,21 @@ class LiveCluster:
 
     def _use_nodes(self) -> None:
         """Nodes that work have changed: jobs on others hold nothing any more."""
-        reasons = dict(self.failed)
-        for node in self.drained:
+        there = {(type, node) for type, node, _ in self.nodes()}
+        reasons = {node: why for node, why in self.failed.items() if node in there}
+        for node in self.drained & there:
             reasons.setdefault(node, "it is drained")
         self.unusable = reasons
         for one in self.file.gpus:
-            there = self._sizes[one.type]
-            gone = sum(type == one.type and node < there for type, node in reasons)
-            if self.cluster.capacity[one.type] != (there - gone) * one.gpus_per_node:
-                self.cluster.set_nodes(one.type, there - gone)
+            working = self._sizes[one.type] - sum(type == one.type for type, _ in reasons)
+            if self.cluster.capacity[one.type] != working * one.gpus_per_node:
+                self.cluster.set_nodes(one.type, working)
         for job in self.jobs.values():
             target = job.target
             if target is None:
                 continue
             name, nodes = target
-            if any((name, node) in reasons or node >= self._sizes[name] for node, _ in nodes):
+            if any((name, node) in reasons or (name, node) not in there for node, _ in nodes):
                 job.give(None)
 
     # ---- what runs where -------------------------------------------------------------------------

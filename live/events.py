@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from copter.problems.cluster.workload import Kind
+
 Ending: TypeAlias = Literal["completed", "failed", "cancelled"]
 Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
 """GPU type; node and GPUs on it."""
@@ -41,14 +43,15 @@ class Opened(Event):
 
     Attributes
     ----------
-    policy, settings : str, mapping
-        Its name, and its settings.
+    policy, settings, kind : str, mapping, Kind
+        Its name, its settings, and what it adapts at most.
     cluster : mapping
         The cluster's file.
     """
 
     policy: str
     settings: Mapping[str, Any]
+    kind: Kind
     round_seconds: float | None
     cluster: Mapping[str, Any]
 
@@ -78,6 +81,8 @@ class Decided(Event):
         That the policy took; and the whole round, until its answer was in the journal.
     sizes : mapping of str to int
         Nodes that the policy asks for.
+    error : str
+        Why it has no answer: everybody keeps what he has.
     """
 
     seen: int
@@ -87,14 +92,24 @@ class Decided(Event):
     policy_seconds: float = 0.0
     seconds: float = 0.0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launched(JobEvent):
-    """A run is about to be started; `devices` are its GPUs by their numbers on each node."""
+    """A run is about to be started.
+
+    Attributes
+    ----------
+    hosts : tuple of str
+        Names of its nodes.
+    devices : tuple of tuple of int
+        Its GPUs by their numbers on each node.
+    """
 
     number: int
     place: Place
+    hosts: tuple[str, ...]
     devices: tuple[tuple[int, ...], ...]
 
 

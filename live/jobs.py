@@ -43,6 +43,8 @@ class ActiveRun:
 
     Attributes
     ----------
+    hosts : tuple of str
+        Names of its nodes.
     devices : tuple of tuple of int
         Its GPUs, by their numbers on each node.
     launched, told : float
@@ -59,6 +61,7 @@ class ActiveRun:
 
     number: int
     place: Place
+    hosts: tuple[str, ...]
     devices: tuple[tuple[int, ...], ...]
     launched: float
     heard: float
@@ -102,12 +105,12 @@ class LiveJob(Job):
     def __init__(self, file: JobFile, name: str, timer: Timer, cluster: Cluster, policy_kind: Kind) -> None:
         submission = file.submission(name, timer.time)
         kind = job_kind(submission, policy_kind)
-        application = _prior(file, name, cluster)
-        super().__init__(submission, job_profile(submission, application, kind), kind, timer)
-        self.file = file
-        self.learned = (
-            Learned(self.profile, cluster.names) if isinstance(self.profile, GoodputProfile) else None
-        )
+        prior = _prior(file, name, cluster)
+        super().__init__(submission, job_profile(submission, prior, kind), kind, timer)
+        self.file, self._prior = file, prior
+        self.learned: Learned | None = None
+        if isinstance(self.profile, GoodputProfile):
+            self.learned = Learned(self.profile, cluster.names)
         self.run: ActiveRun | None = None
         self.runs = self.failures = self.losses = 0
         self.retry_at = -math.inf
@@ -193,10 +196,12 @@ class LiveJob(Job):
         self.allocation, self.place = Placement(*place).configuration, place[1]
         self.restart_until = now + self._restart_seconds
 
-    def launch(self, number: int, place: Place, devices: tuple[tuple[int, ...], ...]) -> None:
+    def launch(
+        self, number: int, place: Place, hosts: tuple[str, ...], devices: tuple[tuple[int, ...], ...]
+    ) -> None:
         """A run begins."""
         now = self._timer.time
-        self.run = ActiveRun(number, place, devices, now, now, saved=self.saved_progress)
+        self.run = ActiveRun(number, place, hosts, devices, now, now, saved=self.saved_progress)
         self.runs = number
         if math.isnan(self._waits_since):
             self._waits_since = now
@@ -245,9 +250,16 @@ class LiveJob(Job):
             self.noise = noise
             self._stale |= {"": None}
 
-    def forget_fits(self) -> None:
-        """Fit everything again when it is asked for: the policy is a fresh one."""
-        if self.learned is not None:
+    def adapt(self, policy_kind: Kind) -> None:
+        """Another policy is in charge, which knows nothing: everything is fitted again when it is asked."""
+        self.kind = job_kind(self.submission, policy_kind)
+        self.gpus = (
+            (self.submission.gpus or self.submission.tuned_gpus or 1) if self.kind == "rigid" else None
+        )
+        self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
+        self._stale = {"": None}
+        if self.learned is not None and isinstance(self.profile, GoodputProfile):
+            self.learned.job = self.profile
             self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
 
     def learn(self) -> bool:
@@ -265,6 +277,15 @@ class LiveJob(Job):
             known = known.with_noise([self.noise])
         self.seen = self.profile = known
         return True
+
+    def measured(self) -> Profile:
+        """How it really ran, for a simulation of it afterwards: a rigid job as long as it did."""
+        if isinstance(self.profile, CountProfile):
+            seconds, profile = max(self.run_seconds, 1e-3), self.profile
+            return CountProfile(
+                self.name, profile.restart_seconds, seconds, profile.counts, profile.curves, profile.max_gpus
+            )
+        return self.profile
 
     def batch(self, place: Place) -> Batch | None:
         """How it is to train on some GPUs: the best that is known, once enough sizes were tried there.

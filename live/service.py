@@ -60,6 +60,7 @@ from copter.live.training.plan import Orders, Pace, Plan, Report
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import Rounds, can_run
 
 log = logging.getLogger("copter.live")
@@ -123,10 +124,8 @@ class Service:
         Journal, token, and a folder for each job; made if it is not there.
     cluster : ClusterFile
     backend : Backend
-    make_policy : callable
-        Makes a fresh policy.
-    settings : mapping
-        Of the policy, for the journal.
+    policy, settings : str, mapping
+        Name of a policy, and its settings.
     url : str
         Where jobs report to.
     round_seconds : float, optional
@@ -153,7 +152,7 @@ class Service:
         folder: Path,
         cluster: ClusterFile,
         backend: Backend,
-        make_policy: Callable[[], Policy],
+        policy: str = "sia",
         *,
         settings: Mapping[str, Any] | None = None,
         url: str = "",
@@ -168,15 +167,8 @@ class Service:
         self.journal = LiveJournal(folder / "journal.sqlite")
         self._clock = clock
         self.began = float(_first(folder / "began", lambda: repr(clock())))
-        policy = make_policy()
-        self.state = LiveCluster(cluster, policy.kind)
-        self.rounds = Rounds(
-            policy,
-            self.state,
-            round_seconds=round_seconds,
-            placer=SiaPlacer(sharing=policy.kind == "rigid"),
-            estimator=ReportedSpeeds(),
-        )
+        self._policy, self._settings, self._round_seconds = policy, dict(settings or {}), round_seconds
+        self.state = LiveCluster(cluster, "adaptive")
         self._soon = soon_seconds
         self._deciding = False
         self._deferred: list[Event] = []
@@ -196,12 +188,19 @@ class Service:
         self.metrics = ServiceMetrics()
         self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
         self._recover()
+        self._open()
+
+    def _open(self) -> None:
+        """Begin with a fresh policy."""
+        made = make_policy(self._policy, **self._settings)
+        self.rounds = make_rounds(made, self.state, self._round_seconds)
         opened = Opened(
             time=self.now(),
-            policy=policy.name,
-            settings=dict(settings or {}),
-            round_seconds=self.rounds.round_seconds,
-            cluster=cluster.model_dump(mode="json"),
+            policy=self._policy,
+            settings=self._settings,
+            kind=made.kind,
+            round_seconds=self._round_seconds,
+            cluster=self.file.model_dump(mode="json"),
         )
         self._write(opened)
 
@@ -439,17 +438,21 @@ class Service:
         now = self.rounds.look()
         seen = self.journal.last
         self._deciding = True
-        decision = None
+        decision, error = None, ""
         try:
             decision = await loop.run_in_executor(self._solver, self.rounds.decide, now)
-        except CopterError as error:  # a policy that cannot decide leaves everybody what they have
-            self.note(f"round {now.index}: {type(error).__name__}: {error}")
+        except Exception as raised:  # whatever a policy raises; everybody keeps what he has
+            log.exception("round %d", now.index)
+            error = f"{type(raised).__name__}: {raised}"
         finally:
             self._deciding = False
             deferred, self._deferred = self._deferred, []
             for event in deferred:
                 self._apply(event)
         if decision is None:
+            self._write(Decided(time=self.now(), seen=seen, asked=asked, places={}, error=error))
+            self.note(f"round {now.index}: {error}; a fresh policy takes over")
+            self._open()  # what the one that raised knows, nobody knows
             return math.inf
         self.rounds.carry_out(decision)
         places, self.state.changes = self.state.changes, {}
@@ -594,7 +597,12 @@ class Service:
                 devices.append(tuple(there[:gpus]))
                 del there[:gpus]
             event = Launched(
-                time=now, job=job.name, number=job.runs + 1, place=target, devices=tuple(devices)
+                time=now,
+                job=job.name,
+                number=job.runs + 1,
+                place=target,
+                hosts=tuple(self.state.host(type, node) for node, _ in nodes),
+                devices=tuple(devices),
             )
             launched.append((job, event))
         if not launched:
@@ -638,7 +646,7 @@ class Service:
                 directory=file.directory or str(home),
                 folder=home / "runs" / str(number),
                 type=type,
-                hosts=tuple(self.state.host(type, node) for node, _ in nodes),
+                hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in nodes),
                 devices=active.devices if self.file.pace is None else (),
                 once=not file.elastic,
@@ -670,6 +678,18 @@ class Service:
             lease_seconds=self.file.lease_seconds,
             pace=pace,
         )
+
+
+def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> Rounds[LiveJob]:
+    """Rounds of a policy on a live cluster, or on a recorded one.
+
+    Parameters
+    ----------
+    round_seconds : float, optional
+        In place of the policy's own.
+    """
+    placer = SiaPlacer(sharing=policy.kind == "rigid")
+    return Rounds(policy, state, round_seconds=round_seconds, placer=placer, estimator=ReportedSpeeds())
 
 
 def _begin(backend: Backend, run: Run) -> None:

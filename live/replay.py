@@ -1,0 +1,159 @@
+"""A recorded run of a live cluster, played again: with the same reports, and in the simulator.
+
+:func:`play_again` lets the events of a journal be true one after the other and asks a fresh policy where one
+was asked, with the same settings: its answers must be those of the record, to the node.
+
+:func:`measured_scenario` makes a scenario of a journal for the simulator: the jobs when they were handed in,
+with the throughput, the gradient noise and the restart seconds that they measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from copter.errors import FileError
+from copter.live.cluster import LiveCluster, as_place
+from copter.live.events import Closed, Decided, Event, Opened, Place, Submitted
+from copter.live.files import ClusterFile
+from copter.live.jobs import LiveJob
+from copter.live.journal import LiveJournal
+from copter.live.service import make_rounds
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.rounds import Decision, Rounds
+from copter.problems.cluster.workload import JobSubmission, Scenario
+
+JOURNAL = "journal.sqlite"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A round in which the policy answers something else than the record has.
+
+    Attributes
+    ----------
+    time : float
+        When it was asked.
+    recorded, answered : mapping of str to Place or None
+        Jobs that get something else from then on.
+    """
+
+    time: float
+    recorded: Mapping[str, Place | None]
+    answered: Mapping[str, Place | None]
+
+
+def play_again(folder: Path) -> tuple[int, list[Difference]]:
+    """Ask the policy of a record again.
+
+    Parameters
+    ----------
+    folder : Path
+        The service's.
+
+    Returns
+    -------
+    int, list of Difference
+        How many rounds there were, and which differ.
+    """
+    journal = LiveJournal(folder / JOURNAL, read_only=True)
+    events = list(journal.events())
+    journal.close()
+    asked = {event.seen: event.asked for _, event in events if isinstance(event, Decided)}
+    opened = _first(events, folder)
+    state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
+    rounds = _rounds(opened, state)
+    decision: Decision | None = None
+    different: list[Difference] = []
+    for number, event in events:
+        if isinstance(event, Decided):
+            if decision is not None:
+                rounds.carry_out(decision)
+            answered, state.changes = state.changes, {}
+            recorded = {name: None if one is None else as_place(one) for name, one in event.places.items()}
+            if recorded != answered or (decision is None) != bool(event.error):
+                different.append(Difference(event.asked, recorded, answered))
+        state.apply(event)
+        if isinstance(event, Opened):
+            rounds = _rounds(event, state)
+        if number in asked:
+            state.timer.time = asked[number]
+            now = rounds.look()
+            try:
+                decision = rounds.decide(now)
+            except Exception:  # as the record says, or it is a difference
+                decision = None
+    return len(asked), different
+
+
+def _rounds(opened: Opened, state: LiveCluster) -> Rounds[LiveJob]:
+    """A fresh policy, as the service began with."""
+    return make_rounds(make_policy(opened.policy, **opened.settings), state, opened.round_seconds)
+
+
+def _first(events: list[tuple[int, Event]], folder: Path) -> Opened:
+    """The first event, which is always that the service began."""
+    first = events[0][1] if events else None
+    if not isinstance(first, Opened):
+        raise FileError(folder / JOURNAL, "does not begin with the start of a service")
+    return first
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a journal says of the jobs that are complete.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The jobs, with what they measured.
+    jct : dict of str to float
+        Seconds from submission to completion.
+    opened : Opened
+        With which policy it began.
+    """
+
+    scenario: Scenario
+    jct: dict[str, float]
+    opened: Opened
+
+
+def measured_scenario(folder: Path) -> Recorded:
+    """Jobs of a record that are complete, as the simulator can play them.
+
+    Parameters
+    ----------
+    folder : Path
+        The service's.
+    """
+    journal = LiveJournal(folder / JOURNAL, read_only=True)
+    events = list(journal.events())
+    journal.close()
+    opened = _first(events, folder)
+    state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
+    jobs: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
+    submitted: dict[str, float] = {}
+    jct: dict[str, float] = {}
+    for _, event in events:
+        if isinstance(event, Submitted):
+            submitted[event.job] = event.time
+        if isinstance(event, Closed) and event.ending == "completed" and event.job in state.jobs:
+            job = state.jobs[event.job]
+            job.learn()
+            jct[event.job] = event.time - submitted[event.job]
+            profiles[event.job] = job.measured()
+            jobs.append(job.file.submission(event.job, submitted[event.job]))
+        state.apply(event)
+    if not jobs:
+        raise FileError(folder / JOURNAL, "no job is complete")
+    begin = min(job.time for job in jobs)
+    named = [_renamed(job, begin) for job in sorted(jobs, key=lambda job: job.time)]
+    return Recorded(Scenario(state.file.cluster(), named, profiles), jct, opened)
+
+
+def _renamed(job: JobSubmission, begin: float) -> JobSubmission:
+    """A submission whose application is its own, with the time from the first one on."""
+    return replace(job, application=job.name, time=max(job.time - begin, 0.0))
