@@ -10,6 +10,7 @@ GPUs away.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
@@ -21,6 +22,17 @@ class Batch(NamedTuple):
     local_batch: int
     accumulation: int
     learning_rate_factor: float
+
+    def check(self) -> None:
+        """Refuse a batch that nobody can train with.
+
+        Raises
+        ------
+        ValueError
+            It has no examples, fewer passes than one, or a factor that is not positive.
+        """
+        if self.local_batch < 1 or self.accumulation < 0 or not 0 < self.learning_rate_factor < math.inf:
+            raise ValueError(f"{self}: a pass has at least one example, and the factor is positive")
 
 
 @dataclass(frozen=True)
@@ -205,6 +217,14 @@ class Orders:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The orders of an answer."""
-        batch = fields.get("batch")
-        return cls(fields["lease_seconds"], fields["stop"], None if batch is None else Batch(**batch))
+        """The orders of an answer.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            It is none.
+        """
+        if (batch := fields.get("batch")) is not None:
+            batch = Batch(**batch)
+            batch.check()
+        return cls(float(fields["lease_seconds"]), bool(fields["stop"]), batch)

@@ -6,6 +6,9 @@ With gradients g_1 .. g_R of R replicas or accumulated passes, each over b examp
     mu^2 = |g|^2 - sigma_b^2 / R                      squared norm of the true gradient
     sigma^2 = sigma_b^2 b / m0                        variance at the initial batch size m0
 
+so that the mean of the squared norms, q = 1/R sum_k |g_k|^2, and |g|^2 say as much as the gradients do:
+sigma_b^2 = R / (R - 1) (q - |g|^2).
+
 A single gradient a step has no sample variance.  Then two steps that follow each other make one estimate, as
 if they were two replicas (differenced estimator): the true gradient hardly changes from step to step, so
 
@@ -22,6 +25,7 @@ Johnson et al. 2020 (AdaScale), whom it cites, for the unbiased forms.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +60,35 @@ def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
     mean = gradients.mean(axis=0)
     variance = float(((gradients - mean) ** 2).sum() / (len(gradients) - 1))
     return float(mean @ mean) - variance / len(gradients), variance
+
+
+def norm_statistics(mean_square: float, square_of_mean: float, count: int) -> tuple[float, float]:
+    """The statistics of :func:`replica_statistics`, by what replicas can sum without showing each other all.
+
+    Parameters
+    ----------
+    mean_square : float
+        q, mean of the gradients' squared norms.
+    square_of_mean : float
+        |g|^2, squared norm of the mean gradient.
+    count : int
+        R >= 2.
+
+    Returns
+    -------
+    squared_norm, variance : float
+        mu^2 and sigma_b^2.  The variance is the difference of two norms: it is 0 where it is smaller than
+        their rounding errors.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two gradients.
+    """
+    if count < 2:
+        raise ValueError(f"count = {count}: the statistics of two gradients or more are needed")
+    variance = max(mean_square - square_of_mean, 0.0) * count / (count - 1)
+    return square_of_mean - variance / count, variance
 
 
 class NoiseEstimator:
@@ -104,21 +137,50 @@ class NoiseEstimator:
             raise ValueError("a step has at least one gradient")
         if len(gradients) > 1:
             self._last = None
-            self._take(gradients, local_batch)
+            self._take(replica_statistics(gradients), len(gradients), local_batch)
         elif self._last is not None and self._last[1] == local_batch:
             # Each gradient is in one pair: pairs that share one are not independent.
-            self._take(np.stack((self._last[0], gradients[0])), local_batch)
+            self._take(replica_statistics((self._last[0], gradients[0])), 2, local_batch)
             self._last = None
         else:
             self._last = gradients[0].copy(), local_batch
 
-    def _take(self, gradients: NDArray[np.float64], local_batch: int) -> None:
-        squared_norm, variance = replica_statistics(gradients)
-        keep = self.smoothing ** (len(gradients) * local_batch / self.initial_batch)
+    def observe_norms(self, mean_square: float, square_of_mean: float, count: int, local_batch: int) -> None:
+        """Take in the gradients of one step, two or more, by their norms: see :func:`norm_statistics`.
+
+        Parameters
+        ----------
+        mean_square, square_of_mean : float
+            Mean of the gradients' squared norms, and squared norm of their mean.
+        count : int
+            R, gradients.
+        local_batch : int
+            b, examples of each.
+        """
+        self._last = None
+        self._take(norm_statistics(mean_square, square_of_mean, count), count, local_batch)
+
+    def _take(self, statistics: tuple[float, float], count: int, local_batch: int) -> None:
+        squared_norm, variance = statistics
+        keep = self.smoothing ** (count * local_batch / self.initial_batch)
         self._weight = keep * self._weight + (1.0 - keep)
         self._squared_norm = keep * self._squared_norm + (1.0 - keep) * squared_norm
         at_initial = variance * local_batch / self.initial_batch
         self._variance = keep * self._variance + (1.0 - keep) * at_initial
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """What it knows, as arrays that :meth:`restore` reads."""
+        found = {"sums": np.array([self._squared_norm, self._variance, self._weight])}
+        if self._last is not None:
+            found |= {"last": self._last[0], "last_batch": np.array(float(self._last[1]))}
+        return found
+
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+        """Know what another estimator of the same job knew."""
+        self._squared_norm, self._variance, self._weight = (float(each) for each in state["sums"])
+        self._last = None
+        if "last" in state:
+            self._last = np.array(state["last"], np.float64), int(state["last_batch"])
 
     @property
     def squared_norm(self) -> float:

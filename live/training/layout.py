@@ -1,0 +1,60 @@
+"""Gradients as one flat vector: what is sent, summed and measured is one array."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Gradient: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
+"""An array of any shape, or arrays by name."""
+
+
+class Layout:
+    """Where the parts of a gradient are in its flat vector.
+
+    Parameters
+    ----------
+    gradient : array_like or mapping of str to array_like
+        One like all others.
+    """
+
+    def __init__(self, gradient: Gradient) -> None:
+        self._named = isinstance(gradient, Mapping)
+        self._shapes = {name: array.shape for name, array in _arrays(gradient).items()}
+
+    def pack(self, gradient: Gradient) -> NDArray[Any]:
+        """The flat vector of a gradient, in single precision if all of it is, and double if not.
+
+        Raises
+        ------
+        ValueError
+            It has other names or shapes than the first.
+        """
+        arrays = _arrays(gradient)
+        shapes = {name: array.shape for name, array in arrays.items()}
+        if shapes != self._shapes or isinstance(gradient, Mapping) != self._named:
+            raise ValueError(f"a gradient of {_words(shapes)}: those before had {_words(self._shapes)}")
+        single = all(array.dtype in (np.float32, np.float16) for array in arrays.values())
+        parts = [arrays[name].ravel() for name in self._shapes]
+        return np.concatenate(parts, dtype=np.float32 if single else np.float64)
+
+    def unpack(self, vector: NDArray[Any]) -> Any:
+        """The parts of a flat vector, as the first gradient was given; they share its memory."""
+        found, start = {}, 0
+        for name, shape in self._shapes.items():
+            size = int(np.prod(shape))
+            found[name] = vector[start : start + size].reshape(shape)
+            start += size
+        return found if self._named else found[""]
+
+
+def _arrays(gradient: Gradient) -> dict[str, NDArray[Any]]:
+    parts = gradient if isinstance(gradient, Mapping) else {"": gradient}
+    return {name: np.asarray(part) for name, part in parts.items()}
+
+
+def _words(shapes: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}".strip() for name, shape in shapes.items()) or "nothing"

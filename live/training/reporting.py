@@ -1,0 +1,154 @@
+"""Reports to the service, and its orders: a thread of a run's first process.
+
+The loop of training only leaves notes here, and looks at what has come: it never waits for the network.
+Times of steps are taken off the notes once a report that has them was answered, so one that was lost is made
+up for by the next.  The lease runs from when the report was sent that was answered last, and so is over here
+before it is over for the service.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
+
+from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
+
+POST_SECONDS = 3.0
+"""After which a post is given up."""
+NO_RIGHT = (403, 404, 409, 410)
+"""Answers that say that the run is none any more."""
+
+
+class Reporter:
+    """Posts what a run says, and keeps what it is told.
+
+    Parameters
+    ----------
+    plan : Plan
+    report : Report
+        What there is to say before the first step.
+    clock : callable
+        The time in seconds.
+
+    Attributes
+    ----------
+    stop : bool
+        The service wants the run to end.
+    """
+
+    def __init__(self, plan: Plan, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
+        self._plan, self._report, self._clock = plan, report, clock
+        self._times: dict[int, tuple[int, float]] = {}
+        self._batch: Batch | None = None
+        self._lease_ends = clock() + plan.lease_seconds
+        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._heard = True
+        self.stop = self._refused = False
+        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+
+    def start(self) -> None:
+        """Post from now on."""
+        self._thread.start()
+
+    def note(self, report: Report, local_batch: int, seconds: float | None) -> None:
+        """A step was done.
+
+        Parameters
+        ----------
+        report : Report
+            What there is to say now, but for the times.
+        seconds : float or None
+            Of the step's last pass, with the synchronisation; None if it is not to be counted.
+        """
+        with self._lock:
+            self._report = report
+            if seconds is not None:
+                self._add(local_batch, 1, math.log(seconds))
+
+    def lease_over(self) -> bool:
+        """Whether the service has been silent for too long."""
+        with self._lock:
+            return self._clock() >= self._lease_ends
+
+    def ordered_batch(self) -> Batch | None:
+        """A batch that was ordered since this was last asked."""
+        with self._lock:
+            batch, self._batch = self._batch, None
+        return batch
+
+    def close(self) -> None:
+        """Post what is left to say, once, and end the thread."""
+        self._closing.set()
+        self._thread.join(3 * POST_SECONDS)
+
+    def post(self) -> None:
+        """Post a report, and take in the answer; what goes wrong is left to the next one."""
+        began = self._clock()
+        with self._lock:
+            sent, self._times = self._times, {}
+            times = tuple(StepTimes(b, count, logs / count) for b, (count, logs) in sorted(sent.items()))
+            report = replace(self._report, times=times)
+        try:
+            orders = self._ask(report)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            with self._lock:
+                for local_batch, (count, logs) in sent.items():
+                    self._add(local_batch, count, logs)
+            self._say(error)
+            return
+        self._say(None)
+        with self._lock:
+            self.stop = self.stop or orders.stop
+            self._batch = orders.batch or self._batch
+            self._lease_ends = began + orders.lease_seconds
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._plan.report_seconds):
+            self.post()
+        if not self._refused:
+            self.post()
+
+    def _ask(self, report: Report) -> Orders:
+        # Only the first process of a run posts; the others do not load this.
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+        url = urlsplit(self._plan.url)
+        if url.hostname is None:
+            raise ValueError(f"{self._plan.url!r} is no address of a service")
+        make = HTTPSConnection if url.scheme == "https" else HTTPConnection
+        connection = make(url.hostname, url.port, timeout=POST_SECONDS)
+        headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
+        path = urlunsplit(("", "", url.path or "/", url.query, ""))
+        try:
+            connection.request("POST", path, json.dumps(report.as_dict(), allow_nan=False), headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        except HTTPException as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+        if answer.status in NO_RIGHT:
+            self._refused = True
+            return Orders(self._plan.lease_seconds, stop=True)
+        if answer.status >= 300:
+            raise OSError(f"answered with {answer.status}")
+        return Orders.from_dict(json.loads(content))
+
+    def _add(self, local_batch: int, count: int, logs: float) -> None:
+        """Called with the lock."""
+        had = self._times.get(local_batch, (0, 0.0))
+        self._times[local_batch] = had[0] + count, had[1] + logs
+
+    def _say(self, error: Exception | None) -> None:
+        """Into the job's log, when it begins and when it is over."""
+        if self._heard == (error is None):
+            return
+        self._heard = error is None
+        what = "get through again" if error is None else f"do not get through: {error}"
+        print(f"copter: reports {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,569 @@
+"""Training that a scheduler may stop, resize and pace: what a training script imports.
+
+    from copter.live.training import Training
+
+    training = Training(state, examples=len(x), initial_batch=64, work=5000)
+    for step in training.steps():
+        for indices in step.passes():
+            step.add(gradient(x[indices]))
+        mean = step.gradient()
+        model -= learning_rate * step.learning_rate_factor * mean
+
+Started by copter, the script runs in one process for each GPU, and what the job was submitted with counts:
+its work, its initial batch.  By itself it is one process, and the arguments count.
+
+A step goes over a batch of m = G b (s + 1) examples: G GPUs, b examples on each in a pass, s passes beyond
+the first.  With the gradient noise phi that was measured so far it is worth r(m) steps at the initial batch
+size m0, AdaScale's gain (Pollux equation 5); 1 while the noise is not known.  The job is done when its steps
+were worth its work, and r(m) is also the factor on its learning rate, or sqrt(m / m0) under the square-root
+rule.
+
+All processes do the same at every step.  What there is to decide (to stop, to write a checkpoint, another
+batch size, the factor) is decided by the first process when gradients are averaged, from what all have heard,
+and travels with the average.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError, choices
+from copter.live.backends.base import STOPPED
+from copter.live.training.checkpoints import Checkpoints, CheckpointTimer
+from copter.live.training.group import Group, ToldToStopError
+from copter.live.training.layout import Gradient, Layout
+from copter.live.training.loader import Loader
+from copter.live.training.pacing import Pacing
+from copter.live.training.plan import Batch, Place, Plan, Report
+from copter.live.training.reporting import Reporter
+from copter.problems.cluster.estimation.gradients import NoiseEstimator
+from copter.problems.cluster.profiles.throughput import ScalingRule, adascale_gain, learning_rate_factor
+
+_OWN, _STATE, _NOISE = "copter", "state/", "noise/"
+"""Names of arrays in a checkpoint: figures as JSON, what the script gave, what the estimator knows."""
+
+
+class TrainingError(CopterError, RuntimeError):
+    """A training script does not do what a step needs, or its state is not that of its checkpoint."""
+
+
+class State(Protocol):
+    """What a job has learned."""
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """As arrays."""
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Be what was saved.
+
+        Raises
+        ------
+        TrainingError
+            It was another job that saved it.
+        """
+
+
+class ArrayState:
+    """State in numpy arrays, which are written to in place.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+
+    Raises
+    ------
+    TypeError
+        A name is no text, or its value no array of numbers.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, array in arrays.items():
+            if not isinstance(name, str) or not isinstance(array, np.ndarray) or array.dtype.hasobject:
+                raise TypeError(f"state[{name!r}]: the state is numpy arrays of numbers by their names")
+        self._arrays = arrays
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """The arrays themselves."""
+        return dict(self._arrays)
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write into the arrays."""
+        if set(arrays) != set(self._arrays):
+            names = sorted(set(arrays) ^ set(self._arrays))
+            raise TrainingError(f"{', '.join(names)}: either in the checkpoint or in the state, not in both")
+        for name, array in self._arrays.items():
+            saved = arrays[name]
+            if (saved.shape, saved.dtype) != (array.shape, array.dtype):
+                was, here = f"{saved.dtype} {saved.shape}", f"{array.dtype} {array.shape}"
+                raise TrainingError(f"state[{name!r}]: {was} in the checkpoint, {here} here")
+            array[...] = saved
+
+
+class _Note(NamedTuple):
+    """What each process says at a step: whether it was told to stop; its gradients' squared norms, summed."""
+
+    told: bool
+    squares: float
+
+
+class _Decision(NamedTuple):
+    """What the first process says at a step: what follows it, and how the next one trains."""
+
+    done: bool
+    stop: bool
+    save: bool
+    progress: float
+    factor: float
+    local_batch: int
+    accumulation: int
+    ordered_factor: float
+
+
+_NOTE, _DECISION = struct.Struct("<?d"), struct.Struct("<???ddqqd")
+
+
+@dataclass(frozen=True)
+class _Scaling:
+    """The gain and the factor of the learning rate at any batch size."""
+
+    rule: ScalingRule
+    initial_batch: int
+
+    def gain(self, noise: float, batch_size: int) -> float:
+        """Initial steps that a step is worth; 1 while the noise is not known."""
+        if math.isnan(noise) or batch_size == self.initial_batch:
+            return 1.0
+        if math.isinf(noise):  # the limit
+            return batch_size / self.initial_batch
+        return float(adascale_gain(noise, self.initial_batch, batch_size))
+
+    def factor(self, noise: float, batch_size: int, ordered: float) -> float:
+        """On the learning rate; what was ordered where it hangs on the noise and that is not known."""
+        if self.rule == "adascale":
+            return ordered if math.isnan(noise) else self.gain(noise, batch_size)
+        return float(learning_rate_factor(self.rule, noise, self.initial_batch, batch_size))
+
+
+class Step:
+    """One step of training; made by :meth:`Training.steps`.
+
+    Attributes
+    ----------
+    number : int
+        Of the job's steps, from 0.
+    batch_size : int
+        Examples of the whole batch, of all processes and passes.
+    learning_rate_factor : float
+        On the learning rate of the initial batch size.
+    """
+
+    def __init__(self, training: Training, parts: NDArray[np.int64], factor: float) -> None:
+        self.number, self.batch_size = training.step_count, training.batch_size
+        self.learning_rate_factor = factor
+        self._training, self._parts = training, parts
+        self._layout: Layout | None = None
+        self._total = np.empty(0)
+        self._squares, self._added = 0.0, 0
+        self._last_pass_began = time.monotonic()
+        self._decision: _Decision | None = None
+
+    def passes(self) -> Iterator[NDArray[np.int64]]:
+        """The numbers of this process's examples in each pass, which are as many in all processes."""
+        for number, part in enumerate(self._parts):
+            self._last_pass_began = time.monotonic()
+            yield part
+            if number + 1 < len(self._parts):
+                self._training._pacing.end_pass(number)
+
+    def add(self, gradient: Gradient) -> None:
+        """Take in the mean gradient over a pass.
+
+        Parameters
+        ----------
+        gradient : array_like or mapping of str to array_like
+            Of any shapes, the same in every pass and process.
+
+        Raises
+        ------
+        ValueError
+            It has other names or shapes than the one of the pass before.
+        """
+        if self._layout is None:
+            self._layout = Layout(gradient)
+        vector = self._layout.pack(gradient)
+        self._total = vector if self._added == 0 else self._total + vector
+        self._squares += float(vector @ vector)
+        self._added += 1
+
+    def gradient(self) -> Any:
+        """The mean gradient of all processes and passes, in the form in which the first one was added.
+
+        It has the same bits in every process.
+
+        Raises
+        ------
+        TrainingError
+            There was not one gradient for each pass, or it is asked for again.
+        PeerError
+            Another process is gone.
+        """
+        if self._layout is None or self._added != len(self._parts):
+            raise TrainingError(f"step {self.number}: {self._added} gradients, {len(self._parts)} passes")
+        total = self._total
+        self._agree(self._squares, lambda: float(total @ total), lambda: total, total)
+        return self._layout.unpack(total)
+
+    def agree(
+        self, squares: float, square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
+    ) -> None:
+        """Say what :meth:`gradient` would, where something else has averaged the gradients.
+
+        Parameters
+        ----------
+        squares : float
+            Sum of the squared norms of this process's gradients, one for each pass.
+        square_of_mean, mean : callable
+            Squared norm of the mean gradient over all processes and passes, and its flat vector; called in
+            the first process, if they are needed.
+        """
+        self._agree(squares, square_of_mean, mean, np.empty(0))
+
+    def figure(self, value: float) -> None:
+        """Report a figure of the script's own, such as the loss; that of the first process counts."""
+        self._training._figure = float(value) if math.isfinite(value) else None
+
+    def _agree(
+        self,
+        squares: float,
+        square_of_mean: Callable[[], float],
+        mean: Callable[[], NDArray[Any]],
+        total: NDArray[Any],
+    ) -> None:
+        if self._decision is not None:
+            raise TrainingError(f"step {self.number}: its gradient is averaged once")
+        training = self._training
+
+        def decide(notes: list[bytes]) -> bytes:
+            total[...] /= training._gradient_count
+            heard = [_Note(*_NOTE.unpack(note)) for note in notes]
+            return _DECISION.pack(*training._decide(heard, square_of_mean, mean))
+
+        training._pacing.end_step()
+        decision = training._group.reduce(total, _NOTE.pack(training._told, squares), decide)
+        self._decision = _Decision(*_DECISION.unpack(decision))
+
+
+class Training:
+    """A job that trains; see the module.
+
+    Parameters
+    ----------
+    state : mapping of str to array, or State
+        What the job learns, which is in its checkpoints.  Arrays are changed in place: at once, if there is a
+        checkpoint, and all processes begin with the same.
+    examples : int
+        Of the data set; their numbers are what passes go over.
+    initial_batch : int
+        The batch size that the learning rate is for; what the job was submitted with counts, if it was.
+    work : float
+        Steps at that batch size until the job is trained; as above.
+    seed : int
+        Of the examples' order.
+
+    Attributes
+    ----------
+    rank, ranks : int
+        Number of this process, and how many there are.
+    local_rank : int
+        Number of this process on its node.
+    step_count : int
+        Steps of the job so far.
+    progress : float
+        Steps at the initial batch size that they were worth.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is none.
+    TrainingError
+        The checkpoint is not of this script.
+    PeerError
+        Other processes of the run did not come.
+    SystemExit
+        The run was told to stop before it began.
+    """
+
+    def __init__(
+        self,
+        state: Mapping[str, NDArray[Any]] | State,
+        *,
+        examples: int,
+        initial_batch: int,
+        work: float,
+        seed: int = 0,
+    ) -> None:
+        place = Place.here()
+        self._place = place or _by_itself(initial_batch, work)
+        self._state = ArrayState(state) if isinstance(state, Mapping) else state
+        self._plan = plan = self._place.plan
+        self._check(plan)
+        self.rank, self.ranks, self.local_rank = self._place.rank, self._place.ranks, self._place.local_rank
+        self._loader = Loader(examples, seed)
+        self._noise = NoiseEstimator(plan.initial_batch)
+        self._scaling = _Scaling(cast(ScalingRule, plan.rule), plan.initial_batch)
+        self.step_count, self.progress, self._saved_progress = 0, 0.0, 0.0
+        self._batch, self._last_batch_size = plan.batch, 0
+        self._figure: float | None = None
+        self._began: float | None = None
+        self._restart_seconds: float | None = None
+        self._told = False
+        self._checkpoints: Checkpoints | None = None
+        self._timer = CheckpointTimer(plan.checkpoint_seconds)
+        self._reporter: Reporter | None = None
+        pace = plan.pace if self.rank == 0 else None
+        self._pacing = Pacing(pace, len(self._place.gpus), sum(self._place.gpus))
+        self._group = Group()
+        if place is not None:
+            self._join(place)
+
+    @property
+    def batch_size(self) -> int:
+        """Examples of the next step, of all processes and passes."""
+        return self._size(self._batch)
+
+    @property
+    def epoch(self) -> int:
+        """Times that the job has gone through all examples."""
+        return self._loader.epoch
+
+    @property
+    def work(self) -> float:
+        """Steps at the initial batch size until the job is trained."""
+        return self._plan.work
+
+    def steps(self) -> Iterator[Step]:
+        """The steps of the job, until its work is done.
+
+        Told to stop, it writes a checkpoint after the step under way and raises SystemExit with the exit
+        code 75, in every process.
+
+        Raises
+        ------
+        TrainingError
+            The gradient of a step was not asked for.
+        SystemExit
+            The run was told to stop.
+        OSError
+            A checkpoint could not be written.
+        """
+        noise = self._noise.noise_scale
+        factor = self._scaling.factor(noise, self.batch_size, self._batch.learning_rate_factor)
+        done, stop = self.progress >= self._plan.work, False
+        try:
+            while not (done or stop):
+                step = self._begin(factor)
+                yield step
+                seconds = time.monotonic() - step._last_pass_began
+                if (decision := step._decision) is None:
+                    raise TrainingError(f"step {step.number}: its gradient() was not asked for")
+                self._end(decision, seconds)
+                done, stop, factor = decision.done, decision.stop, decision.factor
+            if not done:
+                raise SystemExit(STOPPED)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Say what is left to say, and leave the other processes; :meth:`steps` does at its end."""
+        if self._reporter is not None:
+            self._reporter.close()
+            self._reporter = None
+        self._group.close()
+
+    # ---- at the beginning -----------------------------------------------------------------------
+
+    @staticmethod
+    def _check(plan: Plan) -> None:
+        if not 0 < plan.work < math.inf:
+            raise ValueError(f"work = {plan.work}: must be positive")
+        if plan.initial_batch < 1:
+            raise ValueError(f"initial_batch = {plan.initial_batch}: must be at least 1")
+        if plan.rule not in get_args(ScalingRule):
+            raise ValueError(f"rule = {plan.rule!r}: {choices(plan.rule, get_args(ScalingRule))}")
+        plan.batch.check()
+
+    def _join(self, place: Place) -> None:
+        """Be one process of a run."""
+        signal.signal(signal.SIGTERM, self._hear)
+        plan, saved = place.plan, None
+        try:
+            self._group = Group.join(
+                Path(place.folder), self.rank, self.ranks, plan.token, len(place.gpus), lambda: self._told
+            )
+        except ToldToStopError as error:
+            print(f"copter: {error}", file=sys.stderr)
+            raise SystemExit(STOPPED) from error
+        if self.rank == 0:
+            self._checkpoints = Checkpoints(Path(plan.folder), plan.number)
+            saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
+        if self.ranks > 1:
+            # All begin with what the first process has: files may look different from another node.
+            content = self._group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
+            if self.rank:
+                saved = _unpacked(content)
+        if saved is not None:
+            self._restore(saved)
+        if self.rank == 0:
+            self._saved_progress = self.progress
+            self._reporter = Reporter(plan, self._report())
+            self._reporter.start()
+
+    def _hear(self, number: int, frame: object) -> None:
+        self._told = True
+
+    # ---- a step ---------------------------------------------------------------------------------
+
+    @property
+    def _local(self) -> int:
+        """Examples of this process in one pass."""
+        return self._batch.local_batch * sum(self._place.gpus) // self.ranks
+
+    def _size(self, batch: Batch) -> int:
+        return sum(self._place.gpus) * batch.local_batch * (batch.accumulation + 1)
+
+    @property
+    def _gradient_count(self) -> int:
+        return self.ranks * (self._batch.accumulation + 1)
+
+    def _begin(self, factor: float) -> Step:
+        if self._began is None:
+            self._began, self._restart_seconds = time.monotonic(), _process_seconds()
+            self._timer = CheckpointTimer(self._plan.checkpoint_seconds)
+        self._pacing.begin(self._batch.local_batch, self._batch.accumulation)
+        batch = self._loader.take(self.batch_size)
+        parts = batch.reshape(self._batch.accumulation + 1, self.ranks, self._local)
+        return Step(self, parts[:, self.rank], factor)
+
+    def _decide(
+        self,
+        notes: list[_Note],
+        square_of_mean: Callable[[], float],
+        mean: Callable[[], NDArray[Any]],
+    ) -> _Decision:
+        """What follows the step under way; in the first process."""
+        progress = self.progress + self._scaling.gain(self._noise.noise_scale, self.batch_size)
+        squares, count = sum(note.squares for note in notes), self._gradient_count
+        if count > 1 and math.isfinite(squares):  # loss scaling overflows now and then
+            self._noise.observe_norms(squares / count, square_of_mean(), count, self._local)
+        elif math.isfinite(squares):
+            self._noise.observe(mean(), self._local)
+        stop, batch = any(note.told for note in notes), self._batch
+        if self._reporter is not None:
+            stop = stop or self._reporter.stop or self._reporter.lease_over()
+            batch = self._reporter.ordered_batch() or batch
+        done = progress >= self._plan.work
+        save = self._timer.step() or done or stop
+        factor = self._scaling.factor(self._noise.noise_scale, self._size(batch), batch.learning_rate_factor)
+        return _Decision(done, stop, save, progress, factor, *batch)
+
+    def _end(self, decision: _Decision, last_pass_seconds: float) -> None:
+        """Do what was decided, once the script has made its step."""
+        trained, first = self._batch, self._last_batch_size == 0
+        self.step_count, self.progress = self.step_count + 1, decision.progress
+        self._last_batch_size = self.batch_size
+        self._batch = Batch(decision.local_batch, decision.accumulation, decision.ordered_factor)
+        if decision.save and self._checkpoints is not None:
+            began = time.monotonic()
+            self._checkpoints.write(self.step_count, self._arrays())
+            self._saved_progress = self.progress
+            self._timer.written(began)
+            self._pacing.restart()
+        if self._reporter is not None:
+            self._reporter.note(self._report(), trained.local_batch, None if first else last_pass_seconds)
+
+    def _report(self) -> Report:
+        """What there is to say now, but for the times of steps."""
+        known = not math.isnan(self._noise.noise_scale)
+        return Report(
+            progress=self.progress,
+            steps=self.step_count,
+            running_seconds=0.0 if self._began is None else time.monotonic() - self._began,
+            times=(),
+            squared_norm=self._noise.squared_norm if known else None,
+            variance=self._noise.variance if known else None,
+            batch_size=self._last_batch_size,
+            saved_progress=self._saved_progress,
+            restart_seconds=self._restart_seconds,
+            figure=self._figure,
+        )
+
+    # ---- checkpoints ----------------------------------------------------------------------------
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """All that a later run has to know."""
+        own = {
+            "examples": self._loader.examples,
+            "seed": self._loader.seed,
+            "consumed": self._loader.consumed,
+            "steps": self.step_count,
+            "progress": self.progress,
+        }
+        arrays: dict[str, NDArray[Any]] = {_OWN: np.frombuffer(json.dumps(own).encode(), np.uint8)}
+        arrays |= {_NOISE + name: array for name, array in self._noise.state().items()}
+        return arrays | {_STATE + name: array for name, array in self._state.save().items()}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if _OWN not in arrays:
+            raise TrainingError(f"the checkpoint has no array {_OWN!r}: something else wrote it")
+        own = json.loads(arrays[_OWN].tobytes())
+        if own["examples"] != self._loader.examples:
+            raise TrainingError(
+                f"examples = {self._loader.examples}: the checkpoint is of a data set of {own['examples']}"
+            )
+        self._state.load(_below(_STATE, arrays))
+        self._noise.restore(_below(_NOISE, arrays))
+        self._loader = Loader(own["examples"], own["seed"], own["consumed"])
+        self.step_count, self.progress = own["steps"], own["progress"]
+
+
+def _by_itself(initial_batch: int, work: float) -> Place:
+    """The place of a process that copter did not start."""
+    batch = Batch(initial_batch, 0, 1.0)
+    plan = Plan("", "", "", 0, work, initial_batch, initial_batch, batch)
+    return Place(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
+
+
+def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    return content.getvalue()
+
+
+def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _process_seconds() -> float:
+    """Since this process began."""
+    with open("/proc/self/stat", encoding="ascii") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
