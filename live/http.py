@@ -81,12 +81,20 @@ class Refusal(BaseModel):
     error: str
 
 
+class BatchBody(BaseModel):
+    """How a run is to train, see :class:`.training.plan.Batch`."""
+
+    local_batch: int
+    accumulation: int
+    learning_rate_factor: float
+
+
 class OrdersBody(BaseModel):
     """What a run is to do, see :class:`.training.plan.Orders`."""
 
     lease_seconds: float
     stop: bool
-    batch: dict[str, float] | None
+    batch: BatchBody | None
 
 
 JobName = Annotated[str, InPath(pattern=NAME)]
@@ -233,7 +241,7 @@ def _add_runs(app: FastAPI, service: Service) -> None:
         """A run says how far it is, and is told what to do."""
         _check(authorization, service.run_token(name, number))
         orders = service.report(name, number, body.report())
-        batch = None if orders.batch is None else orders.batch._asdict()
+        batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
         return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
 
 

@@ -231,6 +231,7 @@ class GoodputProfile(Profile):
             # Whole examples on each GPU: the batch sizes next to the best, and the largest that is allowed.
             near = gpus * np.arange(max(1, int(best[0] // gpus)), int(best[0] // gpus) + 2)
             near = near[near <= self.limits.largest]
+            near = near[near >= self.limits.initial] if near[-1] >= self.limits.initial else near[-1:]
         else:
             near = np.array([self.batch_size])
         local, accumulation = split_batch(near, gpus, model.max_local_batch)
