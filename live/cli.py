@@ -39,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.command("jobs", epilog="\b\nExamples:\n  copter jobs\n  copter jobs --over --json\n")(jobs)
     app.command("cancel", epilog="\b\nExamples:\n  copter cancel train-1\n")(cancel)
     app.command("logs", epilog="\b\nExamples:\n  copter logs train-1\n  copter logs -f train-1\n")(logs)
+    app.command("replay", epilog="\b\nExamples:\n  copter replay runs/live\n")(replay)
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
 
 
@@ -139,6 +140,32 @@ def serve(
         uvicorn.run(make_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=5)
     finally:
         service.close()
+
+
+def replay(
+    folder: Annotated[Path, typer.Argument(help="Of a service, one that runs included.")] = FOLDER,
+    as_json: JsonOut = False,
+) -> None:
+    """Play a recorded run again: ask the policy what it was asked, and simulate the jobs as they measured.
+
+    Exits with 1 if the policy answers something else than it did.
+    """
+    from copter.live.replay import play_again, simulate
+
+    rounds, different = play_again(folder)
+    simulated = simulate(folder)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"rounds": rounds, "different": len(different)} | simulated))
+    else:
+        say(f"{rounds} rounds asked again, {len(different)} answered otherwise")
+        for one in different[:5]:
+            say(f"at {one.time:.1f} s: recorded {dict(one.recorded)}, answered {dict(one.answered)}")
+        row = [f"{simulated[name]:.1f}" for name in ("jobs", "live_jct", "simulated_jct", "ratio")]
+        table("", ("jobs", "average JCT, live (s)", "simulated (s)", "ratio"), [row], text_columns=0)
+    if different:
+        raise typer.Exit(1)
 
 
 def submit(

@@ -20,9 +20,11 @@ from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.service import make_rounds
+from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import Decision, Rounds
+from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 JOURNAL = "journal.sqlite"
@@ -157,3 +159,33 @@ def measured_scenario(folder: Path) -> Recorded:
 def _renamed(job: JobSubmission, begin: float) -> JobSubmission:
     """A submission whose application is its own, with the time from the first one on."""
     return replace(job, application=job.name, time=max(job.time - begin, 0.0))
+
+
+def simulate(folder: Path) -> dict[str, float]:
+    """Play the jobs of a record in the simulator, under the policy that it began with.
+
+    The policy learns of the jobs in the simulation as it did live, by their reports alone; each change costs
+    the job the restart seconds that it measured.
+
+    Returns
+    -------
+    dict of str to float
+        ``jobs``; their average JCT, ``live_jct`` and ``simulated_jct``, in seconds; their ``ratio``.
+    """
+    recorded = measured_scenario(folder)
+    opened = recorded.opened
+    policy = make_policy(opened.policy, **opened.settings)
+    simulator = Simulator(
+        recorded.scenario,
+        policy,
+        round_seconds=opened.round_seconds,
+        placer=SiaPlacer(sharing=policy.kind == "rigid"),
+    ).play()
+    live = sum(recorded.jct.values()) / len(recorded.jct)
+    simulated = sum(job.jct for job in simulator.job_results()) / len(recorded.jct)
+    return {
+        "jobs": len(recorded.jct),
+        "live_jct": live,
+        "simulated_jct": simulated,
+        "ratio": simulated / live,
+    }

@@ -1,0 +1,93 @@
+"""`make live`: six jobs that really train share twelve slots of this machine under the Sia policy.
+
+    python -m copter.live.demo [--folder runs/demo-live]
+
+Slots stand for GPUs, four A100 and eight T4: steps are paced to the speeds that were measured for cifar10 on
+these, sped up :data:`SPEED` times (see :mod:`.training.pacing`).  Gradients, checkpoints, resizes and reports
+are real.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from copter.cli.console import progress, say
+from copter.live.cli import print_jobs
+from copter.live.process import ServiceProcess
+
+SPEED = 20.0
+CLUSTER = f"""\
+gpus = [
+  {{ type = "a100", gpus_per_node = 4, nodes = 1 }},
+  {{ type = "t4", gpus_per_node = 4, nodes = 2 }},
+]
+pace = {{ speed = {SPEED} }}
+"""
+WORK = (5000, 2500, 4000, 2000, 3000, 1500)
+"""Steps at the initial batch size of each job."""
+SECONDS_APART = 2.0
+PATIENCE = 170.0
+
+
+def job(name: str, work: float) -> dict[str, Any]:
+    """A job that trains."""
+    return {
+        "name": name,
+        "command": [sys.executable, "-m", "copter.live.examples.digits"],
+        "kind": "adaptive",
+        "application": "cifar10",
+        "work": work,
+        "batch_size": 128,
+        "max_batch_size": 4096,
+        "max_local_batch": 1024,
+        "checkpoint_seconds": 5.0,
+        "restart_seconds": 2.0,
+        "report_seconds": 1.0,
+    }
+
+
+def main() -> None:
+    """Run the demonstration."""
+    parser = argparse.ArgumentParser(description="Six elastic jobs on this machine.")
+    parser.add_argument("--folder", type=Path, default=Path("runs/demo-live"))
+    folder = parser.parse_args().folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    cluster = folder / "cluster.toml"
+    cluster.write_text(CLUSTER)
+    with ServiceProcess(folder, cluster, ("--policy", "sia", "--round-seconds", "4")) as service:
+        say(f"page: {service.page}")
+        with service.client() as client, progress("{task.fields[doing]}") as bar:
+            line = bar.add_task("jobs", total=len(WORK), doing="")
+            names = [f"digits-{number}" for number in range(1, len(WORK) + 1)]
+            begin, submitted = time.monotonic(), 0
+            while True:
+                waited = time.monotonic() - begin
+                while submitted < len(WORK) and waited >= SECONDS_APART * submitted:
+                    client.submit(job(names[submitted], WORK[submitted]))
+                    submitted += 1
+                there = client.jobs()
+                held = sum(one["gpus"] for one in there)
+                over = submitted - len(there)
+                bar.update(line, completed=over, doing=f"{held} slots in use")
+                if over == len(WORK):
+                    break
+                if waited > PATIENCE:
+                    raise TimeoutError(
+                        f"{len(there)} jobs are not over after {PATIENCE:g} s: see {service.log}"
+                    )
+                time.sleep(0.5)
+            jobs, now = client.jobs(over=True), client.cluster()["time"]
+    print_jobs(jobs, now)
+    say(f"The record: {folder}; copter replay {folder} asks the policy again and simulates the same jobs.")
+    if any(one["status"] != "completed" for one in jobs):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""A service in a process of its own, as `copter serve` starts it: for demos, comparisons and tests."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from copter.errors import CopterError
+from copter.live.client import Client, ServiceError
+
+START_SECONDS = 60.0
+"""Within which a service answers after it was started."""
+
+
+class ServiceProcess:
+    """A service that can be killed and started again; it goes on with the same folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The service's.
+    cluster : Path
+        File of the cluster.
+    arguments : sequence of str
+        More arguments of `copter serve`.
+    port : int, optional
+        A free one by default.
+    """
+
+    def __init__(
+        self, folder: Path, cluster: Path, arguments: Sequence[str] = (), *, port: int | None = None
+    ) -> None:
+        self.folder, self.port = folder, port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [
+            *(sys.executable, "-m", "copter", "serve", "--cluster", str(cluster), "--folder", str(folder)),
+            *("--port", str(self.port), *arguments),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    @property
+    def log(self) -> Path:
+        """What it prints."""
+        return self.folder / "service.log"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers.
+
+        Raises
+        ------
+        CopterError
+            It ended, or did not answer in time.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise CopterError(f"the service ended: {self.log.read_text()[-2000:]}")
+            try:
+                with self.client() as client:
+                    client.cluster()
+                return
+            except (ServiceError, OSError):
+                time.sleep(0.1)
+        self.kill()
+        raise CopterError(f"the service did not answer within {START_SECONDS:g} s: see {self.log}")
+
+    def client(self, *, patience: float = 0.0) -> Client:
+        """A client of it."""
+        return Client(self.url, (self.folder / "token").read_text().strip(), patience=patience)
+
+    @property
+    def page(self) -> str:
+        """Address of its page, with the token."""
+        return f"{self.url}/#token={(self.folder / 'token').read_text().strip()}"
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def end(self) -> None:
+        """End it as an operator would; jobs go on."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(30.0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = None
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,0 +1,78 @@
+"""Services for tests, with a clock that tests turn and a backend without processes."""
+
+import asyncio
+import math
+
+from live.memory_backend import MemoryBackend
+
+from copter.live.files import ClusterFile, JobFile
+from copter.live.service import Service
+
+CLUSTER = ClusterFile(
+    gpus=(
+        {"type": "a100", "gpus_per_node": 4, "nodes": 1},
+        {"type": "t4", "gpus_per_node": 4, "nodes": 2},
+    )
+)
+RIGID = JobFile(command=("true",), gpus=2)
+ELASTIC = JobFile(
+    command=("train",), kind="adaptive", work=1000.0, batch_size=32, max_batch_size=512, max_local_batch=64
+)
+
+
+class Turned:
+    """A clock."""
+
+    def __init__(self):
+        self.time = 1000.0
+
+    def __call__(self):
+        return self.time
+
+
+def make_service(folder, backend=None, clock=None, cluster=CLUSTER, policy="sia", **arguments):
+    backend = MemoryBackend() if backend is None else backend
+    return Service(folder, cluster, backend, policy, clock=clock or Turned(), **arguments)
+
+
+def named(file, name, **changes):
+    return JobFile.model_validate(file.model_dump() | {"name": name} | changes)
+
+
+def step(service, seconds=1.0):
+    """Let time pass, ask the policy, and look at the backend until there is nothing to do any more."""
+
+    async def go():
+        service._clock.time += seconds
+        await service.round()
+        for _ in range(3):
+            await service.tick()
+
+    asyncio.run(go())
+
+
+def look(service, seconds=0.0):
+    """Let time pass, and look at the backend."""
+
+    async def go():
+        service._clock.time += seconds
+        for _ in range(3):
+            await service.tick()
+
+    asyncio.run(go())
+
+
+def report(progress=10.0, **changes):
+    from copter.live.training.plan import Report, StepTimes
+
+    fields = {
+        "progress": progress,
+        "steps": int(progress),
+        "running_seconds": 5.0,
+        "times": (StepTimes(32, 20, math.log(0.1)),),
+        "squared_norm": 1.0,
+        "variance": 4.0,
+        "batch_size": 32,
+        "saved_progress": progress / 2,
+    }
+    return Report(**fields | changes)

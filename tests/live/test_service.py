@@ -1,0 +1,388 @@
+"""The service with a backend in memory: jobs end once, none is lost, whatever fails when."""
+
+import os
+import random
+
+import pytest
+from live.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from live.memory_backend import MemoryBackend
+
+from copter.errors import CopterError
+from copter.live.replay import play_again
+from copter.live.service import RefusedError
+
+
+@pytest.fixture
+def service(tmp_path):
+    made = make_service(tmp_path)
+    yield made
+    made.close()
+
+
+def again(service):
+    """The same folder after a kill: what waited in memory is gone."""
+    service.journal._waiting.clear()
+    service.journal._file.close()
+    os.close(service._lock)
+    service._lock = os.open(os.devnull, os.O_RDONLY)
+    return make_service(service.folder, service.backend, service._clock, policy=service._policy)
+
+
+def statuses(service):
+    return {name: job.status for name, job in service.state.jobs.items()}
+
+
+def endings(service):
+    return [(event.job, event.ending) for _, event in service.journal.events(kind="Closed")]
+
+
+def test_a_job_runs_and_is_over(service):
+    service.submit(named(RIGID, "one"))
+    assert statuses(service) == {"one": "queued"}
+    step(service)
+    (run,) = service.backend.started
+    assert (run.job, run.number, run.gpus, run.once) == ("one", 1, (2,), True)
+    assert statuses(service) == {"one": "running"}
+    service.backend.end(run.id)
+    look(service)
+    assert statuses(service) == {}
+    assert endings(service) == [("one", "completed")]
+
+
+def test_a_name_is_taken_once_and_for_all(service):
+    service.submit(named(RIGID, "one"))
+    with pytest.raises(RefusedError, match="'one'"):
+        service.submit(named(RIGID, "one"))
+    step(service)
+    service.backend.end("one.1")
+    look(service)
+    with pytest.raises(RefusedError, match="'one'"):
+        service.submit(named(RIGID, "one"))
+
+
+def test_a_job_that_nothing_can_run_is_refused(service):
+    for wrong, what in (
+        ({"gpus": 64}, "no configuration"),
+        ({"gpus": 3}, "no configuration"),
+        ({"types": ("h100",)}, "h100"),
+    ):
+        with pytest.raises(RefusedError, match=what):
+            service.submit(named(RIGID, "odd", **wrong))
+    assert not service.state.jobs and not service.journal.knows("odd")
+
+
+def test_an_elastic_job_is_resized_when_it_shares(service):
+    service.submit(named(ELASTIC, "first"))
+    for _ in range(4):
+        step(service, 60.0)
+    alone = service.state.jobs["first"].allocation.gpus
+    assert alone > 1
+    for number in range(12):
+        service.submit(named(ELASTIC, f"more-{number}"))
+    for _ in range(4):
+        step(service, 60.0)
+    held = {name: job.allocation for name, job in service.state.jobs.items()}
+    assert sum(one.gpus for one in held.values() if one) <= 12
+    assert held["first"] is None or held["first"].gpus < alone
+    assert "first.1" in service.backend.stopped
+
+
+def test_no_slot_is_held_twice(service):
+    rng = random.Random(1)
+    for number in range(20):
+        service.submit(named(ELASTIC if number % 2 else RIGID, f"job-{number}"))
+        step(service, 30.0)
+        for job in list(service.state.running()):
+            if rng.random() < 0.3:
+                service.backend.end(
+                    f"{job.name}.{job.run.number}", rng.choice(["completed", "failed", "stopped"])
+                )
+        held = {}
+        for job in service.state.running():
+            type, nodes = job.run.place
+            for (node, _), devices in zip(nodes, job.run.devices, strict=True):
+                for device in devices:
+                    assert held.setdefault((type, node, device), job.name) == job.name
+                    assert device < 4
+
+
+def test_a_job_that_fails_is_tried_again_and_given_up_with_a_reason(service):
+    service.submit(named(RIGID, "bad", retries=2))
+    step(service)
+    for number in (1, 2, 3):
+        assert service.backend.started[-1].id == f"bad.{number}"
+        service.backend.end(f"bad.{number}", "failed", "exit code 7")
+        look(service)
+        look(service, 100.0)
+    assert endings(service) == [("bad", "failed")]
+    (closed,) = [event for _, event in service.journal.events(kind="Closed")]
+    assert closed.reason == "exit code 7"
+
+
+def test_failures_are_forgotten_when_a_job_came_further(service):
+    service.submit(named(ELASTIC, "slow", retries=1))
+    step(service)
+    for number in range(1, 6):
+        service.report("slow", number, report(100.0 * number))
+        service.backend.end(f"slow.{number}", "failed", "exit code 7")
+        look(service)
+        look(service, 100.0)
+    assert statuses(service)["slow"] in ("running", "starting")
+
+
+def test_a_job_whose_node_fails_goes_elsewhere(service):
+    service.submit(named(RIGID, "one"))
+    step(service)
+    host = service.backend.started[0].hosts[0]
+    service.backend.broken[host] = "the power is off"
+    look(service)
+    step(service, 10.0)
+    step(service, 10.0)
+    assert service.backend.started[-1].number == 2
+    assert service.backend.started[-1].hosts[0] != host
+    assert service.state.unusable
+    service.backend.broken.clear()
+    look(service)
+    assert not service.state.unusable
+
+
+def test_a_drained_node_is_left(service):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    type, ((node, _),) = service.state.jobs["one"].target
+    service.drain(type, node)
+    step(service, 10.0)
+    step(service, 10.0)
+    assert (type, node) not in [
+        (service.state.jobs["one"].target[0], n) for n, _ in service.state.jobs["one"].target[1]
+    ]
+    with pytest.raises(RefusedError, match="no node 9"):
+        service.drain(type, 9)
+    service.drain(type, node, back=True)
+    assert not service.state.unusable
+
+
+def test_a_run_that_does_not_end_is_killed(service):
+    service.backend.ignores_stop = True
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    type, ((node, _),) = service.state.jobs["one"].target
+    service.drain(type, node)
+    step(service, 10.0)
+    assert service.backend.stopped and not service.backend.killed
+    look(service, CLUSTER.grace_seconds + 1.0)
+    assert service.backend.killed == ["one.1"]
+
+
+def test_a_job_that_says_nothing_has_failed(service):
+    service.submit(named(ELASTIC, "mute", retries=0, silence_seconds=50.0))
+    step(service)
+    look(service, 60.0)
+    look(service)
+    assert endings(service) == [("mute", "failed")]
+    (closed,) = [event for _, event in service.journal.events(kind="Closed")]
+    assert "said nothing for 50 s" in closed.reason
+
+
+def test_cancel_kills_and_its_slots_are_free_when_it_is_dead(service):
+    service.submit(named(RIGID, "one", gpus=4, types=("a100",)))
+    step(service)
+    service.cancel("one")
+    assert service.state.jobs == {} and len(service.state.free()["a100", 0]) == 0
+    look(service)
+    assert service.backend.killed == ["one.1"] and len(service.state.free()["a100", 0]) == 4
+    with pytest.raises(RefusedError, match="is over"):
+        service.cancel("one")
+    with pytest.raises(RefusedError, match="no job 'two'"):
+        service.cancel("two")
+
+
+def test_a_backend_that_does_not_answer_is_asked_again(service):
+    service.submit(named(RIGID, "one"))
+    service.backend.away = "no route to host"
+    step(service)
+    assert "no route" in service.silent and not service.backend.started
+    service.backend.away = ""
+    step(service, 5.0)
+    step(service, 5.0)
+    assert not service.silent and [run.job for run in service.backend.started] == ["one"]
+    texts = [event.text for _, event in service.journal.events(kind="Noted")]
+    assert any("does not answer" in text for text in texts) and any("answers again" in text for text in texts)
+
+
+def test_a_former_run_says_nothing_any_more(service):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    service.backend.end("one.1", "lost")
+    look(service, 5.0)
+    look(service, 5.0)
+    assert service.state.jobs["one"].run.number == 2
+    with pytest.raises(RefusedError) as refused:
+        service.report("one", 1, report())
+    assert refused.value.status == 410
+
+
+def test_reports_teach_the_policy_and_order_batches(service):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    job = service.state.jobs["one"]
+    type = job.allocation.type
+    orders = [service.report("one", 1, report(k, running_seconds=k)) for k in (1.0, 2.0, 3.0)]
+    assert any(one.batch is not None and one.batch.local_batch != 32 for one in orders)
+    step(service, 10.0)
+    seconds = job.seen.models[type].parameters.step_seconds(1, 1, 32)
+    assert float(seconds) == pytest.approx(0.1, rel=1e-3)
+    assert job.noise == pytest.approx(32 * 4.0)
+
+
+def test_a_killed_service_goes_on(service):
+    service.submit(named(ELASTIC, "one"))
+    service.submit(named(RIGID, "two"))
+    step(service)
+    service.report("one", 1, report(100.0))
+    service.journal.flush()
+    later = again(service)
+    try:
+        assert statuses(later) == {"one": "running", "two": "running"}
+        assert later.state.jobs["one"].progress == 100.0
+        assert later.token == service.token
+        step(later, 5.0)
+        assert len(service.backend.started) == len({run.id for run in service.backend.started})
+        service.backend.end("two.1")
+        look(later)
+        assert endings(later) == [("two", "completed")]
+    finally:
+        later.close()
+
+
+def test_a_run_that_was_never_begun_is_launched_again(service, monkeypatch):
+    service.submit(named(RIGID, "one"))
+
+    def dies(run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service.backend, "start", dies)
+    with pytest.raises(KeyboardInterrupt):
+        step(service)
+    assert [event.number for _, event in service.journal.events(kind="Launched")] == [1]
+    monkeypatch.undo()
+    later = again(service)
+    try:
+        look(later)
+        look(later, 10.0)
+        assert [run.id for run in service.backend.started] == ["one.2"]
+    finally:
+        later.close()
+
+
+def test_two_services_do_not_share_a_folder(service):
+    with pytest.raises(CopterError, match="another service"):
+        make_service(service.folder)
+
+
+def test_a_policy_that_raises_is_replaced_and_nobody_loses_anything(service, monkeypatch):
+    service.submit(named(RIGID, "one"))
+    step(service)
+    monkeypatch.setattr(service.rounds.policy, "schedule", lambda now: 1 / 0)
+    broken = service.rounds.policy
+    service.submit(named(RIGID, "two"))
+    step(service, 5.0)
+    assert service.rounds.policy is not broken and statuses(service)["one"] == "running"
+    step(service, 5.0)
+    assert statuses(service)["two"] == "running"
+    errors = [event.error for _, event in service.journal.events(kind="Decided") if event.error]
+    assert errors == ["ZeroDivisionError: division by zero"]
+
+
+def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monkeypatch):
+    service.submit(named(RIGID, "one"))
+    step(service)
+    policy, answer = service.rounds.policy, service.rounds.policy.schedule
+
+    def slow(now):
+        asked = set(now.jobs)
+        service.submit(named(RIGID, "meanwhile"))
+        with pytest.raises(RefusedError, match="'meanwhile'"):
+            service.submit(named(RIGID, "meanwhile"))
+        service.cancel("one")
+        with pytest.raises(RefusedError, match="is over"):
+            service.cancel("one")
+        assert set(now.jobs) == asked
+        return answer(now)
+
+    monkeypatch.setattr(policy, "schedule", slow)
+    step(service, 5.0)
+    monkeypatch.setattr(policy, "schedule", answer)
+    assert list(service.state.jobs) == ["meanwhile"] and endings(service) == [("one", "cancelled")]
+    step(service, 5.0)
+    assert statuses(service) == {"meanwhile": "running"}
+    assert play_again(service.folder) == (3, [])
+
+
+@pytest.mark.parametrize("policy", ["sia", "pollux", "srtf", "tiresias-l", "shockwave", "afs-l", "gavel"])
+def test_any_policy_runs_live_and_its_record_plays_again(tmp_path, policy):
+    rng, clock, backend = random.Random(policy), Turned(), MemoryBackend()
+    service = make_service(tmp_path, backend, clock, policy=policy)
+    for number in range(30):
+        if number < 12:
+            service.submit(named(ELASTIC if rng.random() < 0.6 else RIGID, f"job-{number}"))
+        step(service, rng.uniform(20.0, 90.0))
+        for job in list(service.state.running()):
+            if job.file.elastic and rng.random() < 0.8:
+                done = job.progress + rng.uniform(10.0, 80.0)
+                service.report(job.name, job.run.number, report(done, running_seconds=clock.time - 1000.0))
+            if rng.random() < 0.15:
+                outcome = rng.choice(["completed", "failed", "lost"])
+                backend.end(f"{job.name}.{job.run.number}", outcome, "as it happens")
+        if number == 15:
+            service.drain("t4", 1)
+        if number == 20:
+            service = again(service)
+    assert any(event.ending == "completed" for _, event in service.journal.events(kind="Closed"))
+    service.close()
+    rounds, different = play_again(tmp_path)
+    assert rounds == 30 and different == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_killed_each_job_ends_once(tmp_path, seed):
+    """Services are killed between any two steps, runs end anyhow, nodes and the backend come and go."""
+    rng, clock, backend = random.Random(seed), Turned(), MemoryBackend()
+    service = make_service(tmp_path, backend, clock)
+    acknowledged = []
+    for number in range(120):
+        if number < 60 and rng.random() < 0.5:
+            file = named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50)
+            acknowledged.append(service.submit(file))
+        dice = rng.random()
+        if dice < 0.1:
+            service = again(service)
+        elif dice < 0.2:
+            backend.away = "" if backend.away else "busy"
+        elif dice < 0.3:
+            host = rng.choice(["a100-0", "t4-0", "t4-1"])
+            backend.broken.pop(host) if host in backend.broken else backend.broken.update({host: "off"})
+        step(service, rng.uniform(1.0, 30.0)) if rng.random() < 0.7 else look(service, 5.0)
+        for id in {f"{job.name}.{job.run.number}" for job in service.state.running()} & set(backend.runs):
+            if rng.random() < 0.2:
+                backend.end(id, rng.choice(["completed", "completed", "failed", "lost", "stopped"]))
+    backend.away, backend.broken = "", {}
+    for _ in range(400):
+        if not service.state.jobs:
+            break
+        step(service, 60.0)
+        for job in service.state.running():
+            backend.end(f"{job.name}.{job.run.number}")
+    assert service.state.jobs == {}
+    assert sorted(job for job, _ in endings(service)) == sorted(acknowledged)
+    launched = [(event.job, event.number) for _, event in service.journal.events(kind="Launched")]
+    ended = [(event.job, event.number) for _, event in service.journal.events(kind="Ended")]
+    assert len(set(launched)) == len(launched) and sorted(launched) == sorted(ended)
+    completed = {
+        event.job for _, event in service.journal.events(kind="Ended") if event.outcome == "completed"
+    }
+    closed = {event.job for _, event in service.journal.events(kind="Closed") if event.ending == "completed"}
+    assert closed <= completed
+    assert service.journal.sound()
+    service.close()
+    assert play_again(tmp_path)[1] == []
