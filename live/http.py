@@ -105,6 +105,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     404: {"model": Refusal, "description": "There is nothing of this name."},
     409: {"model": Refusal, "description": "It is there already, or over."},
     410: {"model": Refusal, "description": "The run is over: end."},
+    411: {"model": Refusal, "description": "The body does not say how large it is."},
     413: {"model": Refusal, "description": "The body is too large."},
     422: {"model": Refusal, "description": "Something in it is wrong: which field, and why."},
     503: {"model": Refusal, "description": "Too many jobs are there."},
@@ -129,9 +130,11 @@ def make_app(service: Service) -> FastAPI:
 
     @app.middleware("http")
     async def limit(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        said = request.headers.get("content-length", "")
-        if request.method in ("POST", "PUT", "PATCH") and not (said.isdecimal() and int(said) <= MOST_BYTES):
-            return _refused(413, f"a body has a content-length of at most {MOST_BYTES} bytes")
+        said = request.headers.get("content-length", "0")
+        if "transfer-encoding" in request.headers:
+            return _refused(411, "a body needs a content-length")
+        if not said.isdecimal() or len(said) > 15 or int(said) > MOST_BYTES:
+            return _refused(413, f"a body has at most {MOST_BYTES} bytes")
         return await call(request)
 
     @app.exception_handler(RefusedError)
