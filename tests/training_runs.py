@@ -77,8 +77,9 @@ def until(condition):
 class Job:
     """A job of tests in a folder, run by run."""
 
-    def __init__(self, folder: Path, url="http://127.0.0.1:9/nobody"):
+    def __init__(self, folder: Path, url="http://127.0.0.1:9/nobody", command=None):
         self.folder, self.url, self.number, self.agents = folder, url, 0, []
+        self.command = command or (sys.executable, training_job.__file__, str(folder))
 
     def start(self, gpus, batch=PLAIN, work=20.0, agents=None, **plan):
         """Begin the next run, on so many GPUs of each node; of some nodes only, if their agents are named."""
@@ -89,7 +90,7 @@ class Job:
         self.run = Run(
             job="job",
             number=self.number,
-            command=(sys.executable, training_job.__file__, str(self.folder)),
+            command=self.command,
             directory=str(self.folder),
             folder=self.folder / f"run-{self.number}",
             type="slot",
@@ -121,7 +122,8 @@ class Job:
         return ended(self.run.folder, node)
 
     def log(self, node=0):
-        return (self.run.folder / f"log-{node}.txt").read_text()
+        path = self.run.folder / f"log-{node}.txt"
+        return path.read_text() if path.exists() else ""
 
     def trace(self, rank=0, number=None):
         """What a process noted of each step."""

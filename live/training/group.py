@@ -111,6 +111,11 @@ class Group:
             return _follow(cls, folder, rank, key, told)
         return _lead(cls, folder, ranks, key, "127.0.0.1" if nodes == 1 else "", told)
 
+    @property
+    def first_host(self) -> str:
+        """Address of the first process's node, as it was reached from here."""
+        return self._peers[0][1].getpeername()[0] if self.rank else "127.0.0.1"
+
     def spread(self, content: bytes) -> bytes:
         """What the first process gives; the others' own is left out."""
         if self.rank:

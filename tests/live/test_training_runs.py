@@ -134,6 +134,7 @@ def test_without_a_service_the_lease_is_over(tmp_path):
     assert "reports do not get through" in job.log()
 
 
+@pytest.mark.long
 def test_checkpoints_are_written_while_it_runs_and_two_are_kept(job, service):
     job.start((1,), work=1e6, checkpoint_seconds=0.1)
     folder = job.folder / "checkpoints"
@@ -152,6 +153,7 @@ def test_checkpoints_are_written_while_it_runs_and_two_are_kept(job, service):
     assert job.trace()[0]["step"] > 0 and len(list(folder.glob("checkpoint-*"))) == 2
 
 
+@pytest.mark.long
 def test_a_process_that_dies_takes_the_run_with_it(job):
     job.start((1, 2), Batch(8, 0, 1.0), work=1e6).after(5, ranks=3)
     kill(job.trace(2)[0]["pid"], signal.SIGKILL)
@@ -160,12 +162,14 @@ def test_a_process_that_dies_takes_the_run_with_it(job):
     assert job.outcome(0).outcome == "failed" and "process 2 is gone" in job.log(0)
 
 
+@pytest.mark.long
 def test_the_first_process_too(job):
     job.start((1, 1), Batch(12, 0, 1.0), work=1e6).after(5, ranks=2)
     kill(job.trace(0)[0]["pid"], signal.SIGKILL)
     assert job.wait() == [1, 1] and "process 0 is gone" in job.log(1)
 
 
+@pytest.mark.long
 def test_processes_die_with_their_agent(job):
     job.start((3,), Batch(8, 0, 1.0), work=1e6).after(5, ranks=3)
     pids = [job.trace(rank)[0]["pid"] for rank in range(3)]
