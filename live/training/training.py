@@ -389,6 +389,7 @@ class Training:
                     raise TrainingError(f"step {step.number}: its gradient() was not asked for")
                 self._end(decision, seconds)
                 done, stop, factor = decision.done, decision.stop, decision.factor
+            self._hear_no_more()
             if not done:
                 raise SystemExit(STOPPED)
         finally:
@@ -422,6 +423,7 @@ class Training:
                 Path(place.folder), self.rank, self.ranks, plan.token, len(place.gpus), lambda: self._told
             )
         except ToldToStopError as error:
+            self._hear_no_more()
             print(f"copter: {error}", file=sys.stderr)
             raise SystemExit(STOPPED) from error
         if self.rank == 0:
@@ -441,6 +443,14 @@ class Training:
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True
+
+    def _hear_no_more(self) -> None:
+        """There is nothing left to stop: SIGTERM, from now on, must not turn an end into a failure.
+
+        Nodes are told one after the other, and the last may be when its processes have agreed and are ending.
+        """
+        if self._place.folder:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     # ---- a step ---------------------------------------------------------------------------------
 
