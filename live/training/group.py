@@ -9,7 +9,7 @@ is for a cluster's own network.
 To sum vectors, all send theirs to the first process, which adds them up in the order of the ranks and sends
 the sum to all: every process has the same bits, every time.  With K processes and vectors of d bytes
 2 (K - 1) d bytes go through the first process' network for each sum, where a ring would send 2 d (K - 1) / K
-through everyone's: it is for models of some million parameters.  :mod:`copter.live.training.torch` leaves
+through everyone's: it is for models of some million parameters.  `torch.py` leaves
 vectors to torch.distributed and only agrees here.
 
 A process that ends takes its connections with it, and all others fail at once.  A node that is gone is
