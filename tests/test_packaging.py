@@ -87,7 +87,7 @@ def test_every_requirement_of_an_extra_is_in_all_and_dev(project):
     extras = project["project"]["optional-dependencies"]
     (everything,) = extras["all"]
     named = set(everything.partition("[")[2].rstrip("]").split(","))
-    assert named == set(extras) - {"all", "dev", "docs"}
+    assert named == set(extras) - {"all", "dev", "docs", "torch"}  # torch is as large as all others
     assert "copter-opt[all]" in extras["dev"]
 
 

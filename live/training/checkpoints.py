@@ -94,9 +94,9 @@ class CheckpointTimer:
     """Says when the next checkpoint is due, so that none gets older than promised.
 
     The age of a checkpoint is counted from when what it holds was true until the next one is on disk.  One is
-    written if it would be too old by the end of another step, as long as the longest of late or a bit
-    longer, and another writing: the promise holds if no step takes more than 1.5 times as long as the
-    longest of the last, and fails by no more than that one step.
+    written if it would be too old by the end of another step and another writing, each 1.5 times as long as
+    the longest of late: the promise holds unless one takes longer than that, and fails by no more than that.
+    Before the first was written, a tenth of the age is taken for the writing.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ class CheckpointTimer:
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._held = self._stepped = clock()
-        self._longest = self._writing = 0.0
+        self._longest, self._writing = 0.0, seconds / 10
+        self._first = True
 
     def step(self) -> bool:
         """A step ends; returns whether a checkpoint has to be written now."""
@@ -125,4 +126,6 @@ class CheckpointTimer:
     def written(self, began: float) -> None:
         """A checkpoint of what was true at a time is on disk since now."""
         self._held, self._stepped = began, self._clock()
-        self._writing = max(self._stepped - began, self.FORGET * self._writing)
+        took = self._stepped - began
+        self._writing = took if self._first else max(took, self.FORGET * self._writing)
+        self._first = False

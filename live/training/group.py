@@ -9,7 +9,7 @@ is for a cluster's own network.
 To sum vectors, all send theirs to the first process, which adds them up in the order of the ranks and sends
 the sum to all: every process has the same bits, every time.  With K processes and vectors of d bytes
 2 (K - 1) d bytes go through the first process' network for each sum, where a ring would send 2 d (K - 1) / K
-through everyone's: it is for models of some million parameters.  :mod:`copter.live.training.torch` leaves
+through everyone's: it is for models of some million parameters.  `torch.py` leaves
 vectors to torch.distributed and only agrees here.
 
 A process that ends takes its connections with it, and all others fail at once.  A node that is gone is
@@ -110,6 +110,11 @@ class Group:
         if rank:
             return _follow(cls, folder, rank, key, told)
         return _lead(cls, folder, ranks, key, "127.0.0.1" if nodes == 1 else "", told)
+
+    @property
+    def first_host(self) -> str:
+        """Address of the first process's node, as it was reached from here."""
+        return self._peers[0][1].getpeername()[0] if self.rank else "127.0.0.1"
 
     def spread(self, content: bytes) -> bytes:
         """What the first process gives; the others' own is left out."""

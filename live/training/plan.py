@@ -224,6 +224,8 @@ class Orders:
         ValueError, TypeError, KeyError
             It is none.
         """
+        if not isinstance(fields, dict):
+            raise TypeError(f"orders are fields by their names, not {fields!r}")
         if (batch := fields.get("batch")) is not None:
             batch = Batch(**batch)
             batch.check()

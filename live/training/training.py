@@ -181,6 +181,11 @@ class Step:
         self._last_pass_began = time.monotonic()
         self._decision: _Decision | None = None
 
+    @property
+    def pass_count(self) -> int:
+        """Passes of the step, the accumulating ones and the last."""
+        return len(self._parts)
+
     def passes(self) -> Iterator[NDArray[np.int64]]:
         """The numbers of this process's examples in each pass, which are as many in all processes."""
         for number, part in enumerate(self._parts):
@@ -263,7 +268,7 @@ class Step:
             return _DECISION.pack(*training._decide(heard, square_of_mean, mean))
 
         training._pacing.end_step()
-        decision = training._group.reduce(total, _NOTE.pack(training._told, squares), decide)
+        decision = training.group.reduce(total, _NOTE.pack(training._told, squares), decide)
         self._decision = _Decision(*_DECISION.unpack(decision))
 
 
@@ -294,6 +299,8 @@ class Training:
         Steps of the job so far.
     progress : float
         Steps at the initial batch size that they were worth.
+    group : Group
+        The processes of the run.
 
     Raises
     ------
@@ -336,7 +343,7 @@ class Training:
         self._reporter: Reporter | None = None
         pace = plan.pace if self.rank == 0 else None
         self._pacing = Pacing(pace, len(self._place.gpus), sum(self._place.gpus))
-        self._group = Group()
+        self.group = Group()
         if place is not None:
             self._join(place)
 
@@ -382,6 +389,7 @@ class Training:
                     raise TrainingError(f"step {step.number}: its gradient() was not asked for")
                 self._end(decision, seconds)
                 done, stop, factor = decision.done, decision.stop, decision.factor
+            self._hear_no_more()
             if not done:
                 raise SystemExit(STOPPED)
         finally:
@@ -392,7 +400,7 @@ class Training:
         if self._reporter is not None:
             self._reporter.close()
             self._reporter = None
-        self._group.close()
+        self.group.close()
 
     # ---- at the beginning -----------------------------------------------------------------------
 
@@ -411,10 +419,11 @@ class Training:
         signal.signal(signal.SIGTERM, self._hear)
         plan, saved = place.plan, None
         try:
-            self._group = Group.join(
+            self.group = Group.join(
                 Path(place.folder), self.rank, self.ranks, plan.token, len(place.gpus), lambda: self._told
             )
         except ToldToStopError as error:
+            self._hear_no_more()
             print(f"copter: {error}", file=sys.stderr)
             raise SystemExit(STOPPED) from error
         if self.rank == 0:
@@ -422,7 +431,7 @@ class Training:
             saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
         if self.ranks > 1:
             # All begin with what the first process has: files may look different from another node.
-            content = self._group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
+            content = self.group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
             if self.rank:
                 saved = _unpacked(content)
         if saved is not None:
@@ -434,6 +443,14 @@ class Training:
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True
+
+    def _hear_no_more(self) -> None:
+        """There is nothing left to stop: SIGTERM, from now on, must not turn an end into a failure.
+
+        Nodes are told one after the other, and the last may be when its processes have agreed and are ending.
+        """
+        if self._place.folder:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     # ---- a step ---------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from copter.problems.cluster.estimation.gradients import NoiseEstimator, replica_statistics
+from copter.problems.cluster.estimation.gradients import NoiseEstimator, norm_statistics, replica_statistics
 from copter.problems.cluster.profiles.throughput import noise_scale
 
 MEAN = np.linspace(-1.0, 1.0, 50)
@@ -81,3 +81,39 @@ def test_a_gradient_that_cannot_be_told_from_noise():
         NoiseEstimator(1, 1.0)
     with pytest.raises(ValueError, match="initial_batch"):
         NoiseEstimator(0)
+
+
+def test_norms_say_what_gradients_do():
+    rng = np.random.default_rng(5)
+    by_norms, by_gradients = NoiseEstimator(16), NoiseEstimator(16)
+    for count, local_batch in [(4, 8), (1, 32), (2, 16), (7, 4), (1, 32), (1, 32)]:
+        gradients = _gradients(rng, count, local_batch)
+        mean, squares = gradients.mean(axis=0), (gradients**2).sum(axis=1).mean()
+        by_gradients.observe(gradients, local_batch)
+        if count == 1:
+            by_norms.observe(gradients, local_batch)
+        else:
+            by_norms.observe_norms(squares, mean @ mean, count, local_batch)
+            assert norm_statistics(squares, mean @ mean, count) == pytest.approx(
+                replica_statistics(gradients)
+            )
+    assert by_norms.squared_norm == pytest.approx(by_gradients.squared_norm)
+    assert by_norms.variance == pytest.approx(by_gradients.variance)
+    assert norm_statistics(1.0, 1.0 + 1e-15, 2)[1] == 0.0  # rounding is no variance
+    with pytest.raises(ValueError, match="count = 1"):
+        norm_statistics(1.0, 1.0, 1)
+
+
+@pytest.mark.parametrize("steps", [0, 3, 4])
+def test_an_estimator_goes_on_from_its_state(steps):
+    rng = np.random.default_rng(6)
+    one, other = NoiseEstimator(16), NoiseEstimator(16)
+    for _ in range(steps):
+        one.observe(_gradients(rng, 1, 8), 8)
+    other.restore(one.state())
+    for _ in range(3):
+        gradient = _gradients(rng, 1, 8)
+        one.observe(gradient, 8)
+        other.observe(gradient, 8)
+        assert other.noise_scale == one.noise_scale or math.isnan(one.noise_scale)
+    assert (other.squared_norm, other.variance) == (one.squared_norm, one.variance)

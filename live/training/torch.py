@@ -1,0 +1,209 @@
+"""The same for PyTorch: a model and its optimiser, trained data-parallel.
+
+    from copter.live.training.torch import TorchTraining
+
+    training = TorchTraining(model, optimizer, examples=len(x), initial_batch=64, work=5000)
+    for step in training.steps():
+        for indices in step.passes():
+            step.backward(loss_function(model(x[indices]), y[indices]))
+        step.update()
+
+Gradients are averaged by torch.distributed (NCCL if the model is on a GPU, Gloo if not) once they are all
+there, as one vector: its norm and those of each process's own gradients are what the noise is measured by.
+DistributedDataParallel averages while the backward pass still runs, which is faster for large models, but
+shows no process its own gradient.  The learning rates of all parameter groups are multiplied by the step's
+factor for the step alone, so a schedule that sets them goes on as it does.
+
+Checkpoints hold what ``state_dict`` of model and optimiser say, and are read with ``weights_only``.  Buffers
+that batches change, such as running means, are those of the first process.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.extras import extra
+from copter.live.training.group import SILENCE_SECONDS
+from copter.live.training.training import Step, Training, TrainingError
+
+with extra("torch"):
+    import torch
+    import torch.distributed
+
+
+class _TorchState:
+    """Model and optimiser, as what torch.save makes of them."""
+
+    def __init__(self, model: Any, optimizer: Any, device: Any) -> None:
+        self._model, self._optimizer, self._device = model, optimizer, device
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        content = io.BytesIO()
+        state = {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        torch.save(state, content)
+        return {"torch": np.frombuffer(content.getbuffer(), np.uint8)}
+
+    def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if set(arrays) != {"torch"}:
+            raise TrainingError(f"the checkpoint has {', '.join(sorted(arrays))}: PyTorch did not write it")
+        content = io.BytesIO(arrays["torch"].tobytes())
+        state = torch.load(content, map_location=self._device, weights_only=True)
+        self._model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+
+
+class TorchStep:
+    """One step of training; made by :meth:`TorchTraining.steps`.
+
+    Attributes
+    ----------
+    number : int
+        Of the job's steps, from 0.
+    batch_size : int
+        Examples of the whole batch, of all processes and passes.
+    learning_rate_factor : float
+        On the learning rate of the initial batch size; :meth:`update` sees to it.
+    """
+
+    def __init__(self, training: TorchTraining, step: Step) -> None:
+        self.number, self.batch_size = step.number, step.batch_size
+        self.learning_rate_factor = step.learning_rate_factor
+        self._training, self._step = training, step
+        self._total: Any = None
+        self._squares, self._added = 0.0, 0
+
+    def passes(self) -> Iterator[Any]:
+        """The numbers of this process's examples in each pass, as tensors of int64 on the CPU."""
+        for indices in self._step.passes():
+            yield torch.from_numpy(indices)
+
+    def backward(self, loss: Any) -> None:
+        """Take in the gradient of a pass's mean loss."""
+        parameters = self._training.parameters
+        for each in parameters:
+            each.grad = None
+        loss.backward()
+        parts = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+        vector = torch.cat([part.detach().reshape(-1) for part in parts])
+        self._total = vector if self._total is None else self._total.add_(vector)
+        self._squares += float(vector.dot(vector))
+        self._added += 1
+
+    def update(self) -> None:
+        """Average the gradients of all processes and passes, and have the optimiser make its step.
+
+        Raises
+        ------
+        TrainingError
+            There was not one loss for each pass, or it was done before.
+        PeerError
+            Another process is gone.
+        """
+        training, count = self._training, self._step.pass_count
+        if self._added != count:
+            raise TrainingError(f"step {self.number}: {self._added} losses, {count} passes")
+        mean = self._total
+        if training.ranks > 1:
+            torch.distributed.all_reduce(mean)
+        mean /= count * training.ranks
+        self._step.agree(self._squares, lambda: float(mean.dot(mean)), lambda: mean.cpu().numpy())
+        start = 0
+        for each in training.parameters:
+            part = mean[start : start + each.numel()]
+            each.grad = part.reshape(each.shape).to(each.dtype)
+            start += each.numel()
+        groups = training.optimizer.param_groups
+        rates = [group["lr"] for group in groups]
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate * self.learning_rate_factor
+        training.optimizer.step()
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
+        training.optimizer.zero_grad()
+
+    def figure(self, value: float) -> None:
+        """Report a figure of the script's own, such as the loss; that of the first process counts."""
+        self._step.figure(value)
+
+
+class TorchTraining:
+    """A job that trains a PyTorch model; see the module.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Where it is to be trained; all processes begin with what the first one's has.
+    optimizer : torch.optim.Optimizer
+        Of its parameters.
+    examples : int
+        Of the data set.
+    initial_batch, work, seed
+        As in :class:`copter.live.training.training.Training`.
+
+    Attributes
+    ----------
+    rank, ranks, local_rank : int
+        As there.
+    parameters : list of torch.nn.Parameter
+        Those that are trained.
+
+    Raises
+    ------
+    ValueError
+        The model has no parameters that can be trained, or another argument is none.
+    TrainingError, PeerError, SystemExit
+        As there.
+    """
+
+    def __init__(
+        self, model: Any, optimizer: Any, *, examples: int, initial_batch: int, work: float, seed: int = 0
+    ) -> None:
+        self.parameters = [each for each in model.parameters() if each.requires_grad]
+        if not self.parameters:
+            raise ValueError("the model has no parameters that can be trained")
+        self.optimizer = optimizer
+        device = self.parameters[0].device
+        state = _TorchState(model, optimizer, device)
+        self.training = Training(state, examples=examples, initial_batch=initial_batch, work=work, seed=seed)
+        self.rank, self.ranks = self.training.rank, self.training.ranks
+        self.local_rank = self.training.local_rank
+        if self.ranks > 1:
+            _connect(self.training, "nccl" if device.type == "cuda" else "gloo")
+
+    @property
+    def progress(self) -> float:
+        """Steps at the initial batch size that the job's steps were worth."""
+        return self.training.progress
+
+    @property
+    def work(self) -> float:
+        """Steps at the initial batch size until the job is trained."""
+        return self.training.work
+
+    def steps(self) -> Iterator[TorchStep]:
+        """As :meth:`copter.live.training.training.Training.steps`."""
+        try:
+            for step in self.training.steps():
+                yield TorchStep(self, step)
+        finally:
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
+
+
+def _connect(training: Training, backend: str) -> None:
+    """Join the processes of the run to torch.distributed; its store is open to the cluster's network."""
+    first, limit = training.rank == 0, timedelta(seconds=SILENCE_SECONDS)
+    group, make = training.group, torch.distributed.TCPStore
+    store = make("localhost", 0, training.ranks, True, limit, wait_for_workers=False) if first else None
+    port = int(group.spread(str(store.port).encode() if store else b""))
+    if store is None:
+        store = make(group.first_host, port, training.ranks, False, limit)
+    torch.distributed.init_process_group(
+        backend, store=store, rank=training.rank, world_size=training.ranks, timeout=limit
+    )
