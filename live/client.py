@@ -7,6 +7,7 @@ client.wait([name])
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,10 +32,12 @@ class ServiceError(CopterError, RuntimeError):
     ----------
     status : int
         Of HTTP; 0 if it cannot be reached.
+    retried : bool
+        It was asked before, and did not answer.
     """
 
-    def __init__(self, status: int, why: str) -> None:
-        self.status = status
+    def __init__(self, status: int, why: str, *, retried: bool = False) -> None:
+        self.status, self.retried = status, retried
         super().__init__(why)
 
 
@@ -69,7 +72,7 @@ class Client:
         self._http.close()
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        deadline = time.monotonic() + self._patience
+        deadline, retried = time.monotonic() + self._patience, False
         while True:
             try:
                 answer = self._http.request(method, path, **arguments)
@@ -77,6 +80,7 @@ class Client:
             except httpx.TransportError as error:
                 if time.monotonic() >= deadline:
                     raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
+                retried = True
                 time.sleep(POLL_SECONDS)
         if answer.is_success:
             return answer
@@ -84,7 +88,7 @@ class Client:
             why = answer.json()["error"]
         except (ValueError, KeyError, TypeError):
             why = f"HTTP {answer.status_code}"
-        raise ServiceError(answer.status_code, str(why))
+        raise ServiceError(answer.status_code, str(why), retried=retried)
 
     def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
         """Hand in a job; it is the service's when this returns.
@@ -111,7 +115,18 @@ class Client:
         if isinstance(job, str | Path):
             job = read_toml(job, JobFile)
         fields = job.model_dump(mode="json", exclude_unset=True) if isinstance(job, JobFile) else dict(job)
-        return str(self._ask("POST", "/v1/jobs", json=fields | changes).json()["name"])
+        fields = {"name": f"job-{secrets.token_hex(4)}"} | fields | changes
+        try:
+            return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
+        except ServiceError as error:
+            if error.status == 409 and error.retried and self._is(fields):
+                return str(fields["name"])  # the first time it was taken, and the answer was lost
+            raise
+
+    def _is(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the service has a job as it was just handed in."""
+        there = self.job(str(fields["name"]))["file"]
+        return all(there.get(name) == value for name, value in fields.items())
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
         """Jobs that are there, and, if wanted, those that are over."""

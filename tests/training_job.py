@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,7 @@ def main(folder):
                 "factor": step.learning_rate_factor,
                 "bits": hashlib.sha256(w.tobytes()).hexdigest(),
                 "pid": os.getpid(),
+                "at": time.time(),
             }
             trace.write(json.dumps(line) + "\n")
     if place is not None:  # told once more now, it would not fail

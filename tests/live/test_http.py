@@ -7,7 +7,7 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
-from live.live_cases import ELASTIC, RIGID, look, make_service, named, step
+from live_cases import ELASTIC, RIGID, look, make_service, named, step
 
 from copter.live.http import MOST_BYTES, make_app
 
@@ -198,7 +198,7 @@ def test_bodies_are_limited(service, http):
 
 
 def test_jobs_are_limited(tmp_path):
-    from live.live_cases import CLUSTER
+    from live_cases import CLUSTER
 
     service = make_service(tmp_path, cluster=CLUSTER.model_copy(update={"max_jobs": 2}))
     http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})

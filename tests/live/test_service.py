@@ -4,8 +4,8 @@ import os
 import random
 
 import pytest
-from live.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
-from live.memory_backend import MemoryBackend
+from live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from memory_backend import MemoryBackend
 
 from copter.errors import CopterError
 from copter.live.replay import play_again

@@ -3,7 +3,7 @@
 import asyncio
 import math
 
-from live.memory_backend import MemoryBackend
+from memory_backend import MemoryBackend
 
 from copter.live.files import ClusterFile, JobFile
 from copter.live.service import Service

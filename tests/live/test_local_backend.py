@@ -1,0 +1,206 @@
+"""Runs as processes of this machine: real ones, that end well, badly, when told, and by force."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from copter.live.backends.base import BackendError, Run, RunState, begun, claim
+from copter.live.backends.local import LocalBackend
+
+CHECKPOINTS = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+print("ready", flush=True)
+time.sleep(60)
+"""
+STUBBORN = CHECKPOINTS.replace("lambda *_: sys.exit(75)", "signal.SIG_IGN")
+
+
+@pytest.fixture
+def backend(tmp_path):
+    return LocalBackend(tmp_path)
+
+
+def run_of(tmp_path, *command, number=1, gpus=(1,), **fields):
+    run = Run(
+        job="job",
+        number=number,
+        command=tuple(command),
+        directory=str(tmp_path),
+        folder=tmp_path / str(number),
+        type="t4",
+        hosts=tuple(f"t4-{node}" for node in range(len(gpus))),
+        gpus=gpus,
+        **fields,
+    )
+    run.write()
+    return run
+
+
+def state_of(backend, run):
+    return backend.states([run])[run.id]
+
+
+def wait(backend, run, until=lambda state: state.outcome is not None):
+    deadline = time.monotonic() + 30.0
+    while not until(state := state_of(backend, run)):
+        assert time.monotonic() < deadline, state
+        time.sleep(0.02)
+    return state
+
+
+def printed(run, words, node=0):
+    deadline = time.monotonic() + 30.0
+    path = run.folder / f"log-{node}.txt"
+    while not path.exists() or words not in path.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path):
+    run = run_of(
+        tmp_path, "a", "b c", gpus=(2, 1), devices=((0, 3), (1,)), environment={"A": "1"}, options={"x": "y"}
+    )
+    assert Run.read(run.folder) == run
+    assert (run.folder / "run.json").stat().st_mode & 0o077 == 0
+
+
+def test_processes_know_who_they_are(backend, tmp_path):
+    say = (
+        'echo $COPTER_RANK of $COPTER_RANKS, $COPTER_LOCAL_RANK on $COPTER_NODE, $CUDA_VISIBLE_DEVICES "$WHO"'
+    )
+    run = run_of(
+        tmp_path, "sh", "-c", say, gpus=(2, 1), devices=((0, 3), (1,)), environment={"WHO": "$(id) `id` \n"}
+    )
+    backend.start(run)
+    assert wait(backend, run) == RunState("completed")
+    lines = [(run.folder / f"log-{node}.txt").read_text() for node in (0, 1)]
+    assert "0 of 3, 0 on 0, 0 $(id) `id`" in lines[0] and "1 of 3, 1 on 0, 3 $(id)" in lines[0]
+    assert lines[1].startswith("2 of 3, 0 on 1, 1 $(id)")
+
+
+def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
+    run = run_of(
+        tmp_path,
+        "sh",
+        "-c",
+        "echo $COPTER_RANKS $CUDA_VISIBLE_DEVICES",
+        gpus=(2,),
+        devices=((1, 2),),
+        once=True,
+    )
+    backend.start(run)
+    assert wait(backend, run).outcome == "completed"
+    assert (run.folder / "log-0.txt").read_text() == "1 1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("sh", "-c", "exit 7"), "exit code 7"),
+        (("sh", "-c", "kill -9 $$"), "SIGKILL"),
+        (("/nowhere/program",), "/nowhere/program"),
+    ],
+)
+def test_why_a_run_failed(backend, tmp_path, command, words):
+    run = run_of(tmp_path, *command)
+    backend.start(run)
+    state = wait(backend, run)
+    assert state.outcome == "failed" and words in state.reason
+
+
+def test_one_process_that_fails_ends_the_others_on_all_nodes(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", "test $COPTER_RANK = 0 && exit 3; exec sleep 60", gpus=(2, 2))
+    backend.start(run)
+    assert wait(backend, run).outcome == "failed"
+    pids = [begun(run.folder, node)["pid"] for node in (0, 1)]
+    deadline = time.monotonic() + 20.0
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        backend.states([run])
+        time.sleep(0.05)
+
+
+def test_stop_is_handed_on_and_answered(backend, tmp_path):
+    run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS, gpus=(1, 1))
+    backend.start(run)
+    printed(run, "ready", 0), printed(run, "ready", 1)
+    backend.stop(run)
+    assert wait(backend, run) == RunState("stopped")
+
+
+def test_kill_ends_what_does_not_listen(backend, tmp_path):
+    run = run_of(tmp_path, sys.executable, "-c", STUBBORN)
+    backend.start(run)
+    printed(run, "ready")
+    backend.stop(run)
+    time.sleep(0.1)
+    assert state_of(backend, run).outcome is None
+    backend.kill(run)
+    assert wait(backend, run).outcome == "lost"
+
+
+def test_a_run_that_was_killed_before_it_began_never_begins(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", "echo began")
+    backend.kill(run)
+    backend.start(run)
+    assert wait(backend, run).outcome == "lost"
+    assert not (run.folder / "log-0.txt").exists()
+
+
+def test_a_run_is_never_started_twice(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", "echo began")
+    backend.start(run)
+    assert wait(backend, run).outcome == "completed"
+    backend.start(run)
+    time.sleep(0.3)
+    assert (run.folder / "log-0.txt").read_text() == "began\n"
+    assert not claim(run.folder, 0)
+
+
+def test_another_backend_finds_what_an_earlier_one_started(backend, tmp_path):
+    run = run_of(tmp_path, sys.executable, "-c", CHECKPOINTS)
+    backend.start(run)
+    printed(run, "ready")
+    later = LocalBackend(tmp_path)
+    assert state_of(later, run) == RunState()
+    later.stop(run)
+    assert wait(later, run) == RunState("stopped")
+    never = run_of(tmp_path, "true", number=2)
+    assert state_of(later, never) == RunState("lost", "it was never begun")
+    later.start(never)
+    assert wait(later, never).outcome == "lost"
+
+
+def test_a_number_of_a_process_that_was_given_again_is_no_agent(backend, tmp_path):
+    run = run_of(tmp_path, "true")
+    backend.start(run)
+    wait(backend, run)
+    (run.folder / "ended-0.json").unlink()
+    begun_file = run.folder / "begun-0.json"
+    begun_file.write_text(begun_file.read_text().replace(str(begun(run.folder, 0)["pid"]), str(os.getpid())))
+    assert state_of(backend, run).outcome == "lost"
+    backend.kill(run)  # does not kill this process
+
+
+def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
+    run = run_of(tmp_path, sys.executable, "-c", STUBBORN, gpus=(1, 1))
+    backend.start(run)
+    printed(run, "ready", 0), printed(run, "ready", 1)
+    (tmp_path / "failed").mkdir()
+    (tmp_path / "failed" / "t4-1").touch()
+    assert set(backend.down()) == {"t4-1"}
+    state = state_of(backend, run)
+    assert state.outcome == "lost" and "t4-1" in state.reason
+    with pytest.raises(BackendError, match="t4-1"):
+        backend.start(run_of(tmp_path, "true", number=2, gpus=(1, 1)))
