@@ -8,11 +8,15 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 FOLDERS := solvers problems shims bench live
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test test-long lint types kernels pytest light dist bench suite measure benchmarks docs clean
+.PHONY: demo live test test-long lint types kernels pytest light dist bench suite measure benchmarks docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
 	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo --force
+
+# Six jobs that really train share this machine under a scheduler, in a minute; the record lands in runs/demo-live.
+live: $(VENV)/.live
+	$(BIN)/python -m copter.live.demo
 
 # The same examples every time, and no test looks at a clock. Kernels are compiled, once for all of pytest's
 # processes, while the types are checked.
@@ -98,9 +102,13 @@ $(VENV)/.cli: pyproject.toml $(VENV)/.python
 	$(BIN)/python $(INSTALL) --no-compile --editable '.[cli]'
 	touch $@
 
+$(VENV)/.live: pyproject.toml $(VENV)/.python
+	$(BIN)/python $(INSTALL) --no-compile --editable '.[cli,live]'
+	touch $@ $(VENV)/.cli
+
 $(VENV)/.installed: pyproject.toml $(VENV)/.python
 	$(BIN)/python $(INSTALL) --no-compile --editable '.[dev]'
-	touch $@ $(VENV)/.cli
+	touch $@ $(VENV)/.cli $(VENV)/.live
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python $(INSTALL) --editable '.[docs]'

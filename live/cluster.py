@@ -147,9 +147,13 @@ class LiveCluster:
 
     def _open(self, event: Opened) -> None:
         """A fresh policy knows of nobody, and the cluster's file may say something else than before."""
+        before = {one.type: one for one in self.file.gpus}
         self.file = ClusterFile.model_validate(dict(event.cluster))
         self.policy_kind, self.cluster = event.kind, self.file.cluster()
-        self._sizes = {one.type: one.nodes for one in self.file.gpus}
+        self._sizes = {
+            one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes
+            for one in self.file.gpus  # nodes that a policy added stay, until the file says something else
+        }
         self._arrived, self._left = list(self.jobs.values()), []
         for job in self.jobs.values():
             job.adapt(event.kind)

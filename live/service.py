@@ -181,6 +181,7 @@ class Service:
         self._runs: dict[tuple[str, int], Run] = {}
         self._killed: dict[str, str] = {}
         self._kept: deque[str] = deque()
+        self._scaled: dict[str, int] = {}
         self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
         self.history: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
         self.spans: deque[Span] = deque(maxlen=KEPT_SPANS)
@@ -489,6 +490,7 @@ class Service:
     async def tick(self) -> None:
         """Look at the backend once, and do what is to be done."""
         try:
+            await self._scale()
             await self._look_at_nodes()
             await self._look_at_runs()
             await self._launch()
@@ -500,6 +502,17 @@ class Service:
             if self.silent:
                 self.note("the backend answers again")
             self.silent = ""
+
+    async def _scale(self) -> None:
+        """Have the nodes that the policy asks for, where the backend can add some."""
+        if not hasattr(self.backend, "set_hosts"):
+            return
+        for one in self.file.gpus:
+            nodes = sum(type == one.type for type, _, _ in self.state.nodes())
+            if self._scaled.get(one.type, one.nodes) != nodes:
+                hosts = [one.host(node) for node in range(nodes)]
+                await self._ask(self.backend.set_hosts, one.type, hosts)
+                self._scaled[one.type] = nodes
 
     async def _look_at_nodes(self) -> None:
         """Nodes that began to work, or ceased to."""

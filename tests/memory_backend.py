@@ -9,7 +9,7 @@ class MemoryBackend:
     def __init__(self, ends_at_once=False):
         self.runs, self.ended, self.started = {}, {}, []
         self.stopped, self.killed, self.broken = [], [], {}
-        self.away = ""
+        self.away, self.hosts = "", {}
         self.ends_at_once = ends_at_once
         self.ignores_stop = False
 
@@ -52,6 +52,10 @@ class MemoryBackend:
 
     def end(self, id, outcome="completed", reason=""):
         self.ended.setdefault(id, (outcome, reason))
+
+    def set_hosts(self, type, hosts):
+        self._answer()
+        self.hosts[type] = list(hosts)
 
     def close(self):
         pass

@@ -16,7 +16,7 @@ from typing import Any
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.policy import ClusterState, Placement
+from copter.problems.cluster.policy import ClusterState, Placement, PolicyError
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.measured import MeasuredProfile
 from copter.problems.cluster.simulation.resize import FixedDelay
@@ -106,6 +106,8 @@ class AutoscalingPollux(Pollux):
         Range of utility in which the size stays; by default that of the published scheduler.
     patience : int
         Rounds over which utility is averaged.
+    type : str, optional
+        GPU type whose nodes come and go; the cluster's first by default.
     **settings
         Settings of :class:`.policy.Pollux`.
     """
@@ -120,6 +122,7 @@ class AutoscalingPollux(Pollux):
         low: float = 0.35,
         high: float = 0.65,
         patience: int = PATIENCE,
+        type: str | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
@@ -131,21 +134,30 @@ class AutoscalingPollux(Pollux):
             raise ValueError(f"low = {low}, high = {high}: must be ascending")
         if patience < 1:
             raise ValueError(f"patience = {patience}: must be at least 1")
-        self._range, self._low, self._high = (min_nodes, max_nodes), low, high
+        self._range, self._low, self._high, self._type = (min_nodes, max_nodes), low, high, type
         self._recent: deque[float] = deque(maxlen=patience)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
         """Share out the GPUs that are there, and ask for others, see :class:`.policy.Pollux`."""
-        (type,) = now.cluster.types
+        name = self._name(now.cluster)
+        there = next(type.nodes for type in now.cluster.types if type.name == name)
         answer = super().schedule(now)
         self._recent.append(self.figures["utility"])
         if len(self._recent) == self._recent.maxlen:
             mean = sum(self._recent) / len(self._recent)
             least, most = self._range
-            if (mean < self._low and type.nodes > least) or (mean > self._high and type.nodes < most):
-                now.set_nodes(type.name, self._best_size(now))
+            if (mean < self._low and there > least) or (mean > self._high and there < most):
+                now.set_nodes(name, self._best_size(now))
                 self._recent.clear()
         return answer
+
+    def _name(self, cluster: Cluster) -> str:
+        """GPU type whose nodes come and go."""
+        if self._type is None:
+            return cluster.names[0]
+        if self._type not in cluster.names:
+            raise PolicyError(f"type = {self._type!r}: the cluster has {list(cluster.names)}")
+        return self._type
 
     def _best_size(self, now: ClusterState) -> int:
         """Number of nodes with the utility closest to the middle of the range."""
@@ -162,7 +174,7 @@ class AutoscalingPollux(Pollux):
     def utility_of(self, now: ClusterState, nodes: int) -> float:
         """Utility of the best allocation found for the jobs of now on so many nodes."""
         cluster = now.cluster.copy()
-        cluster.set_nodes(cluster.names[0], nodes)
+        cluster.set_nodes(self._name(cluster), nodes)
         jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)
         problem = self.problem(jobs, cluster, there)
         matrices, _ = evolve(

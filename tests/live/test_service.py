@@ -8,6 +8,7 @@ from live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, name
 from memory_backend import MemoryBackend
 
 from copter.errors import CopterError
+from copter.live.files import ClusterFile
 from copter.live.replay import play_again
 from copter.live.service import RefusedError
 
@@ -25,7 +26,8 @@ def again(service):
     service.journal._file.close()
     os.close(service._lock)
     service._lock = os.open(os.devnull, os.O_RDONLY)
-    return make_service(service.folder, service.backend, service._clock, policy=service._policy)
+    same = {"cluster": service.file, "policy": service._policy, "settings": service._settings}
+    return make_service(service.folder, service.backend, service._clock, **same)
 
 
 def statuses(service):
@@ -317,6 +319,28 @@ def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monk
     step(service, 5.0)
     assert statuses(service) == {"meanwhile": "running"}
     assert play_again(service.folder) == (3, [])
+
+
+def test_a_policy_adds_and_removes_nodes_where_the_backend_can(tmp_path):
+    cluster = ClusterFile(gpus=({"type": "t4", "gpus_per_node": 4, "nodes": 1, "max_nodes": 3},))
+    service = make_service(
+        tmp_path, cluster=cluster, policy="pollux-autoscaling", settings={"patience": 2, "max_nodes": 16}
+    )
+    for number in range(4):
+        service.submit(named(ELASTIC, f"job-{number}", max_gpus=3))
+    for _ in range(8):
+        step(service, 60.0)
+    assert service.backend.hosts["t4"] == ["t4-0", "t4-1", "t4-2"]
+    assert service.state.cluster.gpus == 12
+    for name in list(service.state.jobs)[1:]:
+        service.cancel(name)
+    for _ in range(12):
+        step(service, 60.0)
+    assert len(service.backend.hosts["t4"]) < 3
+    later = again(service)
+    assert len(later.state.nodes()) == len(service.backend.hosts["t4"])
+    later.close()
+    assert play_again(tmp_path)[1] == []
 
 
 @pytest.mark.parametrize("policy", ["sia", "pollux", "srtf", "tiresias-l", "shockwave", "afs-l", "gavel"])
