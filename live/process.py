@@ -90,6 +90,12 @@ class ServiceProcess:
         return Client(self.url, (self.folder / "token").read_text().strip(), patience=patience)
 
     @property
+    def pid(self) -> int:
+        """Number of its process; it must have been started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def page(self) -> str:
         """Address of its page, with the token."""
         return f"{self.url}/#token={(self.folder / 'token').read_text().strip()}"
