@@ -115,8 +115,14 @@ class LiveCluster:
 
     # ---- events ----------------------------------------------------------------------------------
 
-    def apply(self, event: Event) -> None:
-        """Let an event be true."""
+    def apply(self, event: Event, *, learn: bool = True) -> None:
+        """Let an event be true.
+
+        Parameters
+        ----------
+        learn : bool
+            What jobs report is fitted at once; otherwise when a fresh policy is asked, who comes next.
+        """
         self.timer.time = max(self.timer.time, event.time)
         match event:
             case Opened():
@@ -143,7 +149,7 @@ class LiveCluster:
                 place, hosts = as_place(event.place), tuple(event.hosts)
                 self.jobs[event.job].launch(event.number, place, hosts, devices)
             case Told() | Ended() | Reported():
-                self._of_run(event)
+                self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
         """A fresh policy knows of nobody, and the cluster's file may say something else than before."""
@@ -173,7 +179,7 @@ class LiveCluster:
             self._sizes |= event.sizes
             self._use_nodes()
 
-    def _of_run(self, event: Told | Ended | Reported) -> None:
+    def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
         """Something about a run; one that is not its job's present run says nothing any more."""
         job = self.jobs.get(event.job) or self.leftover.get(event.job)
         if job is None or job.run is None or job.run.number != event.number:
@@ -181,7 +187,7 @@ class LiveCluster:
         if isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
-            job.hear(report_of(event.report))
+            job.hear(report_of(event.report), learn=learn)
         else:
             run = job.end_run()
             self.leftover.pop(job.name, None)
@@ -249,10 +255,10 @@ class LiveCluster:
 
 
 class ReportedSpeeds(Estimator):
-    """What policies know of live jobs: what these have reported."""
+    """What policies know of live jobs: what these have reported, which is fitted as it comes."""
 
     def observe(self, now: ClusterState) -> None:
-        """Fit what was reported since the last round."""
+        """Fit what a service that was started again knows from before."""
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()

@@ -219,8 +219,15 @@ class LiveJob(Job):
         self.run = None
         return run
 
-    def hear(self, report: Report) -> None:
-        """Its run reported."""
+    def hear(self, report: Report, *, learn: bool = True) -> None:
+        """Its run reported.
+
+        Parameters
+        ----------
+        learn : bool
+            Fit at once what is worth it, so that no round has to wait for it; otherwise when a fresh policy
+            asks, as while a journal is read.
+        """
         run = self.run
         assert run is not None
         now = self._timer.time
@@ -240,6 +247,8 @@ class LiveJob(Job):
                 self._stale[held.type] = None
         if report.squared_norm is not None and report.variance is not None:
             self._hear_noise(report.squared_norm, report.variance)
+        if learn:
+            self.learn()
 
     def _hear_noise(self, squared_norm: float, variance: float) -> None:
         """Take a measurement of gradient noise; where the gradient is lost in it there is no end to it."""
@@ -262,21 +271,20 @@ class LiveJob(Job):
             self.learned.job = self.profile
             self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
 
-    def learn(self) -> bool:
-        """Fit what was reported since the last time; returns whether more is known."""
+    def learn(self) -> None:
+        """Fit what was reported and is worth it."""
         if not self._stale:
-            return False
+            return
         stale, self._stale = self._stale, {}
         if self.learned is None:
             self.seen = self.profile = self.profile.with_restart_seconds(self._restart_seconds)
-            return True
+            return
         self.learned.fit(type for type in stale if type)
         known = self.learned.profile().with_restart_seconds(self._restart_seconds)
         assert isinstance(known, GoodputProfile)
         if not math.isnan(self.noise):
             known = known.with_noise([self.noise])
         self.seen = self.profile = known
-        return True
 
     def measured(self) -> Profile:
         """How it really ran, for a simulation of it afterwards: a rigid job as long as it did."""

@@ -216,7 +216,7 @@ class Service:
         for _, event in self.journal.events():
             if isinstance(event, Ended):
                 self._span(event)
-            self.state.apply(event)
+            self.state.apply(event, learn=False)
             if isinstance(event, Decided):
                 self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
                 self.history.append(event)
