@@ -133,15 +133,21 @@ def _node() -> str:
 def _connect(address: str | None, processors: int) -> None:
     own: dict[str, Any] = {} if address else {"num_cpus": processors, "include_dashboard": False}
     if address:
-        _probe(address)
+        probe(address)
     try:
         ray.init(address or "local", logging_level=logging.WARNING, log_to_driver=False, **own)
     except ConnectionError as error:
         raise NoClusterError(address or "local", str(error)) from error
 
 
-def _probe(address: str) -> None:
-    """Refuse an address that names a host and a port where nobody listens."""
+def probe(address: str) -> None:
+    """Refuse an address that names a host and a port where nobody listens.
+
+    Raises
+    ------
+    NoClusterError
+        It has the address and the reason.
+    """
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         try:

@@ -4,8 +4,9 @@
 
 Nothing but the standard library: it starts in 20 ms, on any node that has Python and sees the folder.  It
 reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if somebody has), starts
-one process for each GPU, or one in all, hands SIGTERM on to them, and writes ``ended-NODE.json``.  If one
-fails the others are ended.  What they print is in ``log-NODE.txt``.  They die with the agent.
+one process for each GPU, or one in all, sends them SIGTERM if it gets it or SIGURG, and writes
+``ended-NODE.json``.  If one fails the others are ended.  What they print is in ``log-NODE.txt``.  They die
+with the agent.
 
 Each process is told, in its environment,
 
@@ -39,6 +40,19 @@ def main(folder: str, node: int) -> int:
     """Run the processes of a node; returns 0 if all ended well, 75 if they were stopped, 1 if not."""
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         run = json.load(file)
+    processes: list[subprocess.Popen[bytes]] = []
+    told: list[int] = []
+
+    def hand_on(number: int, _: Any) -> None:
+        told.append(number)
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+
+    # Before the part is claimed: who sees that it has begun may signal at once.
+    signal.signal(signal.SIGTERM, hand_on)
+    signal.signal(signal.SIGURG, hand_on)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         handle = os.open(
             os.path.join(folder, f"begun-{node}.json"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
@@ -48,17 +62,6 @@ def main(folder: str, node: int) -> int:
         return 1
     with os.fdopen(handle, "w") as begun:
         json.dump(identity(os.getpid()), begun)
-    processes: list[subprocess.Popen[bytes]] = []
-    told: list[int] = []
-
-    def hand_on(number: int, _: Any) -> None:
-        told.append(number)
-        for process in processes:
-            if process.poll() is None:
-                process.send_signal(number)
-
-    signal.signal(signal.SIGTERM, hand_on)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     began = time.time()
     try:
         with open(os.path.join(folder, f"log-{node}.txt"), "ab", buffering=0) as log:
@@ -110,11 +113,11 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: die_with(parent),
         )
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """End when the agent does."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before that was said

@@ -1,0 +1,292 @@
+"""Runs as actors of a Ray cluster: one on every node of a run, which runs the agent there.
+
+A run has a placement group, so that it begins on all of its nodes or on none, and its GPUs are its own until
+it has ended everywhere.  Actors and group are detached and known by their names: a service that was killed
+finds them again.  Nodes are known by the names that ``ray start --node-name`` gave them, or else by their
+addresses, which is what Ray calls them then; Ray's own ids of nodes change when a node is started again.
+
+Ray chooses by itself which nodes it adds and removes, so that this backend does not ask it to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from copter.extras import extra
+from copter.live.backends import agent
+from copter.live.backends.base import BackendError, Run, RunState, begun, claim, ended, merged
+from copter.ray.session import NoClusterError, Session, probe
+
+with extra("ray"):
+    import ray
+    from ray.util.placement_group import (
+        PlacementGroup,
+        placement_group,
+        placement_group_table,
+        remove_placement_group,
+    )
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+LATE_SECONDS = 5.0
+"""A file that a node wrote may be seen here so much later than the end of its actor."""
+KILL_SECONDS = 1.0
+"""An actor that has not killed its agent by then is killed itself, and the agent with it."""
+_NAMESPACE = "copter"
+
+
+class _Node:
+    """Runs the agent of a run on a node, and ends when it does; the agent ends when this does."""
+
+    def __init__(self, folder: str, node: int, python: str) -> None:
+        devices = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+        parent = os.getpid()
+        with open(os.path.join(folder, f"agent-{node}.txt"), "ab") as errors:
+            self._agent = subprocess.Popen(
+                [python, "-I", "-S", agent.__file__, folder, str(node)],
+                env=os.environ | {"COPTER_DEVICES": ",".join(devices)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                preexec_fn=lambda: agent.die_with(parent),
+            )
+        threading.Thread(target=self._end_with_it, daemon=True).start()
+
+    def signal(self, number: int) -> None:
+        """Signal the agent; SIGKILL is for its whole session."""
+        try:
+            if number == signal.SIGKILL:
+                os.killpg(self._agent.pid, number)
+            else:
+                self._agent.send_signal(number)
+        except ProcessLookupError:
+            return  # it has just ended
+
+    def _end_with_it(self) -> None:
+        self._agent.wait()
+        os.kill(os.getpid(), signal.SIGTERM)  # Ray's workers end in order then
+
+
+class RayBackend:
+    """Actors of a Ray cluster.
+
+    Parameters
+    ----------
+    cluster : str
+        Id of the service's cluster, in the names of its actors.
+    hosts : sequence of str
+        Nodes of the cluster, by Ray's names.
+    address : str, optional
+        Of Ray; without one, the Ray that this process uses, or a new one on this machine, which ends with
+        the process, and its runs too.
+    resources : mapping of str to str
+        Ray's names of types of GPUs, where it is not ``GPU``, such as ``TPU``.
+    cpus_per_gpu : float
+        Processors that Ray sets aside.
+    python : str
+        On the nodes; any from 3.9 on.
+
+    Raises
+    ------
+    BackendError
+        There is no Ray at the address.
+    """
+
+    name = "ray"
+
+    def __init__(
+        self,
+        cluster: str,
+        hosts: Sequence[str],
+        *,
+        address: str | None = None,
+        resources: Mapping[str, str] | None = None,
+        cpus_per_gpu: float = 1.0,
+        python: str = sys.executable,
+    ) -> None:
+        self._cluster, self._hosts, self._address = cluster, tuple(hosts), address
+        self._resources, self._cpus, self._python = dict(resources or {}), cpus_per_gpu, python
+        self._gone_since: dict[str, float] = {}
+        self._session: Session | None = None
+        with self._answering():
+            pass
+
+    def down(self) -> Mapping[str, str]:
+        """Nodes that Ray lost, or never had."""
+        with self._answering():
+            return self._down()
+
+    def start(self, run: Run) -> None:
+        """Ask for a placement group and, in it, for actors; Ray starts them when there is room."""
+        with self._answering():
+            down, nodes = self._down(), _nodes()
+            resource = self._resources.get(run.type, "GPU")
+            for host, count in zip(run.hosts, run.gpus, strict=True):
+                if host in down or host not in nodes:
+                    raise BackendError(f"run {run.id}: node {host}: {down.get(host, 'Ray does not know it')}")
+                has = nodes[host]["Resources"].get(resource, 0.0)
+                if has < count:
+                    raise BackendError(f"run {run.id}: node {host} has {has:g} {resource}, not {count}")
+            self._create(run, [nodes[host]["NodeManagerAddress"] for host in run.hosts], resource)
+
+    def stop(self, run: Run) -> None:
+        """SIGTERM for the agents; a part that has not begun never does."""
+        with self._answering():
+            for node in range(len(run.hosts)):
+                claim(run.folder, node)
+            if not _has_begun(run):
+                self._kill(run)
+                return
+            for node in range(len(run.hosts)):
+                if begun(run.folder, node) and (actor := self._actor(run, node)):
+                    actor.signal.remote(signal.SIGTERM)
+
+    def kill(self, run: Run) -> None:
+        """SIGKILL for the agents and, as their session, their processes."""
+        with self._answering():
+            self._kill(run)
+
+    def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
+        """What the folders say, and which actors Ray has."""
+        with self._answering():
+            down, actors, groups = self._down(), _actors(), _groups()
+            return {run.id: self._state(run, down, actors, groups) for run in runs}
+
+    def close(self) -> None:
+        """Let go of Ray; actors go on."""
+        if self._session is not None:
+            self._session.leave()
+            self._session = None
+
+    def _state(
+        self, run: Run, down: Mapping[str, str], actors: set[str], groups: Mapping[str, str]
+    ) -> RunState:
+        known = [ended(run.folder, node) for node in range(len(run.hosts))]
+        state = merged([each or RunState() for each in known])
+        if state.outcome is None:
+            left = [node for node, each in enumerate(known) if each is None]
+            failed = [run.hosts[node] for node in left if run.hosts[node] in down]
+            if failed:
+                state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
+            elif all(self._name(run, node) in actors for node in left):
+                self._gone_since.pop(run.id, None)
+                return RunState(waiting=not _has_begun(run))
+            elif self._may_be_late(run):
+                return RunState()
+            else:
+                state = RunState("lost", "its actor ended, or was never there")
+        if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
+            self._kill(run)  # what is left of it, and its GPUs
+        return state
+
+    def _may_be_late(self, run: Run) -> bool:
+        """Whether agents that are gone may have left files that are not seen here yet."""
+        since = self._gone_since.setdefault(run.id, time.monotonic())
+        return _has_begun(run) and time.monotonic() - since < LATE_SECONDS
+
+    def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
+        bundles: list[dict[str, float]] = [
+            {f"node:{address}": 0.001, resource: count, "CPU": self._cpus * count}
+            for address, count in zip(addresses, run.gpus, strict=True)
+        ]
+        there = _groups().get(self._name(run))
+        if there is None:
+            group = placement_group(bundles, "STRICT_SPREAD", name=self._name(run), lifetime="detached")
+        else:
+            group = PlacementGroup(ray.PlacementGroupID(bytes.fromhex(there)))
+        actors = _actors()
+        for node, count in enumerate(run.gpus):
+            if self._name(run, node) in actors:
+                continue
+            own = {"num_gpus": count} if resource == "GPU" else {"resources": {resource: count}}
+            ray.remote(_Node).options(
+                name=self._name(run, node),
+                namespace=_NAMESPACE,
+                lifetime="detached",
+                num_cpus=self._cpus * count,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, node),
+                **own,
+            ).remote(str(run.folder), node, self._python)
+
+    def _kill(self, run: Run) -> None:
+        nodes = range(len(run.hosts))
+        for node in nodes:
+            claim(run.folder, node)
+        actors = [actor for node in nodes if (actor := self._actor(run, node))]
+        if actors and _has_begun(run):
+            told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
+            ray.wait(told, num_returns=len(told), timeout=KILL_SECONDS)
+        for actor in actors:
+            ray.kill(actor)
+        group = _groups().get(self._name(run))
+        if group is not None:
+            remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group))))
+
+    def _actor(self, run: Run, node: int) -> Any:
+        """The handle of an actor; None if it has ended."""
+        try:
+            return ray.get_actor(self._name(run, node), namespace=_NAMESPACE)
+        except ValueError:
+            return None
+
+    def _name(self, run: Run, node: int | None = None) -> str:
+        return f"copter-{self._cluster}-{run.id}" + ("" if node is None else f"-{node}")
+
+    def _down(self) -> dict[str, str]:
+        nodes = _nodes()
+        why = {}
+        for host in self._hosts:
+            if host not in nodes:
+                why[host] = "Ray does not know it"
+            elif not nodes[host]["Alive"]:
+                why[host] = f"Ray lost it: {nodes[host]['DeathReasonMessage'] or 'no reason is known'}"
+        return why
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Use Ray, if it answers.
+
+        A process that is connected to a Ray whose head ends is ended by Ray itself, a minute later, and its
+        calls wait so long: so it is looked at first, and left when it is gone.
+        """
+        try:
+            if self._session is None:
+                self._session = Session.join(self._address, os.cpu_count() or 1)
+            probe(ray.get_runtime_context().gcs_address)
+        except NoClusterError as error:
+            self.close()
+            raise BackendError(str(error)) from error
+        try:
+            yield
+        except (ray.exceptions.RayError, ConnectionError, TimeoutError) as error:
+            raise BackendError(f"Ray: {error}") from error
+
+
+def _nodes() -> dict[str, dict[str, Any]]:
+    """Nodes by their names; of those that were started again, the living one."""
+    return {node["NodeName"]: node for node in sorted(ray.nodes(), key=lambda node: bool(node["Alive"]))}
+
+
+def _actors() -> set[str]:
+    """Names of actors that have not ended, those that wait for their nodes among them."""
+    named = ray.util.list_named_actors(all_namespaces=True)
+    return {each["name"] for each in named if each["namespace"] == _NAMESPACE}
+
+
+def _groups() -> dict[str, str]:
+    """Ids of placement groups by name, as hexadecimal digits."""
+    table = placement_group_table().values()
+    return {each["name"]: each["placement_group_id"] for each in table if each["state"] != "REMOVED"}
+
+
+def _has_begun(run: Run) -> bool:
+    """Whether an agent has claimed a part of a run."""
+    return any(begun(run.folder, node) for node in range(len(run.hosts)))

@@ -1,0 +1,374 @@
+"""Runs as jobs of Slurm: one for each run, or for each number of GPUs on a node where these differ.
+
+A job is never changed: to resize a run is to stop it and to start another one.  Jobs are known by their
+names, so a service that was killed, or that never heard sbatch's answer, finds them again; the jobs of others
+are left alone.  In a job, one step starts an agent on every node.  What Slurm reads has no word of the
+user's in it: command and environment are in ``run.json``.
+
+Slurm gives a job the same number of GPUs on all of its nodes: it packs tasks with a GPU each as it likes,
+whatever layout they ask for.  (Components of a heterogeneous job may differ, and wait for backfilling.)
+
+What commands print is asked for field by field: Slurm's JSON changes with every version, and knows no filter.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from copter.live.backends import agent
+from copter.live.backends.base import (
+    BackendError,
+    Run,
+    RunRefusedError,
+    RunState,
+    begun,
+    claim,
+    ended,
+    merged,
+)
+
+COMMAND_SECONDS = 10.0
+"""A command that has not answered by then is given up."""
+LATE_SECONDS = 5.0
+"""A file that a node wrote may be seen here so much later than the end of its job."""
+_OPTIONS = ("account", "partition", "qos", "time")
+_ENVIRONMENT = ("HOME", "LANG", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
+_WORKING = frozenset(
+    ("allocated", "blocked", "completing", "idle", "mixed", "planned", "reserved")
+    + ("powered_down", "powering_down", "powering_up")  # Slurm switches them on for a job
+)
+_NODE_MARKS = "*~#!%$@^-+"
+_ENDED = {
+    "BOOT_FAIL": "a node did not boot",
+    "CANCELLED": "its Slurm job was cancelled",
+    "COMPLETED": "its Slurm job ended, and no agent said how",
+    "DEADLINE": "its Slurm job was past its deadline",
+    "FAILED": "its Slurm job failed, and no agent said why",
+    "NODE_FAIL": "a node failed",
+    "OUT_OF_MEMORY": "it needed more memory than its Slurm job has",
+    "PREEMPTED": "Slurm gave its nodes to another job",
+    "REVOKED": "its Slurm job was revoked",
+    "TIMEOUT": "its Slurm job was at its time limit",
+}
+_NEVER = frozenset(
+    ("AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS")
+    + ("PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed")
+)
+_REFUSED = ("invalid account", "invalid partition", "invalid qos") + (
+    "time limit",
+    "--time",
+    "group not permitted",
+)
+# An srun that gets SIGTERM waits for its step as long as Slurm does (KillWait), and the job holds its GPUs.
+_BATCH = """\
+#!/bin/sh
+trap 'kill -KILL 0' TERM
+srun {options} /bin/sh -c {node} &
+wait
+"""
+_NODE = """\
+case "$SLURMD_NODENAME" in
+{cases}
+esac
+export COPTER_DEVICES="$CUDA_VISIBLE_DEVICES"
+exec {agent} "$node"
+"""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A line of squeue."""
+
+    id: str
+    state: str
+    reason: str
+
+    @property
+    def over(self) -> bool:
+        return self.state in _ENDED
+
+    @property
+    def never(self) -> bool:
+        """Whether it waits for what will not come."""
+        return self.state == "PENDING" and (self.reason in _NEVER or self.reason.startswith("Job's "))
+
+
+class SlurmBackend:
+    """Jobs of Slurm.
+
+    Parameters
+    ----------
+    cluster : str
+        Id of the service's cluster, in the names of its jobs.
+    hosts : sequence of str
+        Nodes of the cluster, by Slurm's names.
+    gres : mapping of str to str
+        Slurm's names of types of GPUs, ``gpu:TYPE`` for those left out; ``gpu`` where it knows no types.
+    cpus_per_gpu : int
+        Processors of a job.
+    memory_per_gpu : int
+        Megabytes of a job: where Slurm counts memory, a job that does not say gets all of a node.
+    checkpoint_seconds : int
+        So long before its time limit, a run is told to write a checkpoint and end.
+    options : mapping of str to str
+        ``account``, ``partition``, ``qos`` and ``time`` of runs that do not say.
+    python : str
+        On the nodes; any from 3.9 on.
+    """
+
+    name = "slurm"
+
+    def __init__(
+        self,
+        cluster: str,
+        hosts: Sequence[str],
+        *,
+        gres: Mapping[str, str] | None = None,
+        cpus_per_gpu: int = 1,
+        memory_per_gpu: int = 4000,
+        checkpoint_seconds: int = 60,
+        options: Mapping[str, str] | None = None,
+        python: str = sys.executable,
+    ) -> None:
+        self._cluster, self._hosts, self._gres = cluster, tuple(hosts), dict(gres or {})
+        self._cpus, self._memory, self._before_limit = cpus_per_gpu, memory_per_gpu, checkpoint_seconds
+        self._options, self._python = dict(options or {}), python
+        self._over_since: dict[str, float] = {}
+
+    def down(self) -> Mapping[str, str]:
+        """What sinfo says about nodes that take no jobs; one that drains goes on with what it runs."""
+        lines = self._ask("sinfo", "--Node", "--all", "--noheader", "--format=%N|%T|%E").splitlines()
+        nodes = {}
+        for line in lines:
+            host, state, reason = line.split("|", 2)
+            nodes[host] = (state.rstrip(_NODE_MARKS), reason)
+        down = {}
+        for host in self._hosts:
+            state, reason = nodes.get(host, ("", ""))
+            if not state:
+                down[host] = "Slurm does not know it"
+            elif state not in _WORKING:
+                down[host] = f"Slurm says {state}" + (f": {reason}" if reason not in ("", "none") else "")
+        return down
+
+    def start(self, run: Run) -> None:
+        """Submit a job.
+
+        Raises
+        ------
+        RunRefusedError
+            Slurm does not take its account, partition, quality of service or time.
+        BackendError
+            Slurm does not answer, or does not take the nodes.
+        """
+        shutil.copyfile(agent.__file__, run.folder / "agent.py")
+        for part, name in enumerate(self._names(run)):
+            script = run.folder / f"slurm-{part}.sh"
+            if script.exists() and self._living(name):  # submitted before, and the answer was lost
+                continue
+            script.write_text(self._script(run, part))
+            try:
+                self._ask("sbatch", *self._submission(run, part), str(script))
+            except BackendError as error:
+                words = str(error).lower()
+                if any(word in words for word in _REFUSED):
+                    raise RunRefusedError(f"run {run.id}: {error}") from error
+                if not self._living(name):
+                    raise BackendError(f"run {run.id}: {error}") from error
+
+    def stop(self, run: Run) -> None:
+        """SIGURG for the steps; a job in which no agent has begun is cancelled.
+
+        Unless it tracks processes by cgroups, Slurm signals all of them, and SIGTERM would come twice, from
+        the agent as well: Python dies of the second one.  Nobody but an agent minds SIGURG.
+        """
+        for node in range(len(run.hosts)):
+            claim(run.folder, node)
+        jobs = self._living(*self._names(run))
+        if jobs and _has_begun(run):
+            self._cancel("--signal=URG", *jobs)
+        elif jobs:
+            self._cancel(*jobs)
+
+    def kill(self, run: Run) -> None:
+        """SIGKILL for the steps, and the jobs are cancelled.
+
+        A job that is only cancelled gets SIGTERM first, and SIGKILL after KillWait; and scancel mixes up
+        several steps in one call.
+        """
+        for node in range(len(run.hosts)):
+            claim(run.folder, node)
+        for job in self._living(*self._names(run)):
+            self._cancel("--signal=KILL", f"{job}.0")
+            self._cancel(job)
+
+    def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
+        """What folders say, and squeue about the rest."""
+        known = {run.id: [ended(run.folder, node) for node in range(len(run.hosts))] for run in runs}
+        jobs = self._jobs() if any(None in states for states in known.values()) else {}
+        return {run.id: self._state(run, known[run.id], jobs) for run in runs}
+
+    def close(self) -> None:
+        """Jobs go on."""
+
+    def _state(
+        self, run: Run, known: Sequence[RunState | None], jobs: Mapping[str, Sequence[_Job]]
+    ) -> RunState:
+        state = merged([each or RunState() for each in known])
+        if None not in known:
+            return state
+        if state.outcome is None:
+            left = [
+                part for part, (_, nodes) in enumerate(_parts(run)) if any(known[n] is None for n in nodes)
+            ]
+            of_parts = {part: jobs.get(self._name(run, part), ()) for part in left}
+            never = [job.reason for part in left for job in of_parts[part] if job.never]
+            over = [part for part in left if all(job.over for job in of_parts[part])]
+            if not over:
+                self._over_since.pop(run.id, None)
+            if never:
+                state = RunState("failed", f"Slurm will never run it: {never[0]}")
+            elif over and not self._may_be_late(run):
+                state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
+            else:
+                return RunState(waiting=not _has_begun(run))
+        self.kill(run)  # what is left of it
+        return state
+
+    def _may_be_late(self, run: Run) -> bool:
+        """Whether the agents of a job that is over may have left files that are not seen here yet."""
+        since = self._over_since.setdefault(run.id, time.monotonic())
+        return _has_begun(run) and time.monotonic() - since < LATE_SECONDS
+
+    def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
+        """Why a run was lost, for people."""
+        state = jobs[-1].state if jobs else self._accounted(self._name(run, part))
+        words = _ENDED.get(state, "Slurm does not know its job any more")
+        said = _last_line(run.folder / f"slurm-{part}.txt") if state in ("COMPLETED", "FAILED") else ""
+        return f"{words}: {said}" if said else words
+
+    def _accounted(self, name: str) -> str:
+        """The state in Slurm's accounting, where there is one, of a job that slurmctld forgot."""
+        command = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=State")
+        try:
+            said = self._ask(*command, "--starttime=now-30days", f"--name={name}")
+        except BackendError:  # a cluster without accounting
+            return ""
+        return said.splitlines()[-1].split()[0] if said.strip() else ""  # "CANCELLED by 1000"
+
+    def _living(self, *names: str) -> list[str]:
+        """Ids of jobs of these names that have not ended."""
+        jobs = self._jobs()
+        return [job.id for name in names for job in jobs.get(name, ()) if not job.over]
+
+    def _jobs(self) -> dict[str, list[_Job]]:
+        """Jobs of this user by name, with those that ended some minutes ago."""
+        jobs: dict[str, list[_Job]] = {}
+        command = ("squeue", "--me", "--all", "--states=all", "--noheader", "--sort=i")
+        for line in self._ask(*command, "--format=%i|%T|%j|%r").splitlines():
+            id, state, name, reason = line.split("|", 3)
+            jobs.setdefault(name, []).append(_Job(id, state, reason))
+        return jobs
+
+    def _name(self, run: Run, part: int) -> str:
+        return f"copter-{self._cluster}-{run.id}" + (f"+{part}" if part else "")
+
+    def _names(self, run: Run) -> list[str]:
+        return [self._name(run, part) for part in range(len(_parts(run)))]
+
+    def _submission(self, run: Run, part: int) -> list[str]:
+        """Options of sbatch."""
+        count, nodes = _parts(run)[part]
+        asked = {name: run.options.get(name) or self._options.get(name) for name in _OPTIONS}
+        return [
+            "--parsable",
+            f"--job-name={self._name(run, part)}",
+            f"--chdir={run.folder}",
+            f"--output=slurm-{part}.txt",
+            "--open-mode=append",
+            "--no-requeue",
+            "--export=ALL",
+            f"--signal=URG@{self._before_limit}",
+            f"--nodes={len(nodes)}",
+            f"--nodelist={','.join(run.hosts[node] for node in nodes)}",
+            "--ntasks-per-node=1",
+            f"--gres={self._gres.get(run.type, f'gpu:{run.type}')}:{count}",
+            f"--cpus-per-task={self._cpus * count}",
+            f"--mem={self._memory * count}",
+            *(f"--{name}={value}" for name, value in asked.items() if value),
+        ]
+
+    def _script(self, run: Run, part: int) -> str:
+        """What the first node of a job does: a step that starts an agent on every node."""
+        count, nodes = _parts(run)[part]
+        options = (f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1") + (
+            f"--cpus-per-task={self._cpus * count}",
+            "--kill-on-bad-exit=0",  # who was told to stop ends with a code that is not 0
+            "--wait=0",
+            "--mpi=none",
+        )
+        agents = (self._python, "-I", "-S", str(run.folder / "agent.py"), str(run.folder))
+        cases = "\n".join(f"{shlex.quote(run.hosts[node])}) node={node} ;;" for node in nodes)
+        node = _NODE.format(cases=cases, agent=shlex.join(agents))
+        return _BATCH.format(options=shlex.join(options), node=shlex.quote(node))
+
+    def _cancel(self, *arguments: str) -> None:
+        """Call scancel; it complains of what has ended just now, which is no error."""
+        done = self._call("scancel", *arguments)
+        if "Unable to contact" in done.stderr:
+            raise BackendError(f"scancel: {' '.join(done.stderr.split())}")
+
+    def _ask(self, *command: str) -> str:
+        """What a command printed."""
+        done = self._call(*command)
+        if done.returncode:
+            words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise BackendError(f"{command[0]}: {words}")
+        return done.stdout
+
+    def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
+        # Nothing else that is set here is meant: SBATCH_PARTITION, or the job in which the service runs.
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        try:
+            return subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMMAND_SECONDS,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BackendError(f"{command[0]} did not answer within {COMMAND_SECONDS:g} s") from error
+        except OSError as error:
+            raise BackendError(f"{command[0]} cannot be called: {error}") from error
+
+
+def _parts(run: Run) -> list[tuple[int, list[int]]]:
+    """Numbers of GPUs, and the nodes with so many of them: a job each."""
+    parts: dict[int, list[int]] = {}
+    for node, count in enumerate(run.gpus):
+        parts.setdefault(count, []).append(node)
+    return list(parts.items())
+
+
+def _has_begun(run: Run) -> bool:
+    """Whether an agent has claimed a part of a run."""
+    return any(begun(run.folder, node) for node in range(len(run.hosts)))
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")
