@@ -126,7 +126,7 @@ def serve(
     service = Service(
         folder,
         file,
-        make_backend(backend, folder.resolve(), file.options),
+        make_backend(backend, folder.resolve(), file),
         policy,
         settings=settings,
         url=address,

@@ -14,6 +14,7 @@ for the months.  Slots are paced (:mod:`.training.pacing`), all else is real.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -24,15 +25,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
-from copter.live.files import ClusterFile
 from copter.live.process import ServiceProcess
 from copter.live.training.plan import Batch, Pace, Plan
-from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.traces.tuned import REQUESTED, TunedJobs
@@ -110,7 +111,7 @@ def profile_of(application: str, work: float, types: Sequence[str]) -> GoodputPr
     return GoodputProfile(application, 0.0, [work], [NOISE], models, known.limits, rule=known.rule)
 
 
-def draw(cluster: ClusterFile, jobs: int, span: float, sizes: Sizes, seed: int) -> list[ComparedJob]:
+def draw(jobs: int, span: float, sizes: Sizes, seed: int) -> list[ComparedJob]:
     """Draw jobs that are handed in over a time.
 
     Parameters
@@ -119,9 +120,10 @@ def draw(cluster: ClusterFile, jobs: int, span: float, sizes: Sizes, seed: int) 
         Seconds.
     """
     rng = np.random.default_rng(seed)
-    types = [one.type for one in cluster.gpus]
-    most = min(one.gpus_per_node for one in cluster.gpus)
-    tuned = TunedJobs(cluster.cluster(), most, whole=True)
+    types = list(TYPES)
+    most = min(gpus for _, gpus in TYPES.values())
+    cluster = Cluster(GpuType(type, gpus, nodes) for type, (nodes, gpus) in TYPES.items())
+    tuned = TunedJobs(cluster, most, whole=True)
     shares = [share for share, *_ in CLASSES.values()]
     times = np.sort(rng.uniform(0.0, span, jobs))
     drawn = []
@@ -257,6 +259,8 @@ def by_queue(
     jobs: Sequence[ComparedJob],
     types: Mapping[str, str],
     submit: Callable[[ComparedJob, Path], None],
+    *,
+    in_order: bool = False,
 ) -> Result:
     """Run jobs by a queue of the cluster's own.
 
@@ -266,48 +270,150 @@ def by_queue(
         Type of each host.
     submit : callable
         Puts a job into the queue; is given the file that :func:`on_host` reads.
+    in_order : bool
+        The queue gets a job when the one before has begun: first come first served.
     """
     folder.mkdir(parents=True)
-    begin, handed, left = time.time(), dict[str, float](), list(jobs)
-    waiting = {job.name for job in jobs}
+    begin, left, before = time.time(), list(jobs), Path()
     finished: dict[str, float] = {}
-    while waiting:
-        while left and time.time() - begin >= left[0].time:
+    while len(finished) < len(jobs):
+        while left and time.time() - begin >= left[0].time and (not in_order or before.exists()):
             job = left.pop(0)
-            handed[job.name] = time.time()
             submit(job, describe(job, folder, types))
-        for name in sorted(waiting):
-            run = folder / name / "1"
-            state = ended(run, 0)
+            before = folder / job.name / "1" / "begun-0.json"
+        for job in jobs:
+            run = folder / job.name / "1"
+            state = None if job.name in finished else ended(run, 0)
             if state is not None:
                 if state.outcome != "completed":
-                    raise RuntimeError(f"{name}: {state.reason}")
-                finished[name] = json.loads((run / "ended-0.json").read_text())["ended"]
-                waiting.discard(name)
+                    raise RuntimeError(f"{job.name}: {state.reason}")
+                finished[job.name] = json.loads((run / "ended-0.json").read_text())["ended"] - begin
         time.sleep(0.1)
-    jct = {name: finished[name] - handed[name] for name in finished}
-    return Result(jct, max(finished.values()) - min(handed.values()))
+    jct = {job.name: finished[job.name] - job.time for job in jobs}
+    return Result(jct, max(finished.values()) - jobs[0].time)
 
 
-def slurm_submitter(types: Mapping[str, str]) -> Callable[[ComparedJob, Path], None]:
-    """Hand jobs to Slurm as their users would."""
-    slowest = list(dict.fromkeys(types.values()))[0]
+def to_slurm(slowest: str) -> Callable[[ComparedJob, Path], None]:
+    """Hand jobs to Slurm as their users would, with twice the time that they take on the slowest type."""
 
     def submit(job: ComparedJob, description: Path) -> None:
         minutes = max(1, math.ceil(2.0 * seconds_on(job, slowest) / 60.0))
         script = f"#!/bin/sh\nexec {sys.executable} -m copter.live.comparison on-host {description}\n"
-        subprocess.run(
-            [
-                *("sbatch", "--parsable", f"--job-name={job.name}", "--nodes=1", "--ntasks=1"),
-                *(f"--gres=gpu:{job.gpus}", f"--time={minutes}", f"--output={description}.out", "--mem=100"),
-            ],
-            input=script,
-            text=True,
-            check=True,
-            capture_output=True,
-        )
+        command = [
+            *("sbatch", "--parsable", f"--job-name={job.name}", "--nodes=1", "--ntasks=1", "--mem=100"),
+            *(f"--gres=gpu:{job.gpus}", f"--time={minutes}", f"--output={description}.out"),
+        ]
+        subprocess.run(command, input=script, text=True, check=True, capture_output=True)
 
     return submit
+
+
+def to_ray(hosts: Mapping[str, str]) -> Callable[[ComparedJob, Path], None]:
+    """Hand jobs to Ray as tasks.
+
+    Parameters
+    ----------
+    hosts : mapping of str to str
+        Name of the node at each address.
+    """
+    import ray
+
+    def run(description: str) -> None:
+        host = hosts[ray.util.get_node_ip_address()]
+        command = [sys.executable, "-m", "copter.live.comparison", "on-host", description, "--host", host]
+        subprocess.run(command, check=True)
+
+    def submit(job: ComparedJob, description: Path) -> None:
+        ray.remote(num_gpus=job.gpus, num_cpus=0, max_retries=0)(run).remote(str(description))
+
+    return submit
+
+
+TYPES = {"t4": (2, 4), "a100": (2, 4)}
+"""Nodes of each type, the slowest first, and GPUs on each of them."""
+
+
+def write_cluster(path: Path, hosts: Mapping[str, Sequence[str]], **options: Any) -> None:
+    """Write the file of the cluster for the service."""
+    lines = []
+    for type, (nodes, gpus) in TYPES.items():
+        names = json.dumps(list(hosts[type]))
+        lines.append(f'  {{ type = "{type}", gpus_per_node = {gpus}, nodes = {nodes}, hosts = {names} }},')
+    text = ["gpus = [", *lines, "]", f"pace = {{ speed = {SPEED} }}", "[options]"]
+    path.write_text("\n".join([*text, *(f"{name} = {json.dumps(value)}" for name, value in options.items())]))
+
+
+def compare_on_slurm(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
+    """Slurm's own queue, then copter, on a Slurm of this machine."""
+    from copter.live.slurm_cluster import SlurmCluster, why_not
+
+    if why_not():
+        raise RuntimeError(why_not())
+    with SlurmCluster(folder / "slurm", TYPES) as cluster:
+        hosts = cluster.hosts
+        types = {host: type for type, there in hosts.items() for host in there}
+        theirs = by_queue(folder / "queue", jobs, types, to_slurm(next(iter(TYPES))))
+        write_cluster(folder / "slurm.toml", hosts, cpus_per_gpu=1, memory_per_gpu=100)
+        return theirs, by_copter(folder / "copter", folder / "slurm.toml", "slurm", jobs)
+
+
+def compare_on_ray(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
+    """First come first served on Ray, then copter, on a Ray of this machine."""
+    import ray
+    from ray.cluster_utils import Cluster as RayCluster
+
+    hosts = {type: [f"{type}-{n}" for n in range(nodes)] for type, (nodes, _) in TYPES.items()}
+    cluster, at = RayCluster(), dict[str, str]()
+    for number, host in enumerate(host for there in hosts.values() for host in there):
+        address, gpus = f"127.0.0.{number + 1}", TYPES[host.rpartition("-")[0]][1]
+        size: dict[str, Any] = {"num_cpus": 8, "num_gpus": gpus, "object_store_memory": 100_000_000}
+        cluster.add_node(**size, node_name=host, node_ip_address=address, include_dashboard=False)
+        at[address] = host
+    try:
+        ray.init(address=cluster.address, log_to_driver=False)
+        types = {host: type for type, there in hosts.items() for host in there}
+        theirs = by_queue(folder / "queue", jobs, types, to_ray(at), in_order=True)
+        ray.shutdown()
+        write_cluster(folder / "ray.toml", hosts, address=cluster.address, cpus_per_gpu=0.01)
+        return theirs, by_copter(folder / "copter", folder / "ray.toml", "ray", jobs)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def main() -> None:
+    """Run a comparison, or one of its jobs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=["slurm", "ray", "on-host"])
+    parser.add_argument("description", nargs="?", type=Path, help="for on-host")
+    parser.add_argument("--host", default=os.environ.get("SLURMD_NODENAME", ""), help="for on-host")
+    parser.add_argument("--jobs", type=int, default=24)
+    parser.add_argument("--span", type=float, default=60.0, help="seconds in which they are handed in")
+    parser.add_argument("--sizes", choices=get_args(Sizes), default="trace")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    if given.what == "on-host":
+        on_host(given.description, given.host)
+    jobs = draw(given.jobs, given.span, given.sizes, given.seed)
+    folder = Path(tempfile.mkdtemp(prefix="copter-"))
+    compare = {"slurm": compare_on_slurm, "ray": compare_on_ray}[given.what]
+    theirs, ours = compare(folder, jobs)
+    settings = {
+        "cluster": given.what,
+        "sizes": given.sizes,
+        "seed": given.seed,
+        "span": given.span,
+        "speed": SPEED,
+    }
+    found = document(jobs, theirs, ours, **settings)
+    say(
+        f"average JCT {theirs.mean:.1f} s by the queue, {ours.mean:.1f} s by copter: {found['jct_ratio']:.2f}"
+    )
+    say(f"makespan {theirs.makespan:.1f} and {ours.makespan:.1f} s: {found['makespan_ratio']:.2f}")
+    say(f"the records: {folder}")
+    if given.json is not None:
+        save_json(found, given.json)
 
 
 def document(jobs: Sequence[ComparedJob], theirs: Result, ours: Result, **settings: Any) -> dict[str, Any]:
@@ -322,6 +428,5 @@ def document(jobs: Sequence[ComparedJob], theirs: Result, ours: Result, **settin
     }
 
 
-def temporary() -> Path:
-    """A folder for one side of a comparison."""
-    return Path(tempfile.mkdtemp(prefix="copter-comparison-"))
+if __name__ == "__main__":
+    main()

@@ -182,6 +182,7 @@ class Service:
         self._killed: dict[str, str] = {}
         self._kept: deque[str] = deque()
         self._scaled: dict[str, int] = {}
+        self._numbered = cluster.pace is None and not backend.picks_devices
         self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
         self.history: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
         self.spans: deque[Span] = deque(maxlen=KEPT_SPANS)
@@ -661,7 +662,7 @@ class Service:
                 type=type,
                 hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in nodes),
-                devices=active.devices if self.file.pace is None else (),
+                devices=active.devices if self._numbered else (),
                 once=not file.elastic,
                 environment=file.environment,
                 options=file.options,

@@ -14,7 +14,7 @@ Each process is told, in its environment,
     COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and how many there are
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
-    CUDA_VISIBLE_DEVICES            its GPU, where run.json says which are the run's
+    CUDA_VISIBLE_DEVICES            its GPU, where run.json says which are the run's, or COPTER_DEVICES
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(folder: str, node: int) -> int:
                 processes.append(process)
                 if told:  # it came while processes were started
                     process.terminate()
-        outcome = wait(processes)
+        outcome = wait(processes, told)
     except OSError as error:
         for process in processes:
             process.kill()
@@ -90,7 +90,10 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
     """Start the node's processes, one after the other."""
     first, count = (0, int(node == 0)) if run["once"] else (sum(run["gpus"][:node]), run["gpus"][node])
     total = 1 if run["once"] else sum(run["gpus"])
-    devices = [str(one) for one in run["devices"][node]] if run["devices"] else []
+    said = os.environ.get("COPTER_DEVICES", "")
+    devices = (
+        [str(one) for one in run["devices"][node]] if run["devices"] else said.split(",") if said else []
+    )
     parent = os.getpid()
     for local in range(count):
         environment = (
@@ -124,8 +127,11 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def wait(processes: list[subprocess.Popen[bytes]]) -> dict[str, Any]:
-    """Wait for all; the first that fails ends the others."""
+def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str, Any]:
+    """Wait for all; the first that fails ends the others.
+
+    One that dies of the SIGTERM that it was to get was stopped: it had nothing to say about that, yet.
+    """
     code, reason, deadline = 0, "", None
     left = dict(enumerate(processes))
     while left:
@@ -136,7 +142,7 @@ def wait(processes: list[subprocess.Popen[bytes]]) -> dict[str, Any]:
             if got is None:
                 continue
             del left[rank]
-            if got == _STOPPED and not reason:
+            if (got == _STOPPED or (got == -signal.SIGTERM and told)) and not reason:
                 code = _STOPPED
             elif got != 0 and not reason:
                 code = got if got > 0 else 128 - got

@@ -128,9 +128,16 @@ class Backend(Protocol):
 
     Every method may raise :class:`BackendError` if the backend does not answer; none takes longer than some
     seconds, and all are called from one thread.
+
+    Attributes
+    ----------
+    name : str
+    picks_devices : bool
+        It chooses the GPUs of a run on each node; otherwise the run says which they are.
     """
 
     name: str
+    picks_devices: bool
 
     def down(self) -> Mapping[str, str]:
         """Why hosts of the cluster file that do not work do not; those that work are left out."""

@@ -40,6 +40,7 @@ class LocalBackend:
     """
 
     name = "local"
+    picks_devices = False
 
     def __init__(self, folder: Path) -> None:
         self._failed = folder / "failed"

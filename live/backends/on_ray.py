@@ -101,6 +101,7 @@ class RayBackend:
     """
 
     name = "ray"
+    picks_devices = True
 
     def __init__(
         self,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from copter.durable.files import write_whole
+from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend
-from copter.live.backends.local import LocalBackend
+from copter.live.files import ClusterFile
 
 BACKENDS = ("local", "ray", "slurm")
 
 
-def make_backend(name: str, folder: Path, options: Mapping[str, Any]) -> Backend:
+class BackendSettingError(CopterError, ValueError):
+    """A backend that there is none of, or an option that it does not have."""
+
+
+def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
     """Make a backend.
 
     Parameters
@@ -21,14 +29,43 @@ def make_backend(name: str, folder: Path, options: Mapping[str, Any]) -> Backend
         One of :data:`BACKENDS`.
     folder : Path
         The service's.
-    options : mapping
-        Of the cluster's file.
 
     Raises
     ------
-    ValueError
-        There is no such backend.
+    BackendSettingError
+        There is no such backend, or it has no such option.
+    BackendError
+        It does not answer.
     """
     if name == "local":
-        return LocalBackend(folder)
-    raise ValueError(f"unknown backend {name!r}; there are: {', '.join(BACKENDS)}")
+        from copter.live.backends.local import LocalBackend
+
+        return _made(LocalBackend, name, cluster, folder)
+    hosts = [one.host(node) for one in cluster.gpus for node in range(one.max_nodes or one.nodes)]
+    if name == "slurm":
+        from copter.live.backends.slurm import SlurmBackend
+
+        return _made(SlurmBackend, name, cluster, _id(folder), hosts)
+    if name == "ray":
+        from copter.live.backends.on_ray import RayBackend
+
+        return _made(RayBackend, name, cluster, _id(folder), hosts)
+    raise BackendSettingError(f"unknown backend {name!r}; there are: {', '.join(BACKENDS)}")
+
+
+def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *arguments: Any) -> Backend:
+    """Call a backend's class with the options of the cluster's file."""
+    known = [one.name for one in signature(make).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for option in cluster.options:
+        if option not in known:
+            there = choices(option, known) if known else "it has none"
+            raise BackendSettingError(f"options: backend {name!r} has no {option!r}: {there}")
+    return make(*arguments, **cluster.options)
+
+
+def _id(folder: Path) -> str:
+    """What tells the runs of this service from those of others, the same whenever it is started."""
+    path = folder / "id"
+    if not path.exists():
+        write_whole(path, lambda file: file.write(secrets.token_hex(3).encode()))
+    return path.read_text().strip()

@@ -125,6 +125,7 @@ class SlurmBackend:
     """
 
     name = "slurm"
+    picks_devices = True
 
     def __init__(
         self,

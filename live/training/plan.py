@@ -58,7 +58,7 @@ class Plan:
     Attributes
     ----------
     url, token : str
-        Where reports go, and the run's own word for it.
+        Where reports go, nowhere if it is empty, and the run's own word for it.
     folder : str
         The job's folder of checkpoints, the same for all of its runs.
     number : int

@@ -438,8 +438,9 @@ class Training:
             self._restore(saved)
         if self.rank == 0:
             self._saved_progress = self.progress
-            self._reporter = Reporter(plan, self._report())
-            self._reporter.start()
+            if plan.url:
+                self._reporter = Reporter(plan, self._report())
+                self._reporter.start()
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True
