@@ -119,7 +119,7 @@ def draw(jobs: int, span: float, sizes: Sizes, seed: int) -> list[ComparedJob]:
     span : float
         Seconds.
     """
-    rng = np.random.default_rng(seed)
+    rng, users = np.random.default_rng(seed), np.random.default_rng((seed, 1))
     types = list(TYPES)
     most = min(gpus for _, gpus in TYPES.values())
     cluster = Cluster(GpuType(type, gpus, nodes) for type, (nodes, gpus) in TYPES.items())
@@ -136,11 +136,11 @@ def draw(jobs: int, span: float, sizes: Sizes, seed: int) -> list[ComparedJob]:
         profile = profile_of(application, seconds * float(rate), types)
         if sizes == "tuned":
             choices = tuned.choices(profile)
-            gpus, batch = choices[rng.integers(len(choices))]
+            gpus, batch = choices[users.integers(len(choices))]
         else:
             table = REQUESTED[size]
             weights = np.array(list(table.values()))
-            gpus = min(int(rng.choice(list(table), p=weights / weights.sum())), most)
+            gpus = min(int(users.choice(list(table), p=weights / weights.sum())), most)
             batch = min(profile.limits.initial * gpus, profile.limits.largest)
         drawn.append(
             ComparedJob(
