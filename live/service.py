@@ -284,22 +284,26 @@ class Service:
         return [*self._outages, *self._unusable.values()]
 
     def measured(self, job: LiveJob) -> float:
-        """Progress a second by the last reports of its present run, of one batch size if there are two."""
+        """Progress a second by the last reports of its present run; NaN before there are two.
+
+        They are of one batch size, as soon as two are.
+        """
         if job.run is None:
-            return 0.0
+            return math.nan
         heard = [one for one in self.heard.get(job.name, ()) if one.time > job.run.launched]
         heard = heard[-MEASURED_REPORTS:]
         alike = [one for one in heard if one.batch_size == heard[-1].batch_size]
         used = alike if len(alike) > 1 else heard[-2:]
         if len(used) < 2 or used[-1].time <= used[0].time:
-            return 0.0
+            return math.nan
         return (used[-1].progress - used[0].progress) / (used[-1].time - used[0].time)
 
     def goodput(self) -> Goodput:
         """Of the whole cluster, now."""
         running = [job for job in self.state.jobs.values() if job.file.elastic and job.status == "running"]
         predicted = sum(job.predicted_goodput() for job in running)
-        return Goodput(self.now(), predicted, sum(self.measured(job) for job in running))
+        measured = [self.measured(job) for job in running]
+        return Goodput(self.now(), predicted, sum(one for one in measured if not math.isnan(one)))
 
     def _span(self, event: Ended) -> None:
         """Remember who was where."""

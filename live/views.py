@@ -43,7 +43,7 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": job.progress / job.work,
         "goodput": finite(job.predicted_goodput()),
-        "measured": service.measured(job),
+        "measured": finite(service.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
