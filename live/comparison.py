@@ -363,14 +363,17 @@ def compare_on_ray(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, R
     from ray.cluster_utils import Cluster as RayCluster
 
     hosts = {type: [f"{type}-{n}" for n in range(nodes)] for type, (nodes, _) in TYPES.items()}
-    cluster, at = RayCluster(), dict[str, str]()
-    for number, host in enumerate(host for there in hosts.values() for host in there):
-        address, gpus = f"127.0.0.{number + 1}", TYPES[host.rpartition("-")[0]][1]
-        size: dict[str, Any] = {"num_cpus": 8, "num_gpus": gpus, "object_store_memory": 100_000_000}
-        cluster.add_node(**size, node_name=host, node_ip_address=address, include_dashboard=False)
-        at[address] = host
+    names = [host for there in hosts.values() for host in there]
+    sizes = [TYPES[host.rpartition("-")[0]][1] for host in names]
+    more: dict[str, Any] = {"num_cpus": 8, "object_store_memory": 100_000_000, "include_dashboard": False}
+    cluster = RayCluster(
+        initialize_head=True, head_node_args={**more, "num_gpus": sizes[0], "node_name": names[0]}
+    )
+    for number, (host, gpus) in enumerate(zip(names[1:], sizes[1:], strict=True), 2):
+        cluster.add_node(**more, num_gpus=gpus, node_name=host, node_ip_address=f"127.0.0.{number}")
     try:
         ray.init(address=cluster.address, log_to_driver=False)
+        at = {node["NodeManagerAddress"]: node["NodeName"] for node in ray.nodes()}
         types = {host: type for type, there in hosts.items() for host in there}
         theirs = by_queue(folder / "queue", jobs, types, to_ray(at), in_order=True)
         ray.shutdown()

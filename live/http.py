@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import os
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -99,6 +100,10 @@ class OrdersBody(BaseModel):
 
 JobName = Annotated[str, InPath(pattern=NAME)]
 TypeName = Annotated[str, InPath(pattern=WORD)]
+Since = Annotated[
+    float | None,
+    Query(ge=0, le=1e15, allow_inf_nan=False, description="Leaves out what was over by this time."),
+]
 Number = Annotated[int, InPath(ge=0, le=2**31)]
 REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "No token, or a wrong one."},
@@ -190,9 +195,12 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         name: JobName,
         run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
         after: Annotated[int, Query(ge=0, le=2**53, description="Bytes to leave out.")] = 0,
+        tail: Annotated[
+            int | None, Query(ge=1, le=MOST_LOG_BYTES, description="Only so many bytes at the end.")
+        ] = None,
     ) -> Response:
         """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
-        number, text, end = read_log(service, name, run, after)
+        number, text, end = read_log(service, name, run, after, tail)
         return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
 
 
@@ -200,14 +208,16 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
     """What users ask about the cluster."""
 
     @router.get("/v1/cluster")
-    async def cluster() -> dict[str, Any]:
+    async def cluster(since: Since = None) -> dict[str, Any]:
         """Nodes, who is on them, and figures of the service."""
-        return cluster_view(service)
+        return cluster_view(service, -math.inf if since is None else since)
 
     @router.get("/v1/rounds")
-    async def rounds(limit: Annotated[int, Query(ge=1, le=2000)] = 200) -> list[dict[str, Any]]:
+    async def rounds(
+        limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
+    ) -> list[dict[str, Any]]:
         """The last rounds."""
-        return rounds_view(service, limit)
+        return rounds_view(service, limit, -math.inf if since is None else since)
 
     @router.get("/v1/events")
     async def events(
@@ -267,7 +277,22 @@ def _add_page(app: FastAPI, service: Service) -> None:
         return _page(name)
 
 
-_KINDS = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+_KINDS = {
+    "index.html": "text/html",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    **dict.fromkeys(
+        ("page.js", "service.js", "timeline.js", "charts.js", "jobs.js", "dom.js"), "text/javascript"
+    ),
+}
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'",
+    "Cache-Control": "no-cache",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def _page(name: str) -> Response:
@@ -275,8 +300,7 @@ def _page(name: str) -> Response:
     if name not in _KINDS:
         return _refused(404, f"there is no {name!r}")
     text = files("copter.live").joinpath("page", name).read_text(encoding="utf-8")
-    policy = {"Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'"}
-    return Response(text, media_type=_KINDS[name], headers=policy)
+    return Response(text, media_type=_KINDS[name], headers=_PAGE_HEADERS)
 
 
 def _end_with(task: asyncio.Task[None]) -> None:
@@ -298,13 +322,17 @@ def _refused(status: int, why: str, headers: Any = None) -> Response:
     return JSONResponse({"error": why}, status, headers=headers)
 
 
-def read_log(service: Service, name: str, run: int | None, after: int) -> tuple[int, str, int]:
+def read_log(
+    service: Service, name: str, run: int | None, after: int, tail: int | None = None
+) -> tuple[int, str, int]:
     """Part of a run's log: the number of the run, the text, and where the next part begins.
 
     Parameters
     ----------
     run : int, optional
         The last one by default.
+    tail : int, optional
+        Only so many bytes at its end, from the beginning of a line on if there is one.
 
     Raises
     ------
@@ -324,6 +352,11 @@ def read_log(service: Service, name: str, run: int | None, after: int) -> tuple[
     if not path.exists():
         return number, "", after
     with path.open("rb") as file:
-        file.seek(after)
+        begin = after if tail is None else max(after, os.fstat(file.fileno()).st_size - tail)
+        file.seek(begin)
         content = file.read(MOST_LOG_BYTES)
-    return number, content.decode("utf-8", "replace"), after + len(content)
+    end = begin + len(content)
+    first = content.find(b"\n") + 1
+    if begin > after and first < len(content):
+        content = content[first:]
+    return number, content.decode("utf-8", "replace"), end

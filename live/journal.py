@@ -107,6 +107,15 @@ class LiveJournal:
         for row in rows:
             yield row[0], _event(row)
 
+    def last_of(self, kind: str, job: str) -> Event | None:
+        """The last event of a kind that happened to a job."""
+        row = self._file.execute(
+            "SELECT id, time, kind, job, fields FROM events "
+            "WHERE job = ? AND kind = ? ORDER BY id DESC LIMIT 1",
+            (job, kind),
+        ).fetchone()
+        return None if row is None else _event(row)
+
     def closed(self, count: int) -> list[Closed]:
         """The last jobs that are over, the last first."""
         rows = self._file.execute(

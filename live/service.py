@@ -77,6 +77,12 @@ KEPT_SPANS = 2000
 """Runs that ended, for the same."""
 KEPT_REPORTS = 60
 """Of each job, for the same."""
+KEPT_GOODPUTS = 2000
+"""Samples of the whole cluster's goodput, for the same."""
+SAMPLE_SECONDS = 5.0
+"""Between two of them."""
+MEASURED_REPORTS = 5
+"""The last ones of a run, from which its goodput is measured."""
 T = TypeVar("T")
 
 
@@ -87,9 +93,28 @@ class Span(NamedTuple):
     number: int
     type: str
     nodes: tuple[tuple[int, int], ...]
+    devices: tuple[tuple[int, ...], ...]
     began: float
     ended: float
     outcome: str
+
+
+class Outage(NamedTuple):
+    """When a node was not in use, and why; until now if `ended` is None."""
+
+    type: str
+    node: int
+    reason: str
+    began: float
+    ended: float | None
+
+
+class Goodput(NamedTuple):
+    """Of all elastic jobs that run: initial batches a second, as predicted and as they report it."""
+
+    time: float
+    predicted: float
+    measured: float
 
 
 class Heard(NamedTuple):
@@ -187,6 +212,10 @@ class Service:
         self.history: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
         self.spans: deque[Span] = deque(maxlen=KEPT_SPANS)
         self.heard: dict[str, deque[Heard]] = {}
+        self.over: dict[str, dict[str, Any]] = {}
+        self.goodputs: deque[Goodput] = deque(maxlen=KEPT_GOODPUTS)
+        self._outages: deque[Outage] = deque(maxlen=KEPT_SPANS)
+        self._unusable: dict[tuple[str, int], Outage] = {}
         self.metrics = ServiceMetrics()
         self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
         self._recover()
@@ -215,9 +244,7 @@ class Service:
     def _recover(self) -> None:
         """Take in what the journal says."""
         for _, event in self.journal.events():
-            if isinstance(event, Ended):
-                self._span(event)
-            self.state.apply(event, learn=False)
+            self._take(event, learn=False)
             if isinstance(event, Decided):
                 self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
                 self.history.append(event)
@@ -235,23 +262,58 @@ class Service:
                 self._apply(event)
 
     def _apply(self, event: Event) -> None:
+        self._take(event)
         if isinstance(event, Ended):
-            self._span(event)
             self.metrics.ended(event.outcome)
-        self.state.apply(event)
         if isinstance(event, Closed):
             self.counts[event.ending] += 1
-            self.heard.pop(event.job, None)
         if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
             self._wake.set()
+
+    def _take(self, event: Event, *, learn: bool = True) -> None:
+        """Let an event be true, and remember what the page shows of the past."""
+        if isinstance(event, Ended):
+            self._span(event)
+        self.state.apply(event, learn=learn)
+        unusable = self.state.unusable
+        for node in [one for one in self._unusable if one not in unusable]:
+            self._outages.append(self._unusable.pop(node)._replace(ended=event.time))
+        for node, why in unusable.items():
+            self._unusable.setdefault(node, Outage(*node, why, event.time, None))
+
+    def outages(self) -> list[Outage]:
+        """When nodes were not in use: first what is past, then what is."""
+        return [*self._outages, *self._unusable.values()]
+
+    def measured(self, job: LiveJob) -> float:
+        """Progress a second by the last reports of its present run; NaN before there are two.
+
+        They are of one batch size, as soon as two are.
+        """
+        if job.run is None:
+            return math.nan
+        heard = [one for one in self.heard.get(job.name, ()) if one.time > job.run.launched]
+        heard = heard[-MEASURED_REPORTS:]
+        alike = [one for one in heard if one.batch_size == heard[-1].batch_size]
+        used = alike if len(alike) > 1 else heard[-2:]
+        if len(used) < 2 or used[-1].time <= used[0].time:
+            return math.nan
+        return (used[-1].progress - used[0].progress) / (used[-1].time - used[0].time)
+
+    def goodput(self) -> Goodput:
+        """Of the whole cluster, now."""
+        running = [job for job in self.state.jobs.values() if job.file.elastic and job.status == "running"]
+        predicted = sum(job.predicted_goodput() for job in running)
+        measured = [self.measured(job) for job in running]
+        return Goodput(self.now(), predicted, sum(one for one in measured if not math.isnan(one)))
 
     def _span(self, event: Ended) -> None:
         """Remember who was where."""
         job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
         if job is not None and job.run is not None and job.run.number == event.number:
-            type, nodes = job.run.place
+            run = job.run
             self.spans.append(
-                Span(job.name, event.number, type, nodes, job.run.launched, event.time, event.outcome)
+                Span(job.name, event.number, *run.place, run.devices, run.launched, event.time, event.outcome)
             )
 
     def note(self, text: str, job: str | None = None) -> None:
@@ -385,6 +447,10 @@ class Service:
                     rounds.result()
                 began = time.monotonic()
                 await self.tick()
+                if not self._deciding and (
+                    not self.goodputs or self.now() >= self.goodputs[-1].time + SAMPLE_SECONDS
+                ):
+                    self.goodputs.append(self.goodput())
                 await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
             rounds.cancel()
@@ -591,7 +657,9 @@ class Service:
         self._write(Closed(time=self.now(), job=name, ending=ending, reason=reason))
         self._kept.append(name)
         while len(self._kept) > self.file.keep_jobs:
-            shutil.rmtree(self.folder / "jobs" / self._kept.popleft(), ignore_errors=True)
+            gone = self._kept.popleft()
+            self.heard.pop(gone, None)
+            shutil.rmtree(self.folder / "jobs" / gone, ignore_errors=True)
 
     async def _launch(self) -> None:
         """Start jobs whose GPUs are free."""

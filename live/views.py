@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from copter.live.cluster import as_place
-from copter.live.events import Closed, Decided, Ended, Event, Launched, Reported, Submitted, Told
-from copter.live.jobs import LiveJob
+from copter.live.events import Closed, Decided, Ended, Event, JobEvent, Launched, Reported, Submitted, Told
+from copter.live.jobs import ActiveRun, LiveJob
+from copter.live.journal import LiveJournal
 from copter.live.service import RefusedError, Service
 from copter.problems.cluster.policy import Placement
+
+KEPT_OVER = 10_000
+"""Jobs that are over, as they were read from the journal."""
 
 
 def jobs_view(service: Service, over: bool, limit: int) -> list[dict[str, Any]]:
     """Jobs that are there, in order of their submission; then those that are over, the last first."""
-    jobs = [_live(job) for job in service.state.jobs.values()]
+    jobs = [_live(service, job) for job in islice(service.state.jobs.values(), limit)]
     if over and len(jobs) < limit:
         jobs += [_over(service, event) for event in service.journal.closed(limit - len(jobs))]
-    return jobs[:limit]
+    return jobs
 
 
-def _live(job: LiveJob) -> dict[str, Any]:
+def _live(service: Service, job: LiveJob) -> dict[str, Any]:
     held, report = job.allocation, job.report
     return {
         "name": job.name,
@@ -36,6 +43,7 @@ def _live(job: LiveJob) -> dict[str, Any]:
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": job.progress / job.work,
         "goodput": finite(job.predicted_goodput()),
+        "measured": finite(service.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
@@ -46,7 +54,19 @@ def _live(job: LiveJob) -> dict[str, Any]:
 
 
 def _over(service: Service, event: Closed) -> dict[str, Any]:
-    """A job that is over, by what the journal says of it."""
+    """A job that is over, by what the journal says of it; that does not change any more."""
+    known = service.over.get(event.job)
+    if known is None:
+        known = _read_over(service.journal, event)
+        if event.job in service.state.leftover:  # its run has not ended
+            return known
+        service.over[event.job] = known
+        while len(service.over) > KEPT_OVER:
+            del service.over[next(iter(service.over))]
+    return dict(known)
+
+
+def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
     view: dict[str, Any] = {
         "name": event.job,
         "status": event.ending,
@@ -57,6 +77,7 @@ def _over(service: Service, event: Closed) -> dict[str, Any]:
         "nodes": [],
         "progress": None,
         "goodput": None,
+        "measured": None,
         "batch_size": None,
         "figure": None,
         "restarts": 0,
@@ -65,7 +86,7 @@ def _over(service: Service, event: Closed) -> dict[str, Any]:
         "reason": event.reason,
     }
     changes = 0
-    for _, one in service.journal.events(job=event.job):
+    for one in _story(journal, event.job):
         if isinstance(one, Submitted):
             view |= {"submitted": one.time, "application": one.file["application"]}
             view |= {"tenant": one.file["tenant"], "kind": one.file["kind"], "work": one.file["work"]}
@@ -85,6 +106,17 @@ def _over(service: Service, event: Closed) -> dict[str, Any]:
     return view
 
 
+def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
+    """What happened to a job; of its reports, of which there may be very many, the last one, at the end."""
+    for kind in ("Submitted", "Launched", "Told", "Ended"):
+        for _, event in journal.events(kind=kind, job=name):
+            assert isinstance(event, JobEvent)
+            yield event
+    last = journal.last_of("Reported", name)
+    if isinstance(last, JobEvent):
+        yield last
+
+
 def job_view(service: Service, name: str) -> dict[str, Any]:
     """A job with its runs, and what is known of it.
 
@@ -101,7 +133,7 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
         assert isinstance(closed[0], Closed)
         view = _over(service, closed[0])
     else:
-        view = _live(job) | {
+        view = _live(service, job) | {
             "failures_in_a_row": job.failures,
             "run_seconds": job.run_seconds,
             "gpu_seconds": job.gpu_seconds,
@@ -110,10 +142,10 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
             "throughput": {}
             if job.learned is None
             else {type: dict(parameters._asdict()) for type, parameters in job.learned.fitted.items()},
-            "heard": [list(one) for one in service.heard.get(name, ())],
         }
+    view["heard"] = [list(one) for one in service.heard.get(name, ())]
     runs: dict[int, dict[str, Any]] = {}
-    for _, event in service.journal.events(job=name):
+    for event in _story(service.journal, name):
         if isinstance(event, Submitted):
             view["file"] = event.file
         elif isinstance(event, Launched):
@@ -135,8 +167,14 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
     return view | {"all_runs": list(runs.values())}
 
 
-def cluster_view(service: Service) -> dict[str, Any]:
-    """Nodes, who is on them and was, and figures of the service."""
+def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
+    """Nodes, who is on them and was, and figures of the service.
+
+    Parameters
+    ----------
+    since : float
+        Of the past: what ended, or was measured, after this time.
+    """
     state = service.state
     nodes = [
         {
@@ -145,10 +183,15 @@ def cluster_view(service: Service) -> dict[str, Any]:
             "host": state.host(type, node),
             "gpus": gpus,
             "unusable": state.unusable.get((type, node), ""),
+            "drained": (type, node) in state.drained,
         }
         for type, node, gpus in state.nodes()
     ]
-    running = [job for job in state.jobs.values() if job.file.elastic and job.status == "running"]
+    given: Counter[str] = Counter()
+    for job in state.jobs.values():
+        if job.allocation is not None:
+            given[job.allocation.type] += job.allocation.gpus
+    goodput = service.goodput()
     return {
         "time": service.now(),
         "began": service.began,
@@ -159,27 +202,38 @@ def cluster_view(service: Service) -> dict[str, Any]:
         "jobs": len(state.jobs),
         "over": dict(service.counts),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
+        "statuses": Counter(job.status for job in state.jobs.values()),
+        "given": given,
         "goodput": {
-            "predicted": sum(job.predicted_goodput() for job in running),
-            "measured": sum(_measured(service, job) for job in running),
+            "predicted": goodput.predicted,
+            "measured": goodput.measured,
+            "history": [list(one) for one in service.goodputs if one.time > since],
         },
         "nodes": nodes,
-        "spans": [span._asdict() for span in service.spans],
+        "outages": [one._asdict() for one in service.outages() if one.ended is None or one.ended > since],
+        "runs": [_run(job, job.run) for job in state.running() if job.run is not None],
+        "spans": [span._asdict() for span in service.spans if span.ended > since],
     }
 
 
-def _measured(service: Service, job: LiveJob) -> float:
-    """Progress a second between the last two reports."""
-    heard = service.heard.get(job.name)
-    if heard is None or len(heard) < 2:
-        return 0.0
-    before, last = heard[-2], heard[-1]
-    return (last.progress - before.progress) / (last.time - before.time) if last.time > before.time else 0.0
+def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
+    """A run that has not ended, with what a :class:`.service.Span` has."""
+    type, nodes = run.place
+    return {
+        "job": job.name,
+        "number": run.number,
+        "type": type,
+        "nodes": nodes,
+        "devices": run.devices,
+        "began": run.launched,
+        "ended": None,
+        "outcome": None,
+    }
 
 
-def rounds_view(service: Service, limit: int) -> list[dict[str, Any]]:
-    """The last rounds."""
-    return [_round(one) for one in list(service.history)[-limit:]]
+def rounds_view(service: Service, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
+    """The last rounds that began after a time."""
+    return [_round(one) for one in list(service.history)[-limit:] if one.asked > since]
 
 
 def _round(round: Decided) -> dict[str, Any]:
@@ -203,15 +257,22 @@ def _event(number: int, event: Event) -> dict[str, Any]:
     fields = event.as_dict()
     fields.pop("file", None)
     fields.pop("cluster", None)
+    fields.pop("devices", None)
     who = fields.pop("job", None)
-    text = " ".join(f"{key}={_plain(value)}" for key, value in fields.items() if value not in ("", None))
+    said = {key: value for key, value in fields.items() if value is not False and value not in ("", None, {})}
+    text = " ".join(f"{key}={_plain(key, value)}" for key, value in said.items())
     return {"number": number, "time": event.time, "what": type(event).__name__, "job": who, "text": text}
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, (list, tuple)) and len(value) == 2 and isinstance(value[0], str):
+def _plain(key: str, value: Any) -> str:
+    """The value of an event's field, for people."""
+    if key == "place":
         configuration = Placement(*as_place(value)).configuration
         return f"{configuration.gpus}x{configuration.type}"
+    if key == "hosts":
+        return ",".join(value)
+    if key == "down":
+        return ", ".join(f"{type}-{node} ({why})" for type, node, why in value) or "none"
     return str(value)
 
 

@@ -1,0 +1,155 @@
+// @ts-check
+// Elements and figures. Whatever the service says becomes text, never markup: jobs, logs and reasons are
+// their users'.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The element of the page's own HTML that has an id.
+ * @param {string} id
+ * @returns {any} */
+export function at(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
+}
+
+/** A new HTML element.
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {(Node | string)[]} children
+ * @returns {any} */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  set(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+/** A new SVG element.
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes]
+ * @param {(Node | string)[]} children
+ * @returns {any} */
+export function s(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  set(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+/** Give attributes, and touch only those that differ.
+ * @param {Element} element
+ * @param {Record<string, any>} attributes */
+export function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    const text = typeof value === "number" && !Number.isInteger(value) ? value.toFixed(2) : String(value);
+    if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+  }
+}
+
+/** Show a text, and touch nothing if it is there already.
+ * @param {Element} element
+ * @param {string} text */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** @type {WeakMap<Element, Map<string, any>>} */
+const known = new WeakMap();
+
+/** Let the children of an element be those of a list. Who was there stays the same element, so that focus,
+ * selection and scrolling stay, too.
+ * @template T
+ * @param {Element} parent
+ * @param {T[]} items
+ * @param {(item: T) => string} key
+ * @param {(item: T) => any} make
+ * @param {(element: any, item: T) => void} update */
+export function keyed(parent, items, key, make, update) {
+  const before = known.get(parent) ?? new Map();
+  const keys = items.map(key);
+  const there = new Set(keys);
+  for (const [name, element] of before) if (!there.has(name)) element.remove();
+  const after = new Map();
+  let place = parent.firstChild;
+  items.forEach((item, i) => {
+    const element = before.get(keys[i]) ?? make(item);
+    update(element, item);
+    after.set(keys[i], element);
+    if (element === place) place = place.nextSibling;
+    else parent.insertBefore(element, place);
+  });
+  known.set(parent, after);
+}
+
+// ---- figures -------------------------------------------------------------------------------------
+
+const three = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+/** Three digits of a number.
+ * @param {number | null | undefined} value */
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(1) : three.format(value);
+}
+
+/** A whole number.
+ * @param {number | null | undefined} value */
+export function count(value) {
+  return value === null || value === undefined ? "–" : value.toLocaleString("en");
+}
+
+/** How long something took.
+ * @param {number | null | undefined} seconds */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const pad = (/** @type {number} */ part) => String(part).padStart(2, "0");
+  if (seconds < 0.9995) return `${number(seconds * 1000)} ms`;
+  if (seconds < 99.95) return `${number(seconds)} s`;
+  const whole = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  if (hours >= 24) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours ? `${hours} h ${pad(minutes)} min` : `${minutes} min ${pad(whole % 60)} s`;
+}
+
+/** The time of day, of seconds since the epoch; with the day if it is another one.
+ * @param {number} seconds
+ * @param {boolean} [short] without seconds */
+export function clock(seconds, short = false) {
+  const then = new Date(seconds * 1000);
+  const text = [then.getHours(), then.getMinutes(), ...(short ? [] : [then.getSeconds()])]
+    .map((part) => String(part).padStart(2, "0"))
+    .join(":");
+  const today = then.toDateString() === new Date().toDateString();
+  return today ? text : `${then.toLocaleDateString("en", { day: "numeric", month: "short" })} ${text}`;
+}
+
+/** A share as percent.
+ * @param {number | null} share */
+export function percent(share) {
+  return share === null ? "–" : `${Math.floor(share * 100 + 1e-9)} %`;
+}
+
+// ---- the tip -------------------------------------------------------------------------------------
+
+/** Show lines beside a point of the window, where there is room.
+ * @param {string[]} lines the first one is the title
+ * @param {number} x
+ * @param {number} y */
+export function showTip(lines, x, y) {
+  const tip = at("tip");
+  tip.replaceChildren(...lines.map((line, i) => h(i ? "div" : "strong", {}, line)));
+  tip.hidden = false;
+  // A dialog covers all that is outside of it.
+  const home = document.querySelector("dialog[open]") ?? document.body;
+  if (tip.parentNode !== home) home.append(tip);
+  const room = document.documentElement;
+  tip.style.left = `${Math.max(4, Math.min(x + 12, room.clientWidth - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${y + 16 + tip.offsetHeight > room.clientHeight ? Math.max(4, y - tip.offsetHeight - 10) : y + 16}px`;
+}
+
+/** Show it no longer. */
+export function hideTip() {
+  at("tip").hidden = true;
+}

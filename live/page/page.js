@@ -1,0 +1,319 @@
+// @ts-check
+// The page: it asks the service again and again, and shows what it says.
+
+import { Chart } from "./charts.js";
+import { at, clock, count, duration, h, keyed, number, say, set } from "./dom.js";
+import { Detail, JobTable } from "./jobs.js";
+import { Store, Trouble, cancelJob, drainNode, findToken, forgetToken, keepToken, readJob, readLog } from "./service.js";
+import { Timeline } from "./timeline.js";
+
+const POLL = 2000;
+// A service that is slow to answer is asked less often: a tenth of the time at most is spent on the page.
+const REST = 9;
+const LEAST_SECONDS = 60;
+const MOST_EVENTS = 100;
+const LIVE = ["running", "starting", "stopping", "queued"];
+
+const store = new Store();
+const timeline = new Timeline(at("timeline"), open, drain, draw);
+const table = new JobTable(open, draw);
+const detail = new Detail(cancel, () => attempt(refreshDetail));
+const goodputs = new Chart(at("goodput-chart"), 180);
+const seconds = new Chart(at("seconds-chart"), 110);
+const gaps = new Chart(at("gap-chart"), 110);
+
+/** @type {number | null} when the service was first missed, milliseconds */
+let away = null;
+let wake = () => {};
+
+// ---- asking --------------------------------------------------------------------------------------
+
+async function main() {
+  for (;;) {
+    await untilSeen();
+    if (!findToken()) {
+      knock("");
+      await new Promise((resolve) => (wake = () => resolve(undefined)));
+      continue;
+    }
+    const began = performance.now();
+    await attempt(refresh);
+    await rest(Math.max(POLL, REST * (performance.now() - began)));
+  }
+}
+
+/** Do something, and show what goes wrong.
+ * @param {() => Promise<void>} what */
+async function attempt(what) {
+  try {
+    await what();
+  } catch (error) {
+    if (error instanceof Trouble && error.status === 401) {
+      forgetToken();
+      knock(error.message);
+    } else if (error instanceof Trouble && error.status === 0) {
+      missing(error.message);
+    } else if (error instanceof Trouble) {
+      problem(`The service refused: ${error.message}`);
+    } else {
+      console.error(error);
+      problem(`This page is broken: ${error}`);
+    }
+  }
+}
+
+async function refresh() {
+  await store.refresh();
+  away = null;
+  at("problem").hidden = true;
+  at("door").hidden = true;
+  at("all").hidden = false;
+  draw();
+  await refreshDetail();
+}
+
+async function refreshDetail() {
+  const name = detail.name;
+  if (!name || !store.cluster) return;
+  try {
+    const [job, log] = await Promise.all([readJob(name), readLog(name).catch(logProblem)]);
+    detail.draw(job, log, store);
+  } catch (error) {
+    if (!(error instanceof Trouble) || [0, 401].includes(error.status)) throw error;
+    detail.fail(error.message);
+  }
+}
+
+/** A log may be gone although its job is known.
+ * @param {unknown} error */
+function logProblem(error) {
+  if (error instanceof Trouble && error.status === 404) return error.message;
+  throw error;
+}
+
+/** @param {number} milliseconds */
+function rest(milliseconds) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(undefined), milliseconds);
+    wake = () => {
+      clearTimeout(timer);
+      resolve(undefined);
+    };
+  });
+}
+
+/** Nobody asks for a page that nobody looks at. */
+async function untilSeen() {
+  while (document.hidden) {
+    await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+  }
+}
+
+// ---- what goes wrong -----------------------------------------------------------------------------
+
+/** Ask for the token.
+ * @param {string} why */
+function knock(why) {
+  if (detail.name) detail.dialog.close();
+  at("all").hidden = true;
+  at("door").hidden = false;
+  say(at("door-problem"), why && `${why[0].toUpperCase()}${why.slice(1)}.`);
+  at("token").focus();
+}
+
+/** @param {string} why */
+function problem(why) {
+  at("problem").hidden = false;
+  at("all").hidden = false;
+  say(at("problem"), why);
+}
+
+/** @param {string} why */
+function missing(why) {
+  away ??= Date.now();
+  problem(`The service does not answer since ${clock(away / 1000)}: ${why}. It is asked again every ${POLL / 1000} s.`);
+  set(at("link"), { class: "link lost" });
+  say(at("link"), "away");
+}
+
+// ---- doing ---------------------------------------------------------------------------------------
+
+/** @param {string} job */
+function open(job) {
+  detail.open(job);
+}
+
+/** Ask before something is done.
+ * @param {string} question
+ * @param {string} yes
+ * @param {string} no
+ * @returns {Promise<boolean>} */
+function sure(question, yes, no) {
+  const dialog = at("ask");
+  say(at("ask-text"), question);
+  say(at("ask-yes"), yes);
+  say(at("ask-no"), no);
+  dialog.returnValue = "";
+  dialog.showModal();
+  at("ask-no").focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+/** @param {string} job */
+async function cancel(job) {
+  const question = `Cancel ${job}? Its processes are killed, and it cannot be taken up again.`;
+  if (await sure(question, "Cancel the job", "Keep it")) await attempt(() => cancelJob(job));
+  wake();
+}
+
+/** @param {string} type
+ * @param {number} node
+ * @param {boolean} back */
+async function drain(type, node, back) {
+  const question = `Drain node ${node} of ${type}? Its jobs write a checkpoint and go elsewhere; those that cannot wait.`;
+  if (back || (await sure(question, "Drain it", "Keep it"))) await attempt(() => drainNode(type, node, back));
+  wake();
+}
+
+// ---- showing -------------------------------------------------------------------------------------
+
+/** Everything, with what is known. */
+function draw() {
+  if (!store.cluster || at("all").hidden) return;
+  const from = Math.min(Math.max(store.now - 60 * Number(at("window").value), 0), store.now - LEAST_SECONDS);
+  drawHeader();
+  drawFigures();
+  say(at("nodes-more"), timeline.draw(store, from, store.now));
+  table.draw(store);
+  drawGoodput(from);
+  drawRounds(from);
+  drawEvents();
+}
+
+function drawHeader() {
+  const { policy, backend, round_seconds: step, silent } = store.cluster;
+  const rounds = step === null ? "a round at every event" : `a round every ${number(step)} s`;
+  say(at("setup"), `${policy} on ${backend}, ${rounds}`);
+  set(at("link"), { class: silent ? "link silent" : "link well" });
+  say(at("link"), silent ? "backend silent" : "live");
+  at("silent").hidden = !silent;
+  say(at("silent"), silent ? `The backend does not answer: ${silent}. Runs go on; nothing is started or stopped.` : "");
+  document.title = `copter: ${count(store.cluster.jobs)} jobs`;
+}
+
+function drawFigures() {
+  const { nodes, given, statuses, over, goodput } = store.cluster;
+  const types = [...new Set(nodes.map((/** @type {any} */ one) => one.type))].map((type) => {
+    const there = nodes.filter((/** @type {any} */ one) => one.type === type && !one.unusable);
+    return { type, there: sum(there.map((/** @type {any} */ one) => one.gpus)), given: given[type] ?? 0 };
+  });
+  say(at("gpus-given"), `${count(sum(types.map((one) => one.given)))} of ${count(sum(types.map((one) => one.there)))}`);
+  keyed(at("gpus-types"), types, (one) => one.type, makeMeter, (element, one) => {
+    set(element.children[1], { max: Math.max(one.there, 1), value: one.given });
+    say(element.children[2], `${one.given} of ${one.there}`);
+  });
+  say(at("jobs-there"), `${count(store.cluster.jobs)} there`);
+  const counts = [...LIVE.map((status) => [status, statuses[status] ?? 0]), ...Object.entries(over)];
+  keyed(at("jobs-counts"), counts, ([status]) => status, ([status]) => h("span", { class: `status ${status}` }), (element, [status, many]) => {
+    say(element, `${count(many)} ${status}`);
+    element.classList.toggle("zero", many === 0);
+  });
+  say(at("goodput-now"), number(goodput.measured));
+  say(at("goodput-predicted"), `steps a second; predicted ${number(goodput.predicted)}`);
+  const round = store.rounds.at(-1);
+  say(at("round-now"), round ? duration(round.seconds) : "–");
+  say(at("round-gap"), round ? `${round.gap === null ? "no certified gap" : `gap ${number(round.gap)}`}; ${count(round.changes)} changed` : "none yet");
+}
+
+/** @param {any} one */
+function makeMeter(one) {
+  return h("span", { class: "meter" }, h("span", {}, one.type), h("progress", { "aria-label": `GPUs of ${one.type} given` }), h("span"));
+}
+
+/** @param {number} from */
+function drawGoodput(from) {
+  const { goodput } = store.cluster;
+  const samples = [...store.goodputs, [store.now, goodput.predicted, goodput.measured]];
+  /** @param {number} column
+   * @returns {[number, number][]} */
+  const points = (column) => samples.map((one) => [store.epoch(one[0]), one[column]]);
+  goodputs.draw({
+    lines: [
+      { points: points(1), kind: "predicted", name: "predicted" },
+      { points: points(2), kind: "measured", name: "measured" },
+    ],
+    from: store.epoch(from),
+    to: store.epoch(store.now),
+    label: `Goodput of all jobs over time; now measured ${number(goodput.measured)}, predicted ${number(goodput.predicted)}`,
+    none: "Nothing has been measured yet.",
+  });
+}
+
+/** @param {number} from */
+function drawRounds(from) {
+  const last = store.rounds.at(-1);
+  const common = { from: store.epoch(from), to: store.epoch(store.now), dots: true };
+  /** @param {string} field
+   * @returns {[number, number | null][]} */
+  const points = (field) => store.rounds.map((one) => [store.epoch(one.time), one[field]]);
+  seconds.draw({
+    ...common,
+    lines: [
+      { points: points("policy_seconds"), kind: "predicted", name: "policy" },
+      { points: points("seconds"), kind: "measured", name: "round" },
+    ],
+    format: duration,
+    label: `Seconds of rounds over time${last ? `; the last took ${duration(last.seconds)}` : ""}`,
+    none: "There was no round yet.",
+  });
+  gaps.draw({
+    ...common,
+    lines: [{ points: points("gap"), kind: "measured", name: "gap" }],
+    format: (value) => (value > 0 ? value.toExponential(1).replace(".0e", "e") : "0"),
+    log: true,
+    label: `Certified gap of rounds over time, on a logarithmic scale${last ? `; the last is ${number(last.gap)}` : ""}`,
+    none: "This policy certifies no gap.",
+  });
+}
+
+function drawEvents() {
+  const shown = store.events.slice(-MOST_EVENTS).reverse();
+  const more = store.events.length - shown.length;
+  say(at("events-more"), more > 0 ? `the last ${count(shown.length)}` : "");
+  keyed(at("events"), shown, (one) => String(one.number), makeEvent, () => {});
+}
+
+/** @param {any} one */
+function makeEvent(one) {
+  const parts = [h("time", {}, clock(store.epoch(one.time))), h("span", { class: "what" }, one.what)];
+  if (one.job) {
+    const button = h("button", { class: "open" }, one.job);
+    button.addEventListener("click", () => open(one.job));
+    parts.push(button);
+  }
+  const bad = /outcome=(failed|lost)|ending=failed/.test(one.text) || one.what === "Noted";
+  return h("li", { class: bad ? "bad" : "" }, ...parts, h("span", { class: "text" }, one.text));
+}
+
+/** @param {any[]} numbers
+ * @returns {number} */
+function sum(numbers) {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+// ---- beginning -----------------------------------------------------------------------------------
+
+at("door").addEventListener("submit", (/** @type {Event} */ event) => {
+  event.preventDefault();
+  keepToken(at("token").value.trim());
+  at("token").value = "";
+  wake();
+});
+at("window").addEventListener("change", draw);
+at("ask-yes").addEventListener("click", () => at("ask").close("yes"));
+at("ask-no").addEventListener("click", () => at("ask").close("no"));
+// Another address with a token in the same tab.
+addEventListener("hashchange", () => findToken() && wake());
+main();
