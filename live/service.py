@@ -198,8 +198,6 @@ class Service:
         self._deciding = False
         self._deferred: list[Event] = []
         self._wake = asyncio.Event()
-        self._next_round = 0.0
-        self._asked = -math.inf
         self._threads = ThreadPoolExecutor(1, "backend")
         self._solver = ThreadPoolExecutor(1, "policy")
         self.silent = ""
@@ -376,7 +374,7 @@ class Service:
         RefusedError
             There is no such job, or it is over.
         """
-        self._job(name)
+        self._check_there(name)
         self._close(name, "cancelled", "cancelled by its user")
         self._wake.set()
 
@@ -393,16 +391,15 @@ class Service:
         if ((type, node) in self.state.drained) == back:
             self._write(Drained(time=self.now(), type=type, node=node, back=back))
 
-    def _job(self, name: str) -> LiveJob:
-        """A job that is not over."""
-        closing = any(isinstance(event, Closed) and event.job == name for event in self._deferred)
-        if name in self.state.jobs and not closing:
-            return self.state.jobs[name]
-        if self.journal.knows(name) and not any(
-            isinstance(event, Submitted) and event.job == name for event in self._deferred
-        ):
+    def _check_there(self, name: str) -> None:
+        """Raise if a job is over, or was never handed in."""
+        if not self.journal.knows(name):
+            raise RefusedError(404, f"there is no job {name!r}")
+        deferred = {
+            type(event) for event in self._deferred if isinstance(event, JobEvent) and event.job == name
+        }
+        if Closed in deferred or (name not in self.state.jobs and Submitted not in deferred):
             raise RefusedError(409, f"job {name!r} is over")
-        raise RefusedError(404, f"there is no job {name!r}")
 
     # ---- what jobs say ---------------------------------------------------------------------------
 

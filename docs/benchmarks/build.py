@@ -117,6 +117,51 @@ and on Ray's actors. The answers are the same, bit by bit. Actors are on the sam
 processors with the driver: what they add here is their round trips; what they are for is a program that one
 machine cannot hold.
 """
+QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
+LIVE = """# Live figures
+
+Written by `make benchmarks` from `docs/benchmarks/live`: do not edit. What runs is real: Slurm and Ray with
+four nodes each on one machine, gradients, checkpoints, resizes, reports. Steps are paced to the speeds that
+were measured for GPUs, ten times quicker: four T4 on each of two nodes, four A100 on each of two others.
+
+## The same jobs by a cluster's own queue and by copter
+
+The same script and work. By the queue each job gets, once, the GPUs that its user asks for, of whatever type
+is free: with sizes "trace" as many as in Microsoft's trace, and a batch in proportion; with "tuned" what a
+knowing user asks for. By copter, with Sia, it is handed in without a size.
+
+```sh
+python -m copter.live.comparison slurm --json docs/benchmarks/live/slurm.json
+python -m copter.live.comparison ray --json docs/benchmarks/live/ray.json
+```
+"""
+REPLAYED = """
+## Records, asked again and simulated
+
+`copter replay FOLDER --json`: whether the policy, asked again what it was asked, answers the same to the
+node; and the same jobs in the simulator, with the throughput, noise and restarts that they measured.
+"""
+FAULTS = """
+## Kills at random
+
+```sh
+python tests/live_faults.py --jobs 200 --kills 100 --seed 1
+```
+"""
+MANY = """
+## Many jobs
+
+```sh
+python tests/live_soak.py rounds --jobs 1000 --rounds 100
+```
+"""
+SOAK = """
+## Jobs that end at once
+
+```sh
+python tests/live_soak.py jobs --jobs 10000
+```
+"""
 PAPERS_PAGE = """# The papers' tables and figures
 
 Written by `make benchmarks` from the documents in `docs/benchmarks/papers`, which `copter reproduce NAME
@@ -239,6 +284,75 @@ def scale_page() -> str:
     return f"{SCALE}\n{told} {machine(document['machine'])}.\n\n{table(heads, rows)}"
 
 
+def live_page() -> str:
+    """The text of docs/live-figures.md."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted((HERE / "live").glob("*.json"))}
+    compared = []
+    for name in ("slurm", "slurm-tuned", "ray"):
+        if name not in found:
+            continue
+        one = found[name]
+        queue, ours = one["queue"], one["copter"]
+        what = f"{QUEUES[one['cluster']]}, {len(one['jobs'])} jobs, sizes: {one['sizes']}, seed {one['seed']}"
+        compared.append(
+            (
+                what,
+                *(f"{side['average_jct']:.1f} s" for side in (queue, ours)),
+                f"{one['jct_ratio']:.2f}",
+                *(f"{side['makespan']:.0f} s" for side in (queue, ours)),
+                f"{one['makespan_ratio']:.2f}",
+            )
+        )
+    heads = ("queue", "average JCT, queue", "copter", "ratio", "makespan, queue", "copter", "ratio")
+    parts = [LIVE, table(heads, compared)]
+    replayed = [
+        (
+            name,
+            f"{one['rounds']}",
+            f"{one['different']}",
+            *(f"{one[key]:.1f} s" for key in ("live_jct", "simulated_jct")),
+            f"{one['ratio']:.2f}",
+        )
+        for name, one in found.items()
+        if "simulated_jct" in one
+    ]
+    if replayed:
+        heads = ("record", "rounds", "answered otherwise", "average JCT, live", "simulated", "ratio")
+        parts += [REPLAYED, table(heads, replayed)]
+    if "faults" in found:
+        one = found["faults"]
+        kills = ", ".join(f"{count} of the {what}" for what, count in one["killed"].items())
+        outcomes = ", ".join(f"{count} {what}" for what, count in one["outcomes"].items())
+        parts.append(
+            f"{FAULTS}\n{one['jobs']} jobs, kills: {kills}; {one['runs']} runs ({outcomes}). All jobs ended, "
+            f"once; {one['rounds']} rounds asked again, none answered otherwise; steps done again after a kill "
+            f"took at most {one['most_seconds_lost']:.2f} s, where 1 s was promised.\n"
+        )
+    if "rounds" in found:
+        one = found["rounds"]
+        rows = [
+            (what, *(f"{one[key][q]:.1f} ms" for q in ("p50", "p99", "max")))
+            for what, key in (("a round", "round_ms"), ("its policy", "policy_ms"), ("a tick", "tick_ms"))
+        ]
+        parts += [MANY, table(("1,000 jobs on 512 slots", "median", "p99", "largest"), rows)]
+    if "soak" in found:
+        one = found["soak"]
+        rows = [
+            (
+                f"{each['jobs']:,}",
+                f"{each['memory_mb']:.0f} MB",
+                *(str(each[key]) for key in ("files", "threads", "folders")),
+            )
+            for each in one["grown"]
+        ]
+        parts += [
+            f"{SOAK}\n{one['jobs']:,} jobs in {one['seconds']:.0f} s; "
+            f"{one['journal_bytes_per_job']:,} bytes of journal a job.\n",
+            table(("jobs handed in", "memory", "open files", "threads", "folders of jobs"), rows),
+        ]
+    return "\n".join(parts)
+
+
 def updates() -> dict[str, Any]:
     """The document of `copter bench updates`."""
     found: dict[str, Any] = json.loads((HERE / "updates.json").read_text())
@@ -320,6 +434,7 @@ def main() -> None:
     (DOCS / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")
     (DOCS / "scale.md").write_text(scale_page(), encoding="utf-8")
+    (DOCS / "live-figures.md").write_text(live_page(), encoding="utf-8")
     README.write_text(readme(suite, changes), encoding="utf-8")
     picture(suite)
 

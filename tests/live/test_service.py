@@ -309,13 +309,18 @@ def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monk
         service.cancel("one")
         with pytest.raises(RefusedError, match="is over"):
             service.cancel("one")
+        service.submit(named(RIGID, "regretted"))
+        service.cancel("regretted")
+        with pytest.raises(RefusedError, match="is over"):
+            service.cancel("regretted")
         assert set(now.jobs) == asked
         return answer(now)
 
     monkeypatch.setattr(policy, "schedule", slow)
     step(service, 5.0)
     monkeypatch.setattr(policy, "schedule", answer)
-    assert list(service.state.jobs) == ["meanwhile"] and endings(service) == [("one", "cancelled")]
+    assert list(service.state.jobs) == ["meanwhile"]
+    assert endings(service) == [("one", "cancelled"), ("regretted", "cancelled")]
     step(service, 5.0)
     assert statuses(service) == {"meanwhile": "running"}
     assert play_again(service.folder) == (3, [])

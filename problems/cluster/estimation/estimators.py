@@ -70,12 +70,17 @@ class NoProf:
     ----------
     noise : float
         sigma, of one report.
+    report_seconds : float
+        Of running, between two reports.
     """
 
-    def __init__(self, *, noise: float = NOISE, seed: int = 0) -> None:
-        if not 0 <= noise < math.inf:
-            raise ValueError(f"noise = {noise}: must be finite and not negative")
-        self.noise, self._rng = noise, np.random.default_rng(seed)
+    def __init__(
+        self, *, noise: float = NOISE, seed: int = 0, report_seconds: float = REPORT_SECONDS
+    ) -> None:
+        for name, value in (("noise", noise), ("report_seconds", report_seconds)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} = {value}: must be finite and not negative")
+        self.noise, self._rng, self._every = noise, np.random.default_rng(seed), max(report_seconds, 1e-3)
         self._known: dict[str, _Heard] = {}
         self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
@@ -110,10 +115,10 @@ class NoProf:
         if known.since != job.since:  # since the last time, after it was listened to: executors begin anew
             known.since, known.heard_until = job.since, known.run_seconds
         known.run_seconds = job.run_seconds
-        held, reports = job.allocation, int((job.run_seconds - known.heard_until) // REPORT_SECONDS)
+        held, reports = job.allocation, int((job.run_seconds - known.heard_until) // self._every)
         if held is None or not reports:  # lost to a failure, or hardly ran
             return False
-        known.heard_until += reports * REPORT_SECONDS
+        known.heard_until += reports * self._every
         local_batch, seconds = self._step(known.job, held, min(job.level, known.job.n_levels - 1))
         return self._fit(known, self._report(known, held, local_batch, seconds, reports))
 

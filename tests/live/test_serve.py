@@ -1,0 +1,150 @@
+"""`copter serve` as users have it: a process, its commands, and what they say when something is wrong."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from live_faults import check, play
+
+from copter.live.process import ServiceProcess, free_port
+
+CLUSTER = """\
+gpus = [
+  { type = "a100", gpus_per_node = 4, nodes = 1 },
+  { type = "t4", gpus_per_node = 2, nodes = 1 },
+]
+"""
+JOB = """\
+command = ["sh", "-c", "echo hello; sleep 0.2; echo bye"]
+gpus = 2
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    return path
+
+
+def copter(*arguments, code=0, folder=None, service=None):
+    """Run a command; returns what it printed on standard output and on standard error."""
+    where = (
+        [] if service is None else ["--service", service.url, "--token-file", str(service.folder / "token")]
+    )
+    command = [sys.executable, "-m", "copter", *map(str, arguments), *where]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def test_the_commands_of_a_user(cluster, tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(JOB)
+    folder = tmp_path / "live"
+    with ServiceProcess(folder, cluster, ("--round-seconds", "1", "--soon-seconds", "0.2")) as service:
+        assert (folder / "token").stat().st_mode & 0o077 == 0
+        out, _ = copter("submit", job, "--name", "first", "--wait", service=service)
+        assert out == "first\n"
+        assert copter("logs", "first", service=service)[0] == "hello\nbye\n"
+        assert copter("logs", "-f", "first", service=service)[0] == "hello\nbye\n"
+        bad = tmp_path / "bad.toml"
+        bad.write_text('command = ["sh", "-c", "exit 9"]\nretries = 0\n')
+        _, said = copter("submit", bad, "--wait", "--name", "bad", code=1, service=service)
+        assert "exit code 9" in said
+        long = tmp_path / "long.toml"
+        long.write_text('command = ["sleep", "600"]\n')
+        copter("submit", long, "--name", "long", service=service)
+        (there,) = json.loads(copter("jobs", "--json", service=service)[0])
+        assert there["name"] == "long"
+        copter("drain", "t4", "0", service=service)
+        assert "drained" in json.dumps(service.client().cluster()["nodes"])
+        copter("drain", "t4", "0", "--back", service=service)
+        copter("cancel", "long", service=service)
+        shown, _ = copter("jobs", "--over", service=service)
+        assert all(
+            word in shown for word in ("first", "completed", "bad", "failed", "exit code 9", "cancelled")
+        )
+        for arguments, words in (
+            (("submit", job, "--name", "first"), "'first'"),
+            (("cancel", "nobody"), "'nobody'"),
+            (("logs", "nobody"), "'nobody'"),
+            (("drain", "h100", "0"), "h100"),
+        ):
+            assert words in copter(*arguments, code=1, service=service)[1]
+    out, _ = copter("replay", folder, "--json")
+    figures = json.loads(out)
+    assert figures["different"] == 0 and figures["jobs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("command = [", "no TOML"),
+        ("comand = ['true']", "comand: there is no such field"),
+        ("command = 'true'", "command"),
+        ("command = ['true']\ngpus = 'two'", "gpus"),
+        ("command = ['true']\nname = '../x'", "name"),
+    ],
+)
+def test_a_job_file_with_an_error_is_said_before_anything_is_asked(tmp_path, text, words):
+    path = tmp_path / "job.toml"
+    path.write_text(text)
+    (tmp_path / "token").write_text("x")
+    _, said = copter(
+        "submit", path, "--token-file", tmp_path / "token", "--service", "http://127.0.0.1:9", code=1
+    )
+    assert words in said and str(path) in said
+
+
+def test_what_is_said_without_a_service_a_token_or_a_file(tmp_path):
+    assert "--token-file" in copter("jobs", code=1, folder=tmp_path)[1]
+    (tmp_path / "token").write_text("x")
+    url = f"http://127.0.0.1:{free_port()}"
+    _, said = copter("jobs", "--token-file", tmp_path / "token", "--service", url, code=1)
+    assert url in said and "cannot be reached" in said
+    assert "none.toml" in copter("submit", "none.toml", "--token-file", tmp_path / "token", code=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("gpus = []", (), "gpus"),
+        ("gpus = [{type = 'a', gpus_per_node = 0}]", (), "gpus_per_node"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}, {type = 'a', gpus_per_node = 1}]", (), "'a'"),
+        ("gpus = [{type = 'a', gpus_per_node = 1, nodes = 2, hosts = ['x', 'x']}]", (), "hosts"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]\n[options]\nacount = 'x'", (), "acount"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--backend", "kubernetes"), "local, ray, slurm"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--policy", "sai"), "sia"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "p"), "SETTING=VALUE"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--set", "q=1"), "'q'"),
+        ("gpus = [{type = 'a', gpus_per_node = 1}]", ("--policy", "srtf", "--round-seconds", "5"), "events"),
+    ],
+)
+def test_a_service_that_cannot_begin_says_why(cluster, tmp_path, text, arguments, words):
+    cluster.write_text(text)
+    command = ("serve", "--cluster", cluster, "--folder", tmp_path / "live", *arguments)
+    done = subprocess.run(
+        [sys.executable, "-m", "copter", *map(str, command)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode in (1, 2) and words in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "live" / "journal.sqlite").exists()
+
+
+@pytest.mark.long
+def test_make_live(tmp_path):
+    command = [sys.executable, "-m", "copter.live.demo", "--folder", str(tmp_path / "demo")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("completed") == 6 and "http://127.0.0.1:" in done.stderr
+    figures = json.loads(copter("replay", tmp_path / "demo", "--json")[0])
+    assert figures["different"] == 0 and figures["jobs"] == 6
+
+
+@pytest.mark.long
+def test_kills_at_random_over_real_jobs(tmp_path):
+    acknowledged, killed = play(tmp_path, jobs=40, kills=25, seed=2)
+    assert len(acknowledged) == 40 and sum(killed.values()) == 25
+    check(tmp_path, acknowledged)
