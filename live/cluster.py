@@ -141,7 +141,10 @@ class LiveCluster:
                 job = self.jobs.pop(event.job, None)
                 if job is not None:
                     job.give(None)
-                    self._left.append(job)
+                    if job in self._arrived:  # no policy ever knew of it
+                        self._arrived.remove(job)
+                    else:
+                        self._left.append(job)
                     if job.run is not None:
                         self.leftover[job.name] = job
             case Launched():

@@ -32,6 +32,7 @@ import numpy as np
 from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
 from copter.live.process import ServiceProcess
+from copter.live.replay import play_again, simulate
 from copter.live.training.plan import Batch, Pace, Plan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
@@ -47,8 +48,8 @@ NOISE = 2000.0
 CLASSES: Mapping[str, tuple[float, tuple[float, float], tuple[str, ...]]] = {
     "S": (0.5, (8.0, 30.0), ("bert", "deepspeech2")),
     "M": (0.3, (30.0, 150.0), ("bert", "deepspeech2")),
-    "L": (0.15, (150.0, 600.0), ("yolov3",)),
-    "XL": (0.05, (600.0, 1200.0), ("imagenet",)),
+    "L": (0.15, (150.0, 300.0), ("yolov3",)),
+    "XL": (0.05, (600.0, 900.0), ("imagenet",)),
 }
 """Of each class of jobs: its share, seconds on one GPU of the slowest type, and what it trains."""
 SCRIPT = (sys.executable, "-m", "copter.live.examples.digits", "--noise", "1.0", "--learning-rate", "0.02")
@@ -182,7 +183,7 @@ def by_copter(
                     "work": job.work,
                     "batch_size": profile.limits.initial,
                     "max_batch_size": profile.limits.largest,
-                    "max_local_batch": min(model.max_local_batch for model in profile.models.values()),
+                    "max_local_batch": {type: profile.models[type].max_local_batch for type in TYPES},
                     "environment": ENVIRONMENT,
                     "checkpoint_seconds": 10.0,
                     "report_seconds": 1.0,
@@ -409,7 +410,7 @@ def main() -> None:
         "span": given.span,
         "speed": SPEED,
     }
-    found = document(jobs, theirs, ours, **settings)
+    found = document(jobs, theirs, ours, **settings) | {"record": record(folder / "copter")}
     say(
         f"average JCT {theirs.mean:.1f} s by the queue, {ours.mean:.1f} s by copter: {found['jct_ratio']:.2f}"
     )
@@ -417,6 +418,18 @@ def main() -> None:
     say(f"the records: {folder}")
     if given.json is not None:
         save_json(found, given.json)
+
+
+def record(folder: Path) -> dict[str, float]:
+    """How a service's record plays again, and in the simulator.
+
+    Returns
+    -------
+    dict of str to float
+        ``rounds``, ``different`` of them, and the figures of :func:`.replay.simulate`.
+    """
+    rounds, different = play_again(folder)
+    return {"rounds": rounds, "different": len(different)} | simulate(folder)
 
 
 def document(jobs: Sequence[ComparedJob], theirs: Result, ours: Result, **settings: Any) -> dict[str, Any]:

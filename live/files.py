@@ -82,7 +82,12 @@ class JobFile(Strict):
     ] = 3600.0
     batch_size: Annotated[Count | None, Field(description="The user's own; the one to begin with.")] = None
     max_batch_size: Count | None = None
-    max_local_batch: Annotated[Count | None, Field(description="Examples that fit on one GPU.")] = None
+    max_local_batch: Annotated[
+        Count | dict[Word, Count] | None,
+        Field(
+            description="Examples that fit on one GPU; or on one of each type, the largest batch on others."
+        ),
+    ] = None
     min_gpus: Count | None = None
     max_gpus: Count | None = None
     tuned_gpus: Annotated[Count | None, Field(description="What a policy that adapts nothing gives.")] = None
@@ -93,7 +98,7 @@ class JobFile(Strict):
     restart_seconds: Annotated[
         float, Field(ge=0, le=86400, description="A restart is thought to take this, until it is measured.")
     ] = 10.0
-    report_seconds: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
+    report_seconds: Annotated[float, Field(ge=0.05, le=3600)] = 30.0
     silence_seconds: Annotated[
         float, Field(gt=0, le=864000, description="An elastic job that says nothing for so long has failed.")
     ] = 600.0

@@ -338,13 +338,14 @@ def _prior(file: JobFile, name: str, cluster: Cluster) -> Profile:
     assert file.work is not None and file.batch_size is not None
     initial = file.batch_size
     largest = max(file.max_batch_size or LARGEST_FACTOR * initial, initial)
-    model = TypeModel(NOMINAL, file.max_local_batch or largest)
+    fits = file.max_local_batch
+    most = {type: (fits.get(type) if isinstance(fits, dict) else fits) or largest for type in types}
     return GoodputProfile(
         name,
         file.restart_seconds,
         [file.work],
         [float(initial)],  # until it is measured, a batch of twice the size makes 1 1/3 times the progress
-        {type: model for type in types},
+        {type: TypeModel(NOMINAL, most[type]) for type in types},
         BatchLimits(initial, largest),
         rule=file.rule,
     )

@@ -34,6 +34,7 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 GresTypes=gpu
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000
 SlurmdParameters=config_overrides
 SlurmdTimeout=6
 SlurmctldTimeout=6

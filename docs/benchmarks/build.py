@@ -138,7 +138,7 @@ python -m copter.live.comparison ray --json docs/benchmarks/live/ray.json
 REPLAYED = """
 ## Records, asked again and simulated
 
-`copter replay FOLDER --json`: whether the policy, asked again what it was asked, answers the same to the
+As `copter replay` does: whether the policy, asked again what it was asked, answers the same to the
 node; and the same jobs in the simulator, with the throughput, noise and restarts that they measured.
 """
 FAULTS = """
@@ -308,13 +308,13 @@ def live_page() -> str:
     replayed = [
         (
             name,
-            f"{one['rounds']}",
-            f"{one['different']}",
-            *(f"{one[key]:.1f} s" for key in ("live_jct", "simulated_jct")),
-            f"{one['ratio']:.2f}",
+            f"{one['record']['rounds']}",
+            f"{one['record']['different']}",
+            *(f"{one['record'][key]:.1f} s" for key in ("live_jct", "simulated_jct")),
+            f"{one['record']['ratio']:.2f}",
         )
         for name, one in found.items()
-        if "simulated_jct" in one
+        if "record" in one
     ]
     if replayed:
         heads = ("record", "rounds", "answered otherwise", "average JCT, live", "simulated", "ratio")
@@ -325,7 +325,7 @@ def live_page() -> str:
         outcomes = ", ".join(f"{count} {what}" for what, count in one["outcomes"].items())
         parts.append(
             f"{FAULTS}\n{one['jobs']} jobs, kills: {kills}; {one['runs']} runs ({outcomes}). All jobs ended, "
-            f"once; {one['rounds']} rounds asked again, none answered otherwise; steps done again after a kill "
+            f"once; {one['rounds']} rounds asked again, no other answers; steps done again after a kill "
             f"took at most {one['most_seconds_lost']:.2f} s, where 1 s was promised.\n"
         )
     if "rounds" in found:

@@ -91,7 +91,7 @@ class Plan:
     batch: Batch
     rule: str = "adascale"
     checkpoint_seconds: float = 60.0
-    report_seconds: float = 5.0
+    report_seconds: float = 30.0
     lease_seconds: float = 600.0
     pace: Pace | None = None
 

@@ -154,6 +154,7 @@ def test_a_job_that_is_wrong_is_refused_with_the_field(service, http, wrong, wor
         ({"batch_size": None}, ("batch_size",)),
         ({"gpus": 2}, ("gpus",)),
         ({"max_batch_size": 16}, ("max_batch_size",)),
+        ({"max_local_batch": {"t4": 0}}, ("max_local_batch",)),
         ({"min_gpus": 4, "max_gpus": 2}, ("min_gpus",)),
         ({"work": float("inf")}, ("work",)),
         ({"work": 0}, ("work",)),

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sqlite3
 
 import pytest
 from live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
@@ -324,6 +325,36 @@ def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monk
     step(service, 5.0)
     assert statuses(service) == {"meanwhile": "running"}
     assert play_again(service.folder) == (3, [])
+
+
+def test_an_answer_that_comes_late_counts_and_is_noted(tmp_path):
+    service = make_service(tmp_path, round_seconds=1e-9)
+    service.submit(named(RIGID, "one"))
+    step(service)
+    assert statuses(service) == {"one": "running"}
+    texts = [event.text for _, event in service.journal.events(kind="Noted")]
+    assert len(texts) == 1 and "late" in texts[0]
+    service.close()
+
+
+def test_a_record_that_was_changed_does_not_play_again(tmp_path):
+    service = make_service(tmp_path)
+    service.submit(named(RIGID, "one"))
+    service.submit(named(ELASTIC, "two"))
+    step(service)
+    step(service, 60.0)
+    service.close()
+    rounds, different = play_again(tmp_path)
+    assert rounds == 2 and different == []
+    file = sqlite3.connect(tmp_path / "journal.sqlite")
+    changed = file.execute(
+        "UPDATE events SET fields = replace(fields, '[0,1]', '[1,1]') WHERE kind = 'Decided'"
+    )
+    assert changed.rowcount
+    file.commit()
+    file.close()
+    _, different = play_again(tmp_path)
+    assert different and different[0].recorded != different[0].answered
 
 
 def test_a_policy_adds_and_removes_nodes_where_the_backend_can(tmp_path):
