@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from copter.errors import FileError
 from copter.live.cluster import LiveCluster, as_place
@@ -20,6 +21,7 @@ from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.service import make_rounds
+from copter.problems.cluster.estimation.estimators import NoProf
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
@@ -28,6 +30,8 @@ from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 JOURNAL = "journal.sqlite"
+REPORT_NOISE = 0.02
+"""Standard deviation of the logarithm of a reported step time, in the simulation of a record."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +119,14 @@ class Recorded:
         Seconds from submission to completion.
     opened : Opened
         With which policy it began.
+    report_seconds : float
+        Between two reports of a job, their median.
     """
 
     scenario: Scenario
     jct: dict[str, float]
     opened: Opened
+    report_seconds: float
 
 
 def measured_scenario(folder: Path) -> Recorded:
@@ -136,6 +143,7 @@ def measured_scenario(folder: Path) -> Recorded:
     opened = _first(events, folder)
     state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
     jobs: list[JobSubmission] = []
+    every: list[float] = []
     profiles: dict[str, Profile] = {}
     submitted: dict[str, float] = {}
     jct: dict[str, float] = {}
@@ -147,13 +155,15 @@ def measured_scenario(folder: Path) -> Recorded:
             job.learn()
             jct[event.job] = event.time - submitted[event.job]
             profiles[event.job] = job.measured()
+            every.append(job.file.report_seconds)
             jobs.append(job.file.submission(event.job, submitted[event.job]))
         state.apply(event)
     if not jobs:
         raise FileError(folder / JOURNAL, "no job is complete")
     begin = min(job.time for job in jobs)
     named = [_renamed(job, begin) for job in sorted(jobs, key=lambda job: job.time)]
-    return Recorded(Scenario(state.file.cluster(), named, profiles), jct, opened)
+    scenario = Scenario(state.file.cluster(), named, profiles)
+    return Recorded(scenario, jct, opened, median(every))
 
 
 def _renamed(job: JobSubmission, begin: float) -> JobSubmission:
@@ -180,6 +190,7 @@ def simulate(folder: Path) -> dict[str, float]:
         policy,
         round_seconds=opened.round_seconds,
         placer=SiaPlacer(sharing=policy.kind == "rigid"),
+        estimator=NoProf(noise=REPORT_NOISE, report_seconds=recorded.report_seconds),
     ).play()
     live = sum(recorded.jct.values()) / len(recorded.jct)
     simulated = sum(job.jct for job in simulator.job_results()) / len(recorded.jct)
