@@ -204,3 +204,14 @@ def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
     assert state.outcome == "lost" and "t4-1" in state.reason
     with pytest.raises(BackendError, match="t4-1"):
         backend.start(run_of(tmp_path, "true", number=2, gpus=(1, 1)))
+
+
+def test_a_process_that_dies_of_the_notice_was_stopped(backend, tmp_path):
+    run = run_of(tmp_path, "sh", "-c", "echo ready; exec sleep 60", gpus=(2,))
+    backend.start(run)
+    printed(run, "ready")
+    backend.stop(run)
+    assert wait(backend, run) == RunState("stopped")
+    alone = run_of(tmp_path, "sh", "-c", "kill -TERM $$", number=2)
+    backend.start(alone)
+    assert wait(backend, alone).outcome == "failed"

@@ -199,3 +199,8 @@ def test_noise_must_make_sense():
         NoProf(noise=-1.0)
     with pytest.raises(ValueError, match="gpu_hours"):
         Bootstrap(gpu_hours=float("inf"))
+
+
+def test_reports_may_come_more_often():
+    with pytest.raises(ValueError, match="report_seconds"):
+        NoProf(report_seconds=-1.0)
