@@ -121,6 +121,8 @@ def serve(
         raise typer.BadParameter(
             f"policy {policy} is asked at events: leave it out", param_hint="--round-seconds"
         )
+    if url is None and host in ("0.0.0.0", "::"):
+        raise typer.BadParameter("say where jobs reach the service", param_hint="--url")
     folder.mkdir(parents=True, exist_ok=True)
     address = url or f"http://{host}:{port}"
     service = Service(
@@ -269,6 +271,6 @@ def drain(
     service: ServiceUrl = LOCAL,
     token_file: TokenFile = FOLDER / "token",
 ) -> None:
-    """Take a node out of use: its jobs write a checkpoint and go elsewhere."""
+    """Take a node out of use: its jobs are told to end and go elsewhere, also those not to be preempted."""
     with _client(service, token_file) as client:
         client.drain(type, node, back=back)

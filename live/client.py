@@ -22,6 +22,8 @@ with extra("live"):
     import httpx
 
 POLL_SECONDS = 0.5
+MOST_JOBS = 10_000
+"""That one answer lists."""
 _OVER = ("completed", "failed", "cancelled")
 
 
@@ -130,7 +132,7 @@ class Client:
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
         """Jobs that are there, and, if wanted, those that are over."""
-        return list(self._ask("GET", "/v1/jobs", params={"over": over}).json())
+        return list(self._ask("GET", "/v1/jobs", params={"over": over, "limit": MOST_JOBS}).json())
 
     def job(self, name: str) -> dict[str, Any]:
         """A job with its runs."""
@@ -205,8 +207,10 @@ class Client:
         while True:
             there = {job["name"] for job in self.jobs()}
             for name in [name for name in left if name not in there]:
-                ended[name] = self.job(name)
-                left.remove(name)
+                view = self.job(name)
+                if view["status"] in _OVER:
+                    ended[name] = view
+                    left.remove(name)
             if not left:
                 return ended
             if deadline is not None and time.monotonic() > deadline:

@@ -34,6 +34,8 @@ from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
 
+LONG_SECONDS = 600.0
+"""A rigid job that ran for so long has come further."""
 FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0
 """Seconds before a job whose run failed is started again: the first, doubled each time up to the second."""
 
@@ -178,9 +180,8 @@ class LiveCluster:
         for name, place in event.places.items():
             if name in self.jobs:
                 self.jobs[name].give(None if place is None else as_place(place))
-        if event.sizes:
-            self._sizes |= event.sizes
-            self._use_nodes()
+        self._sizes |= event.sizes
+        self._use_nodes()  # what was drained meanwhile is not given after all
 
     def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
         """Something about a run; one that is not its job's present run says nothing any more."""
@@ -192,23 +193,37 @@ class LiveCluster:
         elif isinstance(event, Reported):
             job.hear(report_of(event.report), learn=learn)
         else:
-            run = job.end_run()
+            failures, losses = self.after(job, event)
+            job.failures, job.losses = failures, losses
+            in_a_row = max(failures, losses)
+            if in_a_row and math.isnan(job.run.told):
+                wait = FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
+                job.retry_at = event.time + min(wait, LONGEST_BACKOFF)
+            job.end_run()
             self.leftover.pop(job.name, None)
-            if job.saved_progress > run.saved:  # it came further than the run before
-                job.failures = job.losses = 0
-            if event.outcome == "failed" and math.isnan(run.told):
-                job.failures += 1
-                wait = min(FIRST_BACKOFF * 2.0 ** (job.failures - 1), LONGEST_BACKOFF)
-                job.retry_at = event.time + wait
-            elif event.outcome == "lost":
-                job.losses += 1
-                job.retry_at = event.time + min(FIRST_BACKOFF * 2.0 ** (job.losses - 1), LONGEST_BACKOFF)
+
+    def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
+        """Failures and losses in a row of a job, once its present run has ended so.
+
+        They are counted from the last run on that came further than the one before or, of a job that says
+        nothing, that ran for long.  A run that was told to end has neither failed nor was it lost.
+        """
+        run = job.run
+        assert run is not None
+        long = not job.file.elastic and event.time - run.launched > LONG_SECONDS
+        further = job.saved_progress > run.saved or long
+        failures, losses = (0, 0) if further else (job.failures, job.losses)
+        if not math.isnan(run.told):
+            return failures, losses
+        if event.outcome == "failed":
+            return failures + 1, losses
+        return failures, losses + (event.outcome == "lost" or not further)
 
     def _use_nodes(self) -> None:
         """Nodes that work have changed: jobs on others hold nothing any more."""
-        there = {(type, node) for type, node, _ in self.nodes()}
+        there = {(type, node): gpus for type, node, gpus in self.nodes()}
         reasons = {node: why for node, why in self.failed.items() if node in there}
-        for node in self.drained & there:
+        for node in self.drained & there.keys():
             reasons.setdefault(node, "it is drained")
         self.unusable = reasons
         for one in self.file.gpus:
@@ -220,7 +235,7 @@ class LiveCluster:
             if target is None:
                 continue
             name, nodes = target
-            if any((name, node) in reasons or (name, node) not in there for node, _ in nodes):
+            if any((name, node) in reasons or there.get((name, node), 0) < gpus for node, gpus in nodes):
                 job.give(None)
 
     # ---- what runs where -------------------------------------------------------------------------

@@ -25,6 +25,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 """Names of jobs: they name folders, and processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
 _LONGEST = 4096
+MOST_PASSES = 1000
+"""Over which the largest batch of a job goes on one GPU."""
 Name = Annotated[str, Field(pattern=NAME)]
 Word = Annotated[str, Field(pattern=WORD)]
 Text = Annotated[str, Field(max_length=_LONGEST)]
@@ -137,6 +139,14 @@ class JobFile(Strict):
             raise ValueError("work and batch_size: an elastic job needs both")
         if self.max_batch_size is not None and self.max_batch_size < self.batch_size:
             raise ValueError(f"max_batch_size = {self.max_batch_size}: is below batch_size")
+        fits = self.max_local_batch
+        least = min(fits.values(), default=None) if isinstance(fits, dict) else fits
+        if least is not None and (self.max_batch_size or self.batch_size) > MOST_PASSES * least:
+            raise ValueError(
+                f"max_local_batch = {least}: the largest batch would take over {MOST_PASSES} passes"
+            )
+        if self.silence_seconds < 3 * self.report_seconds:
+            raise ValueError(f"silence_seconds = {self.silence_seconds:g}: is below 3 times report_seconds")
         if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
             raise ValueError(f"min_gpus = {self.min_gpus}: is above max_gpus")
         return self

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import math
 import os
+import sqlite3
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -58,8 +59,8 @@ class ReportBody(Strict):
     running_seconds: Share
     times: Annotated[tuple[Times, ...], Field(max_length=1000, strict=False)] = ()
     squared_norm: Finite | None = None
-    variance: Share | None = None
-    batch_size: Annotated[int, Field(ge=1, le=2**31)]
+    variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
+    batch_size: Annotated[int, Field(ge=0, le=2**31)]
     saved_progress: Share
     restart_seconds: Share | None = None
     figure: Finite | None = None
@@ -145,6 +146,10 @@ def make_app(service: Service) -> FastAPI:
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> Response:
         return _refused(error.status, str(error))
+
+    @app.exception_handler(sqlite3.Error)
+    async def full(_: Request, error: sqlite3.Error) -> Response:
+        return _refused(503, f"the journal cannot be written: {error}")
 
     @app.exception_handler(HTTPException)
     async def wrong(_: Request, error: HTTPException) -> Response:
@@ -264,8 +269,8 @@ def _add_page(app: FastAPI, service: Service) -> None:
     @app.get("/health", responses={503: {"model": Refusal}})
     async def health() -> Response:
         """Whether the service does what it is there for."""
-        if service.silent:
-            return _refused(503, f"the backend does not answer: {service.silent}")
+        if service.trouble:
+            return _refused(503, service.trouble)
         return JSONResponse({"status": "well"})
 
     @app.get("/", include_in_schema=False)
@@ -342,7 +347,7 @@ def read_log(
     if not service.journal.knows(name):
         raise RefusedError(404, f"there is no job {name!r}")
     home = service.folder / "jobs" / name / "runs"
-    numbers = sorted(int(one.name) for one in home.iterdir()) if home.is_dir() else []
+    numbers = sorted(int(one.name) for one in home.iterdir() if one.name.isdecimal()) if home.is_dir() else []
     if not numbers and run is None:
         return 0, "", 0
     number = numbers[-1] if run is None else run

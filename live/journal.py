@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from copter.errors import FileError
 from copter.live.events import Closed, Event, made
@@ -49,7 +50,7 @@ class LiveJournal:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        where = f"file:{path}?mode=ro" if read_only else f"file:{path}"
+        where = f"file:{quote(str(path))}" + ("?mode=ro" if read_only else "")
         try:
             self._file = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
             if not read_only:
@@ -75,6 +76,7 @@ class LiveJournal:
         durable : bool
             Otherwise they are written with the next events that are.
         """
+        before = len(self._waiting), self.last
         for event in events:
             self.last += 1
             fields = event.as_dict()
@@ -82,15 +84,34 @@ class LiveJournal:
             text = json.dumps(fields, separators=(",", ":"))
             self._waiting.append((self.last, event.time, type(event).__name__, job, text))
         if durable and self._waiting:
-            self.flush()
+            try:
+                self.flush()
+            except sqlite3.Error:  # the disk is full: these never happened, the others wait on
+                del self._waiting[before[0] :]
+                self.last = before[1]
+                raise
         return self.last
 
     def flush(self) -> None:
         """Write what waits."""
-        rows, self._waiting = self._waiting, []
         self._file.execute("BEGIN IMMEDIATE")
-        self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
-        self._file.execute("COMMIT")
+        try:
+            self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
+            self._file.execute("COMMIT")
+        except sqlite3.Error:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
+            raise
+        self._waiting.clear()
+
+    def history(self) -> Iterator[tuple[int, Event]]:
+        """All events in order, but for the reports of jobs that are over."""
+        rows = self._file.execute(
+            "SELECT id, time, kind, job, fields FROM events WHERE kind != 'Reported' OR job NOT IN "
+            "(SELECT job FROM events WHERE kind = 'Closed') ORDER BY id"
+        )
+        for row in rows:
+            yield row[0], _event(row)
 
     def events(
         self, after: int = 0, *, kind: str | None = None, job: str | None = None

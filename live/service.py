@@ -24,6 +24,7 @@ import math
 import os
 import secrets
 import shutil
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -57,6 +58,7 @@ from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.training.plan import Orders, Pace, Plan, Report
+from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
@@ -69,6 +71,10 @@ TICK_SECONDS = 0.5
 """Between two looks at the backend."""
 SHORTEST_GAP = 0.2
 """Seconds between two rounds of a policy that is asked at events."""
+HANGING_SECONDS = 60.0
+"""Without a tick that ended, after which the backend is said to hang."""
+AGAIN_SECONDS = 5.0
+"""After which a policy that is asked at events is asked again, if it raised an error."""
 MOST_LOSSES = 20
 """Runs in a row that may be lost before a job is given up."""
 KEPT_ROUNDS = 2000
@@ -83,6 +89,8 @@ SAMPLE_SECONDS = 5.0
 """Between two of them."""
 MEASURED_REPORTS = 5
 """The last ones of a run, from which its goodput is measured."""
+PACED = ("t4", "rtx", "quad", "a100")
+"""Types of GPUs whose speed slots can be paced to."""
 T = TypeVar("T")
 
 
@@ -157,8 +165,8 @@ class Service:
         In place of the policy's own.
     soon_seconds : float, optional
         A round also begins when something happened and so long has passed since the last one.
-    clock : callable
-        Seconds since the epoch.
+    clock : callable, optional
+        Seconds since the epoch; by default the system's at the start, and steady from then on.
 
     Attributes
     ----------
@@ -183,15 +191,19 @@ class Service:
         url: str = "",
         round_seconds: float | None = None,
         soon_seconds: float | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        unknown = [one.type for one in cluster.gpus if cluster.pace is not None and one.type not in PACED]
+        if unknown:
+            raise CopterError(f"pace: type {unknown[0]!r} was not measured; there are: {', '.join(PACED)}")
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)  # the token is in it, and what users put into their jobs' environment
         self.folder, self.file, self.backend, self.url = folder.resolve(), cluster, backend, url
         self._lock = _locked(folder / "lock")
         self.token = _first(folder / "token", lambda: secrets.token_urlsafe(24))
         self.journal = LiveJournal(folder / "journal.sqlite")
-        self._clock = clock
-        self.began = float(_first(folder / "began", lambda: repr(clock())))
+        self._clock = clock or steady_clock()
+        self.began = float(_first(folder / "began", lambda: repr(self._clock())))
         self._policy, self._settings, self._round_seconds = policy, dict(settings or {}), round_seconds
         self.state = LiveCluster(cluster, "adaptive")
         self._soon = soon_seconds
@@ -200,7 +212,11 @@ class Service:
         self._wake = asyncio.Event()
         self._threads = ThreadPoolExecutor(1, "backend")
         self._solver = ThreadPoolExecutor(1, "policy")
-        self.silent = ""
+        self.silent = self.troubled = ""
+        self._ticks_begun = self._ticks_ended = 0
+        self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
+        self._told_runs: set[str] = set()
+        self._seen_waiting: dict[str, float] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._killed: dict[str, str] = {}
         self._kept: deque[str] = deque()
@@ -217,6 +233,7 @@ class Service:
         self.metrics = ServiceMetrics()
         self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
         self._recover()
+        self._opened = self.now()
         self._open()
 
     def _open(self) -> None:
@@ -241,7 +258,7 @@ class Service:
 
     def _recover(self) -> None:
         """Take in what the journal says."""
-        for _, event in self.journal.events():
+        for _, event in self.journal.history():
             self._take(event, learn=False)
             if isinstance(event, Decided):
                 self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
@@ -265,6 +282,7 @@ class Service:
             self.metrics.ended(event.outcome)
         if isinstance(event, Closed):
             self.counts[event.ending] += 1
+            self._kept.append(event.job)
         if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
             self._wake.set()
 
@@ -335,10 +353,9 @@ class Service:
             There was a job of this name; too many are there; nothing here can run it.
         """
         name = file.name or self._new_name(file)
-        pending = {event.job for event in self._deferred if isinstance(event, Submitted)}
-        if name in pending or self.journal.knows(name):
+        if self.journal.knows(name):
             raise RefusedError(409, f"there is, or was, a job {name!r}: choose another name")
-        if len(self.state.jobs) + len(pending) >= self.file.max_jobs:
+        if len(self.state.jobs) + len(self.pending()) >= self.file.max_jobs:
             raise RefusedError(503, f"{self.file.max_jobs} jobs are there, as many as this service takes")
         unknown = [type for type in file.types if type not in self.state.cluster.names]
         if unknown:
@@ -356,8 +373,32 @@ class Service:
             raise RefusedError(
                 422, "no configuration of this cluster can run it: see gpus, min_gpus and types"
             )
+        if job.submission.reserved and not self._has_room(job, whole):
+            raise RefusedError(
+                422, "reserved: with those that are there it would not fit on the whole cluster"
+            )
         self._write(Submitted(time=self.now(), job=name, file=file.model_dump(mode="json")))
         return name
+
+    def _has_room(self, job: LiveJob, whole: Cluster) -> bool:
+        """Whether a job fits beside all others that must have GPUs in every round, the largest first."""
+        reserved = [one for one in self.state.jobs.values() if one.submission.reserved]
+        free = whole.capacity
+        needs = [
+            (one.gpus or one.submission.min_gpus or 1, one.file.types or whole.names)
+            for one in (*reserved, job)
+        ]
+        for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
+            fits = [type for type in types if free.get(type, 0) >= gpus]
+            if not fits:
+                return False
+            free[max(fits, key=lambda type: free[type])] -= gpus
+        return True
+
+    def pending(self) -> list[Submitted]:
+        """Jobs that were handed in while the policy is being asked, and not cancelled since."""
+        closed = {event.job for event in self._deferred if isinstance(event, Closed)}
+        return [event for event in self._deferred if isinstance(event, Submitted) and event.job not in closed]
 
     def _new_name(self, file: JobFile) -> str:
         base = (
@@ -375,7 +416,7 @@ class Service:
             There is no such job, or it is over.
         """
         self._check_there(name)
-        self._close(name, "cancelled", "cancelled by its user")
+        self._write(Closed(time=self.now(), job=name, ending="cancelled", reason="cancelled by its user"))
         self._wake.set()
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
@@ -388,8 +429,7 @@ class Service:
         """
         if (type, node) not in {(one, number) for one, number, _ in self.state.nodes()}:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
-        if ((type, node) in self.state.drained) == back:
-            self._write(Drained(time=self.now(), type=type, node=node, back=back))
+        self._write(Drained(time=self.now(), type=type, node=node, back=back))
 
     def _check_there(self, name: str) -> None:
         """Raise if a job is over, or was never handed in."""
@@ -466,6 +506,7 @@ class Service:
             begin = self.now()
             if self.state.jobs:
                 wakes = await self.round()
+                await self._a_whole_tick()
             else:
                 wakes = math.inf
             if step is not None:
@@ -475,6 +516,13 @@ class Service:
                 await self._wake.wait()
                 await asyncio.sleep(SHORTEST_GAP)
                 self._wake.clear()
+
+    async def _a_whole_tick(self) -> None:
+        """Wait until what was decided was looked at: a policy slower than its rounds is asked no sooner."""
+        begun = self._ticks_begun
+        while self._ticks_begun == begun or self._ticks_ended < self._ticks_begun:
+            self._ticked.clear()
+            await self._ticked.wait()
 
     def _wake_at(self, time: float) -> None:
         if math.isfinite(time):
@@ -514,11 +562,12 @@ class Service:
             deferred, self._deferred = self._deferred, []
             for event in deferred:
                 self._apply(event)
+        self.troubled = error
         if decision is None:
             self._write(Decided(time=self.now(), seen=seen, asked=asked, places={}, error=error))
             self.note(f"round {now.index}: {error}; a fresh policy takes over")
             self._open()  # what the one that raised knows, nobody knows
-            return math.inf
+            return self.now() + AGAIN_SECONDS
         self.rounds.carry_out(decision)
         places, self.state.changes = self.state.changes, {}
         decided = Decided(
@@ -553,12 +602,14 @@ class Service:
 
     async def tick(self) -> None:
         """Look at the backend once, and do what is to be done."""
+        self._ticks_begun += 1
         try:
             await self._scale()
             await self._look_at_nodes()
             await self._look_at_runs()
             await self._launch()
-        except BackendError as error:
+            await self._prune()
+        except (BackendError, OSError, sqlite3.Error) as error:
             if self.silent != str(error):
                 self.note(f"the backend does not answer: {error}")
             self.silent = str(error)
@@ -566,6 +617,18 @@ class Service:
             if self.silent:
                 self.note("the backend answers again")
             self.silent = ""
+        finally:
+            self._ticks_ended, self._ticked_at = self._ticks_begun, time.monotonic()
+            self._ticked.set()
+
+    @property
+    def trouble(self) -> str:
+        """Why the service does not do what it is there for; empty if it does."""
+        if self.silent:
+            return f"the backend does not answer: {self.silent}"
+        if time.monotonic() - self._ticked_at > HANGING_SECONDS:
+            return f"the backend has not answered for {HANGING_SECONDS:g} s"
+        return f"the policy has no answer: {self.troubled}" if self.troubled else ""
 
     async def _scale(self) -> None:
         """Have the nodes that the policy asks for, where the backend can add some."""
@@ -599,64 +662,80 @@ class Service:
             return
         asked = [self._run(job, number) for (_, number), job in runs.items()]
         states = await self._ask(self.backend.states, asked)
-        busy = self._busy()
         for run, job in zip(asked, runs.values(), strict=True):
-            if job.run is None or job.run.number != run.number or job.name in busy:
-                continue
             state = states[run.id]
-            if state.outcome is not None:
-                self._end(job, job.run, state)
+            if state.waiting:
+                self._seen_waiting[run.id] = self.now()
+            active = job.run  # as it is now: other calls were waited for in between
+            if active is None or active.number != run.number or job.name in self._busy():
                 continue
-            why = self._why_to_kill(job, job.run, state)
+            if state.outcome is not None:
+                self._end(job, active, state)
+                continue
+            why = self._why_to_kill(job, active, state)
             if why:
                 if run.id not in self._killed:
                     self._killed[run.id] = why
                     self.note(f"run {run.number} is killed: {why}", job.name)
                 await self._ask(self.backend.kill, run)
-            elif job.target != job.run.place and math.isnan(job.run.told):
-                self._write(Told(time=self.now(), job=job.name, number=run.number))
+            elif job.target != active.place and run.id not in self._told_runs:
+                if math.isnan(active.told):
+                    self._write(Told(time=self.now(), job=job.name, number=run.number))
                 await self._ask(self.backend.stop, run)
+                self._told_runs.add(run.id)  # otherwise it is told again
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, state: RunState) -> str:
         """Why a run is to be killed; empty if it is not."""
-        if job.name not in self.state.jobs or self.state.jobs[job.name] is not job:
+        if self.state.jobs.get(job.name) is not job:
             return "its job is over"
         now = self.now()
         if now - run.told > self.file.grace_seconds:
             return f"it did not end within {self.file.grace_seconds:g} s of the notice"
-        if job.file.elastic and not state.waiting and now - run.heard > job.file.silence_seconds:
+        # Before it began, and while nobody listened, it could say nothing.
+        heard = max(run.heard, self._opened, self._seen_waiting.get(f"{job.name}.{run.number}", 0.0))
+        if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"it said nothing for {job.file.silence_seconds:g} s"
         return ""
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """A run ended: its job is complete, is given up, or is to be started again."""
         assert state.outcome is not None
-        self._runs.pop((job.name, run.number), None)
-        outcome, reason = state.outcome, state.reason
-        killed = self._killed.pop(f"{job.name}.{run.number}", "")
+        outcome, reason, id = state.outcome, state.reason, f"{job.name}.{run.number}"
+        killed = self._killed.get(id, "")
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
-        now = self.now()
-        self._write(Ended(time=now, job=job.name, number=run.number, outcome=outcome, reason=reason))
-        if job.name not in self.state.jobs:
-            return
-        if outcome == "completed":
-            self._close(job.name, "completed")
-        elif outcome == "failed" and math.isnan(run.told):
-            before = 0 if job.saved_progress > run.saved else job.failures - (not self._deciding)
-            if before + 1 > job.file.retries:
-                self._close(job.name, "failed", reason)
-        elif outcome == "lost" and job.losses + self._deciding > MOST_LOSSES:
-            self._close(job.name, "failed", f"{job.losses} runs in a row were lost; the last: {reason}")
+        ended = Ended(time=self.now(), job=job.name, number=run.number, outcome=outcome, reason=reason)
+        if self.state.jobs.get(job.name) is not job:
+            self._finish(ended)
+        elif outcome == "completed":
+            self._finish(ended, "completed")
+        else:
+            failures, losses = self.state.after(job, ended)
+            if failures > job.file.retries:
+                self._finish(ended, "failed", reason)
+            elif losses > MOST_LOSSES:
+                self._finish(ended, "failed", f"{losses} runs in a row came no further; the last: {reason}")
+            else:
+                self._finish(ended)
 
-    def _close(self, name: str, ending: Ending, reason: str = "") -> None:
-        """A job is over."""
-        self._write(Closed(time=self.now(), job=name, ending=ending, reason=reason))
-        self._kept.append(name)
-        while len(self._kept) > self.file.keep_jobs:
+    def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
+        """Write that a run ended and, with it, that its job is over."""
+        id = f"{ended.job}.{ended.number}"
+        self._runs.pop((ended.job, ended.number), None)
+        self._killed.pop(id, None)
+        self._seen_waiting.pop(id, None)
+        self._told_runs.discard(id)
+        if ending is None:
+            self._write(ended)
+        else:
+            self._write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
+
+    async def _prune(self) -> None:
+        """Remove the folders of jobs that have been over for long."""
+        while len(self._kept) > self.file.keep_jobs and self._kept[0] not in self.state.leftover:
             gone = self._kept.popleft()
             self.heard.pop(gone, None)
-            shutil.rmtree(self.folder / "jobs" / gone, ignore_errors=True)
+            await self._ask(_remove, self.folder / "jobs" / gone)
 
     async def _launch(self) -> None:
         """Start jobs whose GPUs are free."""
@@ -695,20 +774,27 @@ class Service:
         active = job.run
         if active is None or active.number != event.number:
             return
-        run = self._run(job, event.number)
-        if job.file.elastic:
-            active.batch = job.batch(event.place)
-            run = replace(run, training=self._plan(job, active).as_dict())
         try:
+            run = self._run(job, event.number)
+            if job.file.elastic:
+                active.batch = job.batch(event.place)
+                run = replace(run, training=self._plan(job, active).as_dict())
             await self._ask(_begin, self.backend, run)
-        except RunRefusedError as error:
-            self._write(
-                Ended(time=self.now(), job=job.name, number=run.number, outcome="failed", reason=str(error))
-            )
-            if job.name in self.state.jobs:
-                self._close(job.name, "failed", str(error))
-        except BackendError as error:  # it is lost, if the backend does not know of it when it answers again
-            self.note(f"run {run.number} was not started: {error}", job.name)
+        except BackendError as error:
+            if not isinstance(error, RunRefusedError):
+                # It is lost, if the backend does not know of it when it is asked.
+                self.note(f"run {event.number} was not started: {error}", job.name)
+                return
+            self._give_up(job, active, str(error))
+        except Exception as error:  # of this job, not of the service
+            log.exception("job %s", job.name)
+            self._give_up(job, active, f"cannot be started: {type(error).__name__}: {error}")
+
+    def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
+        """A run was not started, and none of its job ever will be."""
+        there = self.state.jobs.get(job.name) is job and job.name not in self._busy()
+        ended = Ended(time=self.now(), job=job.name, number=run.number, outcome="failed", reason=reason)
+        self._finish(ended, "failed" if there else None, reason)
 
     def _run(self, job: LiveJob, number: int) -> Run:
         """The run of a job, as backends know it."""
@@ -722,17 +808,26 @@ class Service:
                 job=job.name,
                 number=number,
                 command=file.command,
-                directory=file.directory or str(home),
+                directory=file.directory or str(home / "work"),
                 folder=home / "runs" / str(number),
                 type=type,
                 hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in nodes),
-                devices=active.devices if self._numbered else (),
+                devices=self._numbers(active) if self._numbered else (),
                 once=not file.elastic,
                 environment=file.environment,
                 options=file.options,
             )
         return self._runs[key]
+
+    def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
+        """GPUs of a run by their numbers on this machine, where all nodes of the file are."""
+        first, at = dict[tuple[str, int], int](), 0
+        for type, node, gpus in self.state.nodes():
+            first[type, node], at = at, at + gpus
+        type, nodes = run.place
+        pairs = zip(nodes, run.devices, strict=True)
+        return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> Plan:
         """What the processes of an elastic job are told."""
@@ -753,7 +848,7 @@ class Service:
             batch=run.batch,
             rule=file.rule,
             checkpoint_seconds=file.checkpoint_seconds,
-            report_seconds=file.report_seconds,
+            report_seconds=min(file.report_seconds, self.file.lease_seconds / 3.0),
             lease_seconds=self.file.lease_seconds,
             pace=pace,
         )
@@ -773,11 +868,24 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
 
 def _begin(backend: Backend, run: Run) -> None:
     """Write a run's file, and start it."""
-    Path(run.directory).mkdir(parents=True, exist_ok=True) if run.folder.is_relative_to(
-        run.directory
-    ) else None
-    run.write()
-    backend.start(run)
+    try:
+        if run.folder.is_relative_to(Path(run.directory).parent):  # the job's own
+            Path(run.directory).mkdir(parents=True, exist_ok=True)
+        run.write()
+        backend.start(run)
+    except OSError as error:
+        raise BackendError(f"run {run.id}: {error}") from error
+
+
+def _remove(folder: Path) -> None:
+    """Remove a job's folder; what cannot be removed stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def steady_clock() -> Callable[[], float]:
+    """A clock that is right now, and goes on whatever is done to the system's."""
+    offset = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset
 
 
 def _locked(path: Path) -> int:
@@ -796,4 +904,7 @@ def _first(path: Path, make: Callable[[], str]) -> str:
     if not path.exists():
         write_whole(path, lambda file: file.write(make().encode()))
         path.chmod(0o600)
-    return path.read_text().strip()
+    text = path.read_text().strip()
+    if not text:
+        raise CopterError(f"{path}: is empty; remove it")
+    return text

@@ -22,9 +22,42 @@ KEPT_OVER = 10_000
 def jobs_view(service: Service, over: bool, limit: int) -> list[dict[str, Any]]:
     """Jobs that are there, in order of their submission; then those that are over, the last first."""
     jobs = [_live(service, job) for job in islice(service.state.jobs.values(), limit)]
+    jobs += [_waiting(event) for event in service.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
         jobs += [_over(service, event) for event in service.journal.closed(limit - len(jobs))]
     return jobs
+
+
+def _waiting(event: Submitted) -> dict[str, Any]:
+    """A job that was handed in while the policy was being asked."""
+    return _blank(event.job, "queued") | {
+        "submitted": event.time,
+        "application": event.file["application"],
+        "tenant": event.file["tenant"],
+        "kind": event.file["kind"],
+    }
+
+
+def _blank(name: str, status: str) -> dict[str, Any]:
+    """A job of which nothing is known."""
+    return {
+        "name": name,
+        "status": status,
+        "finished": None,
+        "started": None,
+        "type": None,
+        "gpus": 0,
+        "nodes": [],
+        "progress": None,
+        "goodput": None,
+        "measured": None,
+        "batch_size": None,
+        "figure": None,
+        "restarts": 0,
+        "runs": 0,
+        "failures": 0,
+        "reason": "",
+    }
 
 
 def _live(service: Service, job: LiveJob) -> dict[str, Any]:
@@ -67,24 +100,7 @@ def _over(service: Service, event: Closed) -> dict[str, Any]:
 
 
 def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
-    view: dict[str, Any] = {
-        "name": event.job,
-        "status": event.ending,
-        "finished": event.time,
-        "started": None,
-        "type": None,
-        "gpus": 0,
-        "nodes": [],
-        "progress": None,
-        "goodput": None,
-        "measured": None,
-        "batch_size": None,
-        "figure": None,
-        "restarts": 0,
-        "runs": 0,
-        "failures": 0,
-        "reason": event.reason,
-    }
+    view = _blank(event.job, event.ending) | {"finished": event.time, "reason": event.reason}
     changes = 0
     for one in _story(journal, event.job):
         if isinstance(one, Submitted):
@@ -126,7 +142,10 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
         There is no such job.
     """
     job = service.state.jobs.get(name)
-    if job is None:
+    pending = [event for event in service.pending() if event.job == name]
+    if job is None and pending:
+        view = _waiting(pending[0])
+    elif job is None:
         closed = [event for _, event in service.journal.events(kind="Closed", job=name)]
         if not closed:
             raise RefusedError(404, f"there is no job {name!r}")
@@ -134,7 +153,6 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
         view = _over(service, closed[0])
     else:
         view = _live(service, job) | {
-            "failures_in_a_row": job.failures,
             "run_seconds": job.run_seconds,
             "gpu_seconds": job.gpu_seconds,
             "restart_seconds": job.profile.restart_seconds,

@@ -5,8 +5,8 @@
 Nothing but the standard library: it starts in 20 ms, on any node that has Python and sees the folder.  It
 reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if somebody has), starts
 one process for each GPU, or one in all, sends them SIGTERM if it gets it or SIGURG, and writes
-``ended-NODE.json``.  If one fails the others are ended.  What they print is in ``log-NODE.txt``.  They die
-with the agent.
+``ended-NODE.json``.  If one fails the others are ended, and in the end all that they left behind.  What they
+print is in ``log-NODE.txt``.  They die with the agent.
 
 Each process is told, in its environment,
 
@@ -31,7 +31,7 @@ from typing import Any
 
 GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL for processes whose sibling failed."""
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STOPPED = 75
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,9 +46,9 @@ def main(folder: str, node: int) -> int:
     def hand_on(number: int, _: Any) -> None:
         told.append(number)
         for process in processes:
-            if process.poll() is None:
-                process.terminate()
+            terminate(process, run["once"])
 
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what processes leave behind becomes a child of this one
     # Before the part is claimed: who sees that it has begun may signal at once.
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGURG, hand_on)
@@ -68,12 +68,13 @@ def main(folder: str, node: int) -> int:
             for process in start(run, folder, node, log):
                 processes.append(process)
                 if told:  # it came while processes were started
-                    process.terminate()
+                    terminate(process, run["once"])
         outcome = wait(processes, told)
     except OSError as error:
         for process in processes:
             process.kill()
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
+    end_the_rest()
     write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
     return int(outcome["code"]) if outcome["code"] in (0, _STOPPED) else 1
 
@@ -120,6 +121,47 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
         )
 
 
+def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
+    """Tell a process to end and, of a command, all that it has started: a shell does not hand signals on.
+
+    Of a job that trains only the process itself: what loads its data is needed until the checkpoint is there.
+    """
+    if process.poll() is not None:
+        return
+    for pid in descendants(process.pid) if all_of_it else ():
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+    process.terminate()
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process started, and those that they did."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += [int(child) for child in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it ended
+        return found
+    return found + [one for child in found for one in descendants(child)]
+
+
+def end_the_rest() -> None:
+    """End what processes left behind, so that nobody uses the GPUs of a run that has ended."""
+    while rest := descendants(os.getpid()):
+        for pid in rest:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
 def die_with(parent: int) -> None:
     """End when the agent does."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -136,7 +178,9 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
     left = dict(enumerate(processes))
     while left:
         if deadline is None:
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            gone = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            if gone is not None and gone.si_pid not in [process.pid for process in processes]:
+                os.waitpid(gone.si_pid, 0)  # somebody that a process had left behind
         for rank, process in list(left.items()):
             got = process.poll()
             if got is None:

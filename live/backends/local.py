@@ -1,8 +1,8 @@
 """Runs as processes of this machine, on slots that stand for GPUs.
 
 Every agent is a session of its own, so that it outlives the service, and is known by its process number and
-start time: a service that was killed finds its runs by their folders.  Two files steer rehearsals: a node
-whose name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
+start time: a service that was killed finds its runs by their folders.  To rehearse failures: a node whose
+name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
 """
 
 from __future__ import annotations

@@ -92,6 +92,10 @@ class Configurations:
         """
         return self._positions[configuration]
 
+    def get(self, configuration: Configuration) -> int:
+        """Position of a configuration, -1 if the cluster does not have it."""
+        return self._positions.get(configuration, -1)
+
     def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
         """Positions of many configurations, -1 where the cluster does not have one.
 

@@ -225,7 +225,7 @@ class SiaPolicy:
             Seconds; a time past if it runs.
         """
         slot, table = self._slot(job), self._table
-        held = NONE if configuration is None else self.cluster.configurations.index(configuration)
+        held = NONE if configuration is None else self.cluster.configurations.get(configuration)
         table.current[slot], table.restarts[slot] = held, restarts
         table.restart_until[slot] = restarting_until
 

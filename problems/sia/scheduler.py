@@ -109,13 +109,15 @@ class Sia:
             if job.name in self._profiles:
                 policy.complete(job.name)
                 for table in (self._profiles, self._levels, self._known):
-                    table.pop(job.name)
+                    table.pop(job.name, None)
         self._nodes(policy, now)
         self._arrivals(policy, now)
         self._changes(policy, now)
         if self._timeshare is not None:
             policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
         self.last = policy.round(self._solver, now.time, deadline=self._deadline)
+        for name in self.last.changes:  # whether that is what it has, its cluster says next time
+            self._known.pop(str(name), None)
         self.figures = _figures(self.last, policy)
         allocation = {}
         for name, configuration in self.last.allocation.items():
@@ -152,7 +154,7 @@ class Sia:
             if level != self._levels[name]:
                 self._levels[name] = reached[name] = level
             truth = (job.allocation, job.restarts, job.restart_until)
-            if truth != self._known[name]:
+            if truth != self._known.get(name):
                 self._known[name] = truth
                 policy.report(name, *truth)
         if reached:

@@ -160,6 +160,8 @@ def test_a_job_that_is_wrong_is_refused_with_the_field(service, http, wrong, wor
         ({"work": 0}, ("work",)),
         ({"min_gpus": 100}, ("no configuration",)),
         ({"checkpoint_seconds": 0}, ("checkpoint_seconds",)),
+        ({"max_batch_size": 1_000_000, "max_local_batch": 1}, ("max_local_batch", "passes")),
+        ({"silence_seconds": 20}, ("silence_seconds", "report_seconds")),
     ],
 )
 def test_an_elastic_job_that_is_wrong_is_refused_with_the_field(service, http, wrong, words):
@@ -226,6 +228,7 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
     folder = service.folder / "jobs" / "one" / "runs" / "1"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log-0.txt").write_bytes(b"x" * 100_000 + b"end\xff")
+    (folder.parent / "events.out").touch()
     text, after = "", 0
     while part := (answer := http.get("/v1/jobs/one/log", params={"after": after})).text:
         text, after = text + part, int(answer.headers["x-next"])
@@ -290,3 +293,36 @@ def test_a_fuzzer_that_reads_the_description_finds_no_500(service):
     assert len(operations) == len(ENDPOINTS) + 2
     assert {200, 201, 401, 404, 422} <= statuses
     assert service.journal.sound()
+
+
+def test_a_job_is_there_as_soon_as_it_was_taken(service, http, monkeypatch):
+    """Also while the policy is being asked about the others."""
+    policy, answer = service.rounds.policy, service.rounds.policy.schedule
+    service.submit(named(RIGID, "one"))
+    seen = {}
+
+    def meanwhile(now):
+        service.submit(named(RIGID, "two"))
+        seen["list"] = [job["name"] for job in http.get("/v1/jobs").json()]
+        seen["two"] = http.get("/v1/jobs/two").json()
+        return answer(now)
+
+    monkeypatch.setattr(policy, "schedule", meanwhile)
+    step(service)
+    assert seen["list"] == ["one", "two"] and seen["two"]["status"] == "queued"
+    assert seen["two"]["all_runs"] == []
+
+
+def test_a_run_reports_before_its_first_step(service, http):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    body = {
+        "progress": 0.0,
+        "steps": 0,
+        "running_seconds": 0.0,
+        "batch_size": 0,
+        "saved_progress": 0.0,
+        "variance": 1e30,
+    }
+    headers = {"Authorization": f"Bearer {service.run_token('one', 1)}"}
+    assert http.post("/v1/runs/one/1", json=body, headers=headers).status_code == 200

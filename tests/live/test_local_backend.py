@@ -215,3 +215,44 @@ def test_a_process_that_dies_of_the_notice_was_stopped(backend, tmp_path):
     alone = run_of(tmp_path, "sh", "-c", "kill -TERM $$", number=2)
     backend.start(alone)
     assert wait(backend, alone).outcome == "failed"
+
+
+def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):
+    """A shell does not hand signals on, and what runs in its background outlives it."""
+    words = "echo $$; sleep 600 & echo $!; (sleep 600; true) & echo $!; wait; true"
+    told = run_of(tmp_path, "bash", "-c", words, once=True)
+    backend.start(told)
+    printed(told, "\n")
+    deadline = time.monotonic() + 30.0
+    while len((told.folder / "log-0.txt").read_text().split()) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    pids = [int(one) for one in (told.folder / "log-0.txt").read_text().split()]
+    assert all(alive(pid) for pid in pids)
+    backend.stop(told)
+    assert wait(backend, told).outcome in ("stopped", "failed", "completed")
+    assert not any(alive(pid) for pid in pids)
+
+    by_itself = run_of(tmp_path, "bash", "-c", "setsid sleep 600 & echo $!", once=True, number=2)
+    backend.start(by_itself)
+    assert wait(backend, by_itself).outcome == "completed"
+    assert not alive(int((by_itself.folder / "log-0.txt").read_text()))
+
+
+def test_workers_of_a_job_that_trains_are_told_by_it_alone(backend, tmp_path):
+    script = """
+import signal, subprocess, sys
+worker = subprocess.Popen(["sleep", "60"])
+def stop(*_):
+    print("worker", worker.poll(), flush=True)
+    sys.exit(75)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+signal.pause()
+"""
+    run = run_of(tmp_path, sys.executable, "-c", script)
+    backend.start(run)
+    printed(run, "ready")
+    backend.stop(run)
+    assert wait(backend, run).outcome == "stopped"
+    assert "worker None" in (run.folder / "log-0.txt").read_text()

@@ -1,17 +1,21 @@
 """The service with a backend in memory: jobs end once, none is lost, whatever fails when."""
 
+import asyncio
 import os
 import random
 import sqlite3
+import time
 
 import pytest
 from live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
 from memory_backend import MemoryBackend
 
 from copter.errors import CopterError
-from copter.live.files import ClusterFile
+from copter.live.backends.base import BackendError, RunState
+from copter.live.events import Told
+from copter.live.files import ClusterFile, PaceFile
 from copter.live.replay import play_again
-from copter.live.service import RefusedError
+from copter.live.service import RefusedError, steady_clock
 
 
 @pytest.fixture
@@ -178,7 +182,7 @@ def test_a_run_that_does_not_end_is_killed(service):
 
 
 def test_a_job_that_says_nothing_has_failed(service):
-    service.submit(named(ELASTIC, "mute", retries=0, silence_seconds=50.0))
+    service.submit(named(ELASTIC, "mute", retries=0, silence_seconds=50.0, report_seconds=5.0))
     step(service)
     look(service, 60.0)
     look(service)
@@ -446,3 +450,272 @@ def test_whatever_is_killed_each_job_ends_once(tmp_path, seed):
     assert service.journal.sound()
     service.close()
     assert play_again(tmp_path)[1] == []
+
+
+def serve(service, seconds, until):
+    """Run the service itself, as it runs in its process, until something is so."""
+
+    async def go():
+        task = asyncio.create_task(service.run())
+        deadline = time.monotonic() + seconds
+        while not until() and not task.done() and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        if task.done():
+            task.result()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(go())
+    assert until()
+
+
+def test_a_policy_slower_than_its_rounds_starves_nobody(tmp_path, monkeypatch):
+    service = make_service(tmp_path, clock=time.time, round_seconds=0.05)
+    answer = service.rounds.policy.schedule
+
+    def slow(now):
+        time.sleep(0.3)
+        return answer(now)
+
+    monkeypatch.setattr(service.rounds.policy, "schedule", slow)
+    service.submit(named(RIGID, "one"))
+    service.backend.broken["t4-1"] = "off"
+    serve(service, 20.0, lambda: service.backend.started and ("t4", 1) in service.state.unusable)
+    service.close()
+
+
+def test_an_end_and_what_follows_from_it_are_one(service, monkeypatch):
+    service.submit(named(RIGID, "one"))
+    step(service)
+    writes, add = [], service.journal.add
+    monkeypatch.setattr(
+        service.journal, "add", lambda *events, **how: writes.append(events) or add(*events, **how)
+    )
+    service.backend.end("one.1")
+    look(service)
+    assert [type(event).__name__ for event in writes[-1]] == ["Ended", "Closed"]
+
+
+def test_the_folder_of_a_job_goes_when_its_run_has_ended(tmp_path):
+    cluster = CLUSTER.model_copy(update={"keep_jobs": 0})
+    service = make_service(tmp_path, cluster=cluster)
+    service.submit(named(RIGID, "one"))
+    step(service)
+    assert (tmp_path / "jobs" / "one").is_dir()
+    monkey, service.backend.kill = service.backend.kill, lambda run: None
+    service.cancel("one")
+    look(service)
+    assert (tmp_path / "jobs" / "one").is_dir()
+    service.backend.kill = monkey
+    look(service)
+    look(service)
+    assert not (tmp_path / "jobs" / "one").exists() and service.backend.killed == ["one.1"]
+    service.close()
+
+
+def test_reserved_jobs_are_taken_as_far_as_there_is_room(service):
+    for number in range(3):
+        service.submit(named(RIGID, f"job-{number}", gpus=4, reserved=True))
+    with pytest.raises(RefusedError, match="reserved"):
+        service.submit(named(RIGID, "one-more", gpus=4, reserved=True))
+    step(service)
+    assert not service.troubled and len(service.state.running()) == 3
+
+
+def test_a_policy_without_an_answer_is_seen(service, monkeypatch):
+    monkeypatch.setattr(service.rounds.policy, "schedule", lambda now: 1 / 0)
+    service.submit(named(RIGID, "one"))
+    step(service)
+    assert "ZeroDivisionError" in service.trouble
+    step(service, 10.0)
+    assert not service.trouble
+
+
+@pytest.mark.parametrize("gpus", [2, 8])
+def test_a_cluster_with_other_nodes_goes_on(tmp_path, gpus):
+    """A service is started again with nodes of another size, and with another policy."""
+    service = make_service(tmp_path, policy="srtf")
+    for number in range(3):
+        service.submit(named(RIGID, f"job-{number}", gpus=[1, 3, 4][number], preemptible=True))
+    step(service)
+    service.journal._file.close()
+    os.close(service._lock)
+    service._lock = os.open(os.devnull, os.O_RDONLY)
+    other = ClusterFile(
+        gpus=({"type": "a100", "gpus_per_node": gpus, "nodes": 1}, {"type": "t4", "gpus_per_node": gpus})
+    )
+    later = make_service(tmp_path, service.backend, service._clock, other)
+    for _ in range(4):
+        step(later, 30.0)
+    assert not later.troubled
+    for job in later.state.jobs.values():
+        for _, held in job.place or ():
+            assert held <= gpus
+    later.close()
+
+
+def test_a_type_that_was_not_measured_cannot_be_paced(tmp_path):
+    file = ClusterFile(gpus=({"type": "h100", "gpus_per_node": 4},), pace={"speed": 2.0})
+    with pytest.raises(CopterError, match="h100"):
+        make_service(tmp_path, cluster=file)
+    assert not (tmp_path / "journal.sqlite").exists()
+
+
+def test_pacing_that_came_later_fails_the_job_that_it_does_not_know(tmp_path):
+    service = make_service(tmp_path)
+    service.submit(named(ELASTIC, "one"))
+    service.submit(named(RIGID, "two"))
+    service._policy, service.file = "sia", CLUSTER.model_copy(update={"pace": PaceFile(speed=2.0)})
+    later = again(service)
+    step(later)
+    assert endings(later) == [("one", "failed")] and statuses(later) == {"two": "running"}
+    later.close()
+
+
+def test_a_run_that_cannot_be_written_is_tried_again_and_kills_nobody(service):
+    home = service.folder / "jobs"
+    home.write_text("in the way")
+    service.submit(named(RIGID, "one"))
+    step(service)
+    assert not service.backend.started
+    home.unlink()
+    for _ in range(3):
+        look(service, 30.0)
+    assert [run.job for run in service.backend.started] == ["one"]
+
+
+def test_a_full_disk_refuses_and_loses_nothing(service, monkeypatch):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    service.report("one", 1, report(5.0))
+    last, flush = service.journal.last, service.journal.flush
+
+    def full():
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(service.journal, "flush", full)
+    with pytest.raises(sqlite3.OperationalError):
+        service.submit(named(RIGID, "two"))
+    assert list(service.state.jobs) == ["one"] and service.journal.last == last
+    look(service)
+    monkeypatch.setattr(service.journal, "flush", flush)
+    service.submit(named(RIGID, "two"))
+    kinds = [type(event).__name__ for _, event in service.journal.events()]
+    assert kinds.count("Submitted") == 2 and "Reported" in kinds
+
+
+def test_nobody_is_silent_while_nobody_listens_or_it_has_not_begun(service, monkeypatch):
+    service.submit(named(ELASTIC, "one", silence_seconds=100.0, report_seconds=5.0, retries=0))
+    step(service)
+    service._clock.time += 1000.0
+    later = again(service)
+    look(later)
+    assert list(later.state.jobs) == ["one"]
+    states = later.backend.states
+    monkeypatch.setattr(
+        later.backend, "states", lambda runs: {one: RunState(waiting=True) for one in states(runs)}
+    )
+    for _ in range(5):
+        look(later, 90.0)
+    monkeypatch.setattr(later.backend, "states", states)
+    look(later, 90.0)
+    assert list(later.state.jobs) == ["one"]
+    look(later, 20.0)
+    look(later)
+    assert endings(later) == [("one", "failed")]
+    later.close()
+
+
+def test_the_clock_of_a_service_is_steady(monkeypatch):
+    clock = steady_clock()
+    before = clock()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert clock() >= before > 1e9
+
+
+def test_a_stop_that_did_not_come_through_is_sent_again(service, monkeypatch):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    type, ((node, _),) = service.state.jobs["one"].target
+    stop, tries = service.backend.stop, []
+
+    def deaf(run):
+        tries.append(run.id)
+        raise BackendError("busy")
+
+    monkeypatch.setattr(service.backend, "stop", deaf)
+    service.drain(type, node)
+    step(service, 5.0)
+    assert len(tries) > 1 and not service.backend.stopped
+    monkeypatch.setattr(service.backend, "stop", stop)
+    look(service, 1.0)
+    assert service.backend.stopped == ["one.1"]
+    told = [event for _, event in service.journal.events(kind="Told")]
+    assert len(told) == 1
+
+
+def test_a_job_that_stops_by_itself_again_and_again_is_given_up(service):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    for _ in range(60):
+        for job in service.state.running():
+            service.backend.end(f"{job.name}.{job.run.number}", "stopped")
+        look(service, 100.0)
+    assert endings(service) == [("one", "failed")] and len(service.backend.started) == 21
+
+
+def test_moves_before_a_run_has_begun_are_no_losses(service):
+    service.submit(named(ELASTIC, "one"))
+    step(service)
+    for _ in range(50):
+        job = service.state.jobs["one"]
+        if job.run is not None:
+            service._write(Told(time=service.now(), job="one", number=job.run.number))
+            service.backend.end(f"one.{job.run.number}", "lost")
+        look(service, 10.0)
+    assert service.state.jobs["one"].losses == 0
+
+
+def test_a_command_that_ran_for_long_has_its_failures_forgotten(service):
+    service.submit(named(RIGID, "one", retries=1))
+    step(service)
+    for _ in range(8):
+        service._clock.time += 86400.0
+        for job in service.state.running():
+            service.backend.end(f"{job.name}.{job.run.number}", "failed", "exit code 1")
+        look(service)
+        look(service, 10.0)
+    assert list(service.state.jobs) == ["one"]
+
+
+def test_gpus_of_several_nodes_on_one_machine_have_different_numbers(service):
+    for number in range(3):
+        service.submit(named(RIGID, f"job-{number}", gpus=4))
+    step(service)
+    numbers = [gpu for run in service.backend.started for node in run.devices for gpu in node]
+    assert sorted(numbers) == list(range(12))
+
+
+def test_what_was_drained_while_the_policy_was_asked_is_not_given(service, monkeypatch):
+    policy, answer = service.rounds.policy, service.rounds.policy.schedule
+
+    def meanwhile(now):
+        for node in (0, 1):
+            service.drain("t4", node)
+        service.drain("a100", 0)
+        service.drain("a100", 0, back=True)
+        return answer(now)
+
+    service.submit(named(RIGID, "one", gpus=4, types=("t4",)))
+    monkeypatch.setattr(policy, "schedule", meanwhile)
+    step(service)
+    assert not service.backend.started and service.state.drained == {("t4", 0), ("t4", 1)}
+
+
+def test_folders_may_be_called_anything(tmp_path):
+    for name in ("a#1", "a#2", "a?b", "a%20b", "ü ö"):
+        service = make_service(tmp_path / name)
+        assert not service.state.jobs
+        service.submit(named(RIGID, "one"))
+        service.close()
+        assert (tmp_path / name / "journal.sqlite").exists() and play_again(tmp_path / name) == (0, [])
