@@ -246,7 +246,7 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Figures in Prometheus' text format."""
-        return PlainTextResponse(service.metrics.text(service), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
 
 
 def _add_runs(app: FastAPI, service: Service) -> None:

@@ -6,6 +6,7 @@ Labels are bounded: statuses, GPU types and outcomes are closed sets, no job has
 from __future__ import annotations
 
 from collections import Counter as Counts
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from copter.extras import extra
@@ -14,8 +15,8 @@ with extra("live"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
+    from copter.live.cluster import LiveCluster
     from copter.live.events import Decided
-    from copter.live.service import Service
 
 SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 STATUSES = ("queued", "starting", "running", "stopping")
@@ -26,7 +27,7 @@ class ServiceMetrics:
 
     ================================== ========= =======================================================
     copter_live_jobs                   gauge     jobs that are not over, by ``status``
-    copter_live_jobs_over_total        counter   jobs that are over, by ``ending``
+    copter_live_jobs_over_total        gauge     jobs that are over, by ``ending``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
     copter_live_rounds_total           counter   rounds
@@ -72,13 +73,20 @@ class ServiceMetrics:
         """Count a run that ended."""
         self._ended.labels(outcome).inc()
 
-    def text(self, service: Service) -> str:
-        """All figures as of now."""
-        state = service.state
+    def text(self, state: LiveCluster, over: Mapping[str, int], *, silent: bool, journal_bytes: int) -> str:
+        """All figures as of now.
+
+        Parameters
+        ----------
+        over : mapping of str to int
+            Jobs that are over, by how they ended.
+        silent : bool
+            Whether the backend does not answer.
+        """
         statuses = Counts[str](job.status for job in state.jobs.values())
         for status in STATUSES:
             self._jobs.labels(status).set(statuses[status])
-        for ending, count in service.counts.items():
+        for ending, count in over.items():
             self._over.labels(ending).set(count)
         capacity, given, busy = state.cluster.capacity, Counts[str](), Counts[str]()
         for job in state.running():
@@ -93,6 +101,6 @@ class ServiceMetrics:
             self._unusable.labels(type).set(sum(one == type for one, _ in state.unusable))
         running = (job for job in state.jobs.values() if job.file.elastic and job.status == "running")
         self._goodput.set(sum(job.predicted_goodput() for job in running))
-        self._silent.set(bool(service.silent))
-        self._bytes.set(service.journal.bytes)
+        self._silent.set(silent)
+        self._bytes.set(journal_bytes)
         return generate_latest(self._registry).decode()

@@ -332,6 +332,12 @@ class Service:
                 Span(job.name, event.number, *run.place, run.devices, run.launched, event.time, event.outcome)
             )
 
+    def figures(self) -> str:
+        """What monitoring reads, in Prometheus' text format."""
+        return self.metrics.text(
+            self.state, self.counts, silent=bool(self.silent), journal_bytes=self.journal.bytes
+        )
+
     def note(self, text: str, job: str | None = None) -> None:
         """Write down something for people."""
         log.warning("%s%s", f"{job}: " if job else "", text)
