@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
@@ -57,6 +57,7 @@ from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.journal import LiveJournal
 from copter.live.metrics import ServiceMetrics
+from copter.live.past import Past
 from copter.live.training.plan import Orders, Pace, Plan, Report
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.placement import SiaPlacer
@@ -77,61 +78,9 @@ AGAIN_SECONDS = 5.0
 """After which a policy that is asked at events is asked again, if it raised an error."""
 MOST_LOSSES = 20
 """Runs in a row that may be lost before a job is given up."""
-KEPT_ROUNDS = 2000
-"""Rounds that are remembered for the page and for figures; all of them are in the journal."""
-KEPT_SPANS = 2000
-"""Runs that ended, for the same."""
-KEPT_REPORTS = 60
-"""Of each job, for the same."""
-KEPT_GOODPUTS = 2000
-"""Samples of the whole cluster's goodput, for the same."""
-SAMPLE_SECONDS = 5.0
-"""Between two of them."""
-MEASURED_REPORTS = 5
-"""The last ones of a run, from which its goodput is measured."""
 PACED = ("t4", "rtx", "quad", "a100")
 """Types of GPUs whose speed slots can be paced to."""
 T = TypeVar("T")
-
-
-class Span(NamedTuple):
-    """A run that ended, and where it was."""
-
-    job: str
-    number: int
-    type: str
-    nodes: tuple[tuple[int, int], ...]
-    devices: tuple[tuple[int, ...], ...]
-    began: float
-    ended: float
-    outcome: str
-
-
-class Outage(NamedTuple):
-    """When a node was not in use, and why; until now if `ended` is None."""
-
-    type: str
-    node: int
-    reason: str
-    began: float
-    ended: float | None
-
-
-class Goodput(NamedTuple):
-    """Of all elastic jobs that run: initial batches a second, as predicted and as they report it."""
-
-    time: float
-    predicted: float
-    measured: float
-
-
-class Heard(NamedTuple):
-    """What a job reported, and the goodput that was predicted of it then: initial batches a second."""
-
-    time: float
-    progress: float
-    predicted: float
-    batch_size: int
 
 
 class RefusedError(CopterError, ValueError):
@@ -223,13 +172,7 @@ class Service:
         self._scaled: dict[str, int] = {}
         self._numbered = cluster.pace is None and not backend.picks_devices
         self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
-        self.history: deque[Decided] = deque(maxlen=KEPT_ROUNDS)
-        self.spans: deque[Span] = deque(maxlen=KEPT_SPANS)
-        self.heard: dict[str, deque[Heard]] = {}
-        self.over: dict[str, dict[str, Any]] = {}
-        self.goodputs: deque[Goodput] = deque(maxlen=KEPT_GOODPUTS)
-        self._outages: deque[Outage] = deque(maxlen=KEPT_SPANS)
-        self._unusable: dict[tuple[str, int], Outage] = {}
+        self.past = Past()
         self.metrics = ServiceMetrics()
         self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
         self._recover()
@@ -262,7 +205,7 @@ class Service:
             self._take(event, learn=False)
             if isinstance(event, Decided):
                 self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
-                self.history.append(event)
+                self.past.rounds.append(event)
             elif isinstance(event, Closed):
                 self.counts[event.ending] += 1
                 self._kept.append(event.job)
@@ -289,48 +232,9 @@ class Service:
     def _take(self, event: Event, *, learn: bool = True) -> None:
         """Let an event be true, and remember what the page shows of the past."""
         if isinstance(event, Ended):
-            self._span(event)
+            self.past.ends(event, self.state)
         self.state.apply(event, learn=learn)
-        unusable = self.state.unusable
-        for node in [one for one in self._unusable if one not in unusable]:
-            self._outages.append(self._unusable.pop(node)._replace(ended=event.time))
-        for node, why in unusable.items():
-            self._unusable.setdefault(node, Outage(*node, why, event.time, None))
-
-    def outages(self) -> list[Outage]:
-        """When nodes were not in use: first what is past, then what is."""
-        return [*self._outages, *self._unusable.values()]
-
-    def measured(self, job: LiveJob) -> float:
-        """Progress a second by the last reports of its present run; NaN before there are two.
-
-        They are of one batch size, as soon as two are.
-        """
-        if job.run is None:
-            return math.nan
-        heard = [one for one in self.heard.get(job.name, ()) if one.time > job.run.launched]
-        heard = heard[-MEASURED_REPORTS:]
-        alike = [one for one in heard if one.batch_size == heard[-1].batch_size]
-        used = alike if len(alike) > 1 else heard[-2:]
-        if len(used) < 2 or used[-1].time <= used[0].time:
-            return math.nan
-        return (used[-1].progress - used[0].progress) / (used[-1].time - used[0].time)
-
-    def goodput(self) -> Goodput:
-        """Of the whole cluster, now."""
-        running = [job for job in self.state.jobs.values() if job.file.elastic and job.status == "running"]
-        predicted = sum(job.predicted_goodput() for job in running)
-        measured = [self.measured(job) for job in running]
-        return Goodput(self.now(), predicted, sum(one for one in measured if not math.isnan(one)))
-
-    def _span(self, event: Ended) -> None:
-        """Remember who was where."""
-        job = self.state.jobs.get(event.job) or self.state.leftover.get(event.job)
-        if job is not None and job.run is not None and job.run.number == event.number:
-            run = job.run
-            self.spans.append(
-                Span(job.name, event.number, *run.place, run.devices, run.launched, event.time, event.outcome)
-            )
+        self.past.look(event.time, self.state)
 
     def figures(self) -> str:
         """What monitoring reads, in Prometheus' text format."""
@@ -467,9 +371,7 @@ class Service:
         now = self.now()
         self._write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
         held = job.run.configuration
-        predicted = float(job.seen.curve(held)[0])
-        heard = self.heard.setdefault(name, deque(maxlen=KEPT_REPORTS))
-        heard.append(Heard(now, report.progress, predicted, report.batch_size))
+        self.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
         self.metrics.reported()
         batch = None
         if not self._deciding:  # a policy's thread may be fitting the same job
@@ -490,10 +392,8 @@ class Service:
                     rounds.result()
                 began = time.monotonic()
                 await self.tick()
-                if not self._deciding and (
-                    not self.goodputs or self.now() >= self.goodputs[-1].time + SAMPLE_SECONDS
-                ):
-                    self.goodputs.append(self.goodput())
+                if not self._deciding:
+                    self.past.sample(self.now(), self.state)
                 await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.02))
         finally:
             rounds.cancel()
@@ -588,7 +488,7 @@ class Service:
         )
         self._write(decided)
         self.metrics.decided(decided)
-        self.history.append(decided)
+        self.past.rounds.append(decided)
         step = self.rounds.round_seconds
         if step is not None and decided.seconds > step:
             self.note(f"round {now.index}: the answer came {decided.seconds - step:.2f} s late")
@@ -740,7 +640,7 @@ class Service:
         """Remove the folders of jobs that have been over for long."""
         while len(self._kept) > self.file.keep_jobs and self._kept[0] not in self.state.leftover:
             gone = self._kept.popleft()
-            self.heard.pop(gone, None)
+            self.past.forget(gone)
             await self._ask(_remove, self.folder / "jobs" / gone)
 
     async def _launch(self) -> None:

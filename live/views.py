@@ -76,7 +76,7 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": job.progress / job.work,
         "goodput": finite(job.predicted_goodput()),
-        "measured": finite(service.measured(job)),
+        "measured": finite(service.past.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
@@ -88,14 +88,14 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
 
 def _over(service: Service, event: Closed) -> dict[str, Any]:
     """A job that is over, by what the journal says of it; that does not change any more."""
-    known = service.over.get(event.job)
+    known = service.past.over.get(event.job)
     if known is None:
         known = _read_over(service.journal, event)
         if event.job in service.state.leftover:  # its run has not ended
             return known
-        service.over[event.job] = known
-        while len(service.over) > KEPT_OVER:
-            del service.over[next(iter(service.over))]
+        service.past.over[event.job] = known
+        while len(service.past.over) > KEPT_OVER:
+            del service.past.over[next(iter(service.past.over))]
     return dict(known)
 
 
@@ -161,7 +161,7 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
             if job.learned is None
             else {type: dict(parameters._asdict()) for type, parameters in job.learned.fitted.items()},
         }
-    view["heard"] = [list(one) for one in service.heard.get(name, ())]
+    view["heard"] = [list(one) for one in service.past.heard.get(name, ())]
     runs: dict[int, dict[str, Any]] = {}
     for event in _story(service.journal, name):
         if isinstance(event, Submitted):
@@ -209,7 +209,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     for job in state.jobs.values():
         if job.allocation is not None:
             given[job.allocation.type] += job.allocation.gpus
-    goodput = service.goodput()
+    goodput = service.past.goodput(service.now(), service.state)
     return {
         "time": service.now(),
         "began": service.began,
@@ -225,12 +225,14 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
         "goodput": {
             "predicted": goodput.predicted,
             "measured": goodput.measured,
-            "history": [list(one) for one in service.goodputs if one.time > since],
+            "history": [list(one) for one in service.past.goodputs if one.time > since],
         },
         "nodes": nodes,
-        "outages": [one._asdict() for one in service.outages() if one.ended is None or one.ended > since],
+        "outages": [
+            one._asdict() for one in service.past.outages() if one.ended is None or one.ended > since
+        ],
         "runs": [_run(job, job.run) for job in state.running() if job.run is not None],
-        "spans": [span._asdict() for span in service.spans if span.ended > since],
+        "spans": [span._asdict() for span in service.past.spans if span.ended > since],
     }
 
 
@@ -251,7 +253,7 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
 
 def rounds_view(service: Service, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
     """The last rounds that began after a time."""
-    return [_round(one) for one in list(service.history)[-limit:] if one.asked > since]
+    return [_round(one) for one in list(service.past.rounds)[-limit:] if one.asked > since]
 
 
 def _round(round: Decided) -> dict[str, Any]:

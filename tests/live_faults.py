@@ -48,9 +48,9 @@ def command_job(name, rng):
 def training_job(name, rng, folder):
     return {
         "name": name,
-        "command": [sys.executable, str(HERE / "training_job.py"), str(folder / "traces" / name)],
+        "command": [sys.executable, str(HERE / "training_job.py"), str(folder / "traces" / name), "0.005"],
         "kind": "adaptive",
-        "work": rng.uniform(1000, 10000),
+        "work": rng.uniform(500, 5000),
         "batch_size": 24,
         "max_batch_size": 240,
         "max_local_batch": 120,

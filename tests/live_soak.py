@@ -87,8 +87,8 @@ def rounds(jobs, count, seed):
         return ticks
 
     ticks = asyncio.run(play())
-    taken = np.array([one.seconds for one in service.history])[3:]
-    policy = np.array([one.policy_seconds for one in service.history])[3:]
+    taken = np.array([one.seconds for one in service.past.rounds])[3:]
+    policy = np.array([one.policy_seconds for one in service.past.rounds])[3:]
     service.close()
     return {
         "jobs": jobs,

@@ -1,9 +1,9 @@
 """A job for tests: linear regression that notes what each process did at each step.
 
-    python training_job.py FOLDER
+    python training_job.py FOLDER [SECONDS]
 
-Examples are the same in every process; FOLDER gets a line for each step and process (``trace-RUN-RANK``) and
-the model at the end (``model.npy``).
+A step takes so many seconds more.  Examples are the same in every process; FOLDER gets a line for each step
+and process (``trace-RUN-RANK``) and the model at the end (``model.npy``).
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def gradient(w, x, y):
     return x.T @ (x @ w - y) / len(x)
 
 
-def main(folder):
+def main(folder, seconds=0.0):
     x, y, _ = generate(EXAMPLES, FEATURES, 1.0, seed=0)
     # Random: what the others begin with is the first one's.
     w = (
@@ -56,6 +56,7 @@ def main(folder):
                 "pid": os.getpid(),
                 "at": time.time(),
             }
+            time.sleep(seconds)
             trace.write(json.dumps(line) + "\n")
     if place is not None:  # told once more now, it would not fail
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
@@ -64,4 +65,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(float, sys.argv[2:]))
