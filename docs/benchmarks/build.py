@@ -321,7 +321,7 @@ def live_page() -> str:
         parts += [REPLAYED, table(heads, replayed)]
     if "faults" in found:
         one = found["faults"]
-        kills = ", ".join(f"{count} of a {what}" for what, count in one["killed"].items())
+        kills = ", ".join(f"{count} {what}" for what, count in one["killed"].items())
         outcomes = ", ".join(f"{count} {what}" for what, count in one["outcomes"].items())
         parts.append(
             f"{FAULTS}\n{one['jobs']} jobs, kills: {kills}; {one['runs']} runs ({outcomes}). All jobs ended, "

@@ -37,6 +37,8 @@ Handle = TypeVar("Handle")
 
 CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""
+ROW_BYTES = 1000
+"""Of a row, beside its costs."""
 
 
 MIN_RESTART_FACTOR = 0.01
@@ -170,9 +172,9 @@ class RowCache:
         if row is None:
             row = self._build(source, level)
             self._rows[number, level] = row
-            self._bytes += row.costs.nbytes
+            self._bytes += row.costs.nbytes + ROW_BYTES
             while self._bytes > CACHED_BYTES and len(self._rows) > 1:
-                self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes
+                self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes + ROW_BYTES
         return row
 
     def _build(self, source: Source, level: int) -> CostRow:
