@@ -96,7 +96,8 @@ class AutoscalingPollux(Pollux):
     When its mean over the last rounds leaves the range from `low` to `high`, a binary search looks for the
     number of nodes whose best allocation has a utility closest to the middle; the genetic algorithm runs for
     each number tried.  Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get
-    more nodes later.
+    more nodes later.  There are never fewer nodes than a job needs to run at all, nor than those hold that
+    must not be preempted.
 
     Source: Pollux section 4.2.2.
 
@@ -143,13 +144,28 @@ class AutoscalingPollux(Pollux):
         there = next(type.nodes for type in now.cluster.types if type.name == name)
         answer = super().schedule(now)
         self._recent.append(self.figures["utility"])
-        if len(self._recent) == self._recent.maxlen:
+        fewest, most = self._fewest(now, name), self._range[1]
+        if there < fewest:
+            now.set_nodes(name, fewest)
+            self._recent.clear()
+        elif len(self._recent) == self._recent.maxlen:
             mean = sum(self._recent) / len(self._recent)
-            least, most = self._range
-            if (mean < self._low and there > least) or (mean > self._high and there < most):
-                now.set_nodes(name, self._best_size(now))
+            if (mean < self._low and there > fewest) or (mean > self._high and there < most):
+                now.set_nodes(name, max(self._best_size(now), fewest))
                 self._recent.clear()
         return answer
+
+    def _fewest(self, now: ClusterState, name: str) -> int:
+        """Nodes without which a job could not run, or one that must not be preempted would lose some."""
+        size = next(type.gpus_per_node for type in now.cluster.types if type.name == name)
+        fewest = self._range[0]
+        for job in now.jobs.values():
+            fewest = max(fewest, -(-self._limits(job)[0] // size), -(-(job.gpus or 1) // size))
+            held = job.allocation
+            if held is not None and held.type == name and not job.submission.preemptible:
+                last = max((node for node, _ in job.place or ()), default=held.nodes - 1)
+                fewest = max(fewest, last + 1)
+        return fewest
 
     def _name(self, cluster: Cluster) -> str:
         """GPU type whose nodes come and go."""

@@ -123,7 +123,7 @@ def test_one_process_that_fails_ends_the_others_on_all_nodes(backend, tmp_path):
     run = run_of(tmp_path, "sh", "-c", "test $COPTER_RANK = 0 && exit 3; exec sleep 60", gpus=(2, 2))
     backend.start(run)
     assert wait(backend, run).outcome == "failed"
-    pids = [begun(run.folder, node)["pid"] for node in (0, 1)]
+    pids = [who["pid"] for node in (0, 1) if (who := begun(run.folder, node))]
     deadline = time.monotonic() + 20.0
     while any(alive(pid) for pid in pids):
         assert time.monotonic() < deadline

@@ -101,7 +101,7 @@ def test_who_stops_listening_ends_the_tasks_under_way(apart, tmp_path):
     path = tmp_path / "pid"
     ends = apart.each([Task("fine", fail, ("fine",)), Task("hangs", hang, (path,))])
     assert next(ends).result() == "fine"
-    until(path.exists)
+    until(lambda: path.exists() and path.read_text())
     ends.close()
     until(lambda: gone(int(path.read_text())))
 
