@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
 
 from copter.live.events import (
@@ -29,7 +28,7 @@ from copter.live.events import (
 )
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LiveJob
-from copter.live.training.plan import Report, StepTimes
+from copter.live.training.plan import Report
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
@@ -191,7 +190,7 @@ class LiveCluster:
         if isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
-            job.hear(report_of(event.report), learn=learn)
+            job.hear(Report.from_dict(event.report), learn=learn)
         else:
             failures, losses = self.after(job, event)
             job.failures, job.losses = failures, losses
@@ -286,10 +285,3 @@ def as_place(value: object) -> Place:
     """A place that may have come from JSON."""
     name, nodes = cast(Place, value)
     return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)
-
-
-def report_of(fields: Mapping[str, object]) -> Report:
-    """The report of an event."""
-    given = dict(fields)
-    times = tuple(StepTimes(**one) for one in given.pop("times"))  # type: ignore[attr-defined]
-    return replace(Report(**given, times=()), times=times)  # type: ignore[arg-type]

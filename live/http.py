@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from copter.extras import extra
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
 from copter.live.service import RefusedError, Service
-from copter.live.training.plan import Report, StepTimes
+from copter.live.training.plan import Report
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
 
 with extra("live"):
@@ -67,8 +67,7 @@ class ReportBody(Strict):
 
     def report(self) -> Report:
         """What it stands for."""
-        fields = self.model_dump()
-        return Report(**fields | {"times": tuple(StepTimes(**one) for one in fields["times"])})
+        return Report.from_dict(self.model_dump())
 
 
 class Named(BaseModel):

@@ -18,7 +18,7 @@ from copter.live.files import JobFile
 from copter.live.training.plan import Batch, Report
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.estimation.learned import NOMINAL, Learned
-from copter.problems.cluster.jobs import Job, Timer, job_kind, job_profile
+from copter.problems.cluster.jobs import Job, Timer, job_gpus, job_kind, job_profile
 from copter.problems.cluster.policy import Placement
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
@@ -262,9 +262,7 @@ class LiveJob(Job):
     def adapt(self, policy_kind: Kind) -> None:
         """Another policy is in charge, which knows nothing: everything is fitted again when it is asked."""
         self.kind = job_kind(self.submission, policy_kind)
-        self.gpus = (
-            (self.submission.gpus or self.submission.tuned_gpus or 1) if self.kind == "rigid" else None
-        )
+        self.gpus = job_gpus(self.submission, self.kind)
         self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
         self._stale = {"": None}
         if self.learned is not None and isinstance(self.profile, GoodputProfile):

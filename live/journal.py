@@ -27,6 +27,8 @@ CREATE INDEX IF NOT EXISTS by_job ON events (job, kind) WHERE job IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_kind ON events (kind, id);
 """
 VERSION = 1
+JOURNAL = "journal.sqlite"
+"""Name of the file in a service's folder."""
 
 
 class LiveJournal:

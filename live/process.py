@@ -87,7 +87,7 @@ class ServiceProcess:
 
     def client(self, *, patience: float = 0.0) -> Client:
         """A client of it."""
-        return Client(self.url, (self.folder / "token").read_text().strip(), patience=patience)
+        return Client(self.url, self.token, patience=patience)
 
     @property
     def pid(self) -> int:
@@ -96,9 +96,14 @@ class ServiceProcess:
         return self._process.pid
 
     @property
+    def token(self) -> str:
+        """What clients must show."""
+        return (self.folder / "token").read_text().strip()
+
+    @property
     def page(self) -> str:
         """Address of its page, with the token."""
-        return f"{self.url}/#token={(self.folder / 'token').read_text().strip()}"
+        return f"{self.url}/#token={self.token}"
 
     def kill(self) -> None:
         """End it as a crash would."""

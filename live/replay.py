@@ -19,17 +19,16 @@ from copter.live.cluster import LiveCluster, as_place
 from copter.live.events import Closed, Decided, Event, Opened, Place, Submitted
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
-from copter.live.journal import LiveJournal
+from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.service import make_rounds
 from copter.problems.cluster.estimation.estimators import NoProf
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.rounds import Decision, Rounds
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
-JOURNAL = "journal.sqlite"
 REPORT_NOISE = 0.02
 """Standard deviation of the logarithm of a reported step time, in the simulation of a record."""
 
@@ -189,7 +188,7 @@ def simulate(folder: Path) -> dict[str, float]:
         recorded.scenario,
         policy,
         round_seconds=opened.round_seconds,
-        placer=SiaPlacer(sharing=policy.kind == "rigid"),
+        placer=placer_for(policy),
         estimator=NoProf(noise=REPORT_NOISE, report_seconds=recorded.report_seconds),
     ).play()
     live = sum(recorded.jct.values()) / len(recorded.jct)

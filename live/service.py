@@ -16,7 +16,6 @@ before it is started, and is never started twice (:mod:`.backends.base`).
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import hmac
 import logging
@@ -29,13 +28,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.durable.files import write_whole
+from copter.durable.files import lock_file, write_whole
 from copter.errors import CopterError
-from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState
+from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import LiveCluster, ReportedSpeeds
 from copter.live.events import (
     Closed,
@@ -55,12 +54,12 @@ from copter.live.events import (
 )
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
-from copter.live.journal import LiveJournal
+from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.past import Past
 from copter.live.training.plan import Orders, Pace, Plan, Report
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.registry import make_policy
@@ -78,8 +77,6 @@ AGAIN_SECONDS = 5.0
 """After which a policy that is asked at events is asked again, if it raised an error."""
 MOST_LOSSES = 20
 """Runs in a row that may be lost before a job is given up."""
-PACED = ("t4", "rtx", "quad", "a100")
-"""Types of GPUs whose speed slots can be paced to."""
 T = TypeVar("T")
 
 
@@ -95,6 +92,26 @@ class RefusedError(CopterError, ValueError):
     def __init__(self, status: int, why: str) -> None:
         self.status = status
         super().__init__(why)
+
+
+@dataclass
+class _Watched:
+    """A run, and what is remembered of it only for as long as the service lives.
+
+    Attributes
+    ----------
+    waited : float
+        Seconds at which it was last seen to wait for its nodes.
+    told : bool
+        The backend has taken the notice to end.
+    killed : str
+        Why it is killed; empty if it is not.
+    """
+
+    run: Run
+    waited: float = -math.inf
+    told: bool = False
+    killed: str = ""
 
 
 class Service:
@@ -142,15 +159,20 @@ class Service:
         soon_seconds: float | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        unknown = [one.type for one in cluster.gpus if cluster.pace is not None and one.type not in PACED]
-        if unknown:
-            raise CopterError(f"pace: type {unknown[0]!r} was not measured; there are: {', '.join(PACED)}")
+        self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
+        for one in cluster.gpus:
+            for application, profile in self._profiles.items():
+                if one.type not in profile.models:
+                    there = ", ".join(profile.models)
+                    raise CopterError(
+                        f"pace: {application} was not measured on {one.type!r}; only on: {there}"
+                    )
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)  # the token is in it, and what users put into their jobs' environment
         self.folder, self.file, self.backend, self.url = folder.resolve(), cluster, backend, url
-        self._lock = _locked(folder / "lock")
+        self._lock = lock_file(folder / "lock", f"{folder}: another service has this folder")
         self.token = _first(folder / "token", lambda: secrets.token_urlsafe(24))
-        self.journal = LiveJournal(folder / "journal.sqlite")
+        self.journal = LiveJournal(folder / JOURNAL)
         self._clock = clock or steady_clock()
         self.began = float(_first(folder / "began", lambda: repr(self._clock())))
         self._policy, self._settings, self._round_seconds = policy, dict(settings or {}), round_seconds
@@ -164,14 +186,10 @@ class Service:
         self.silent = self.troubled = ""
         self._ticks_begun = self._ticks_ended = 0
         self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
-        self._told_runs: set[str] = set()
-        self._seen_waiting: dict[str, float] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
-        self._killed: dict[str, str] = {}
+        self._watched: dict[tuple[str, int], _Watched] = {}
         self._kept: deque[str] = deque()
         self._scaled: dict[str, int] = {}
         self._numbered = cluster.pace is None and not backend.picks_devices
-        self._profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
         self.past = Past()
         self.metrics = ServiceMetrics()
         self.counts = {"completed": 0, "failed": 0, "cancelled": 0}
@@ -205,10 +223,6 @@ class Service:
             self._take(event, learn=False)
             if isinstance(event, Decided):
                 self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
-                self.past.rounds.append(event)
-            elif isinstance(event, Closed):
-                self.counts[event.ending] += 1
-                self._kept.append(event.job)
 
     def _write(self, *events: Event, durable: bool = True) -> None:
         """Write events, and let them be true: at once, or when the policy has answered."""
@@ -220,21 +234,24 @@ class Service:
                 self._apply(event)
 
     def _apply(self, event: Event) -> None:
+        """Let an event be true that happens now."""
         self._take(event)
         if isinstance(event, Ended):
             self.metrics.ended(event.outcome)
-        if isinstance(event, Closed):
-            self.counts[event.ending] += 1
-            self._kept.append(event.job)
         if isinstance(event, (Submitted, Closed, NodesChanged, Drained)):
             self._wake.set()
 
     def _take(self, event: Event, *, learn: bool = True) -> None:
-        """Let an event be true, and remember what the page shows of the past."""
+        """Let an event be true, and remember what is shown of the past."""
         if isinstance(event, Ended):
             self.past.ends(event, self.state)
         self.state.apply(event, learn=learn)
         self.past.look(event.time, self.state)
+        if isinstance(event, Closed):
+            self.counts[event.ending] += 1
+            self._kept.append(event.job)
+        elif isinstance(event, Decided) and not event.error:
+            self.past.rounds.append(event)
 
     def figures(self) -> str:
         """What monitoring reads, in Prometheus' text format."""
@@ -327,7 +344,6 @@ class Service:
         """
         self._check_there(name)
         self._write(Closed(time=self.now(), job=name, ending="cancelled", reason="cancelled by its user"))
-        self._wake.set()
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
         """Take a node out of use, or give it back.
@@ -488,7 +504,6 @@ class Service:
         )
         self._write(decided)
         self.metrics.decided(decided)
-        self.past.rounds.append(decided)
         step = self.rounds.round_seconds
         if step is not None and decided.seconds > step:
             self.note(f"round {now.index}: the answer came {decided.seconds - step:.2f} s late")
@@ -496,9 +511,10 @@ class Service:
 
     def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Numbers of nodes that a policy may have."""
-        scalable = hasattr(self.backend, "set_hosts")
+        if not isinstance(self.backend, Scalable):
+            return {}
         limits = {one.type: one.max_nodes or one.nodes for one in self.file.gpus}
-        return {type: min(nodes, limits[type]) for type, nodes in sizes.items()} if scalable else {}
+        return {type: min(nodes, limits[type]) for type, nodes in sizes.items()}
 
     # ---- the tick --------------------------------------------------------------------------------
 
@@ -538,7 +554,7 @@ class Service:
 
     async def _scale(self) -> None:
         """Have the nodes that the policy asks for, where the backend can add some."""
-        if not hasattr(self.backend, "set_hosts"):
+        if not isinstance(self.backend, Scalable):
             return
         for one in self.file.gpus:
             nodes = sum(type == one.type for type, _, _ in self.state.nodes())
@@ -563,34 +579,33 @@ class Service:
 
     async def _look_at_runs(self) -> None:
         """Runs that ended, and those that are to."""
-        runs = {(job.name, job.run.number): job for job in self.state.running() if job.run is not None}
-        if not runs:
+        asked = [(job, self._watch(job)) for job in self.state.running()]
+        if not asked:
             return
-        asked = [self._run(job, number) for (_, number), job in runs.items()]
-        states = await self._ask(self.backend.states, asked)
-        for run, job in zip(asked, runs.values(), strict=True):
-            state = states[run.id]
+        states = await self._ask(self.backend.states, [watched.run for _, watched in asked])
+        for job, watched in asked:
+            run, state = watched.run, states[watched.run.id]
             if state.waiting:
-                self._seen_waiting[run.id] = self.now()
+                watched.waited = self.now()
             active = job.run  # as it is now: other calls were waited for in between
             if active is None or active.number != run.number or job.name in self._busy():
                 continue
             if state.outcome is not None:
                 self._end(job, active, state)
                 continue
-            why = self._why_to_kill(job, active, state)
+            why = self._why_to_kill(job, active, watched)
             if why:
-                if run.id not in self._killed:
-                    self._killed[run.id] = why
+                if not watched.killed:
+                    watched.killed = why
                     self.note(f"run {run.number} is killed: {why}", job.name)
                 await self._ask(self.backend.kill, run)
-            elif job.target != active.place and run.id not in self._told_runs:
+            elif job.target != active.place and not watched.told:
                 if math.isnan(active.told):
                     self._write(Told(time=self.now(), job=job.name, number=run.number))
                 await self._ask(self.backend.stop, run)
-                self._told_runs.add(run.id)  # otherwise it is told again
+                watched.told = True  # otherwise it is told again
 
-    def _why_to_kill(self, job: LiveJob, run: ActiveRun, state: RunState) -> str:
+    def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Why a run is to be killed; empty if it is not."""
         if self.state.jobs.get(job.name) is not job:
             return "its job is over"
@@ -598,7 +613,7 @@ class Service:
         if now - run.told > self.file.grace_seconds:
             return f"it did not end within {self.file.grace_seconds:g} s of the notice"
         # Before it began, and while nobody listened, it could say nothing.
-        heard = max(run.heard, self._opened, self._seen_waiting.get(f"{job.name}.{run.number}", 0.0))
+        heard = max(run.heard, self._opened, watched.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
             return f"it said nothing for {job.file.silence_seconds:g} s"
         return ""
@@ -606,8 +621,7 @@ class Service:
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
         """A run ended: its job is complete, is given up, or is to be started again."""
         assert state.outcome is not None
-        outcome, reason, id = state.outcome, state.reason, f"{job.name}.{run.number}"
-        killed = self._killed.get(id, "")
+        outcome, reason, killed = state.outcome, state.reason, self._watch(job).killed
         if killed and outcome in ("lost", "failed"):
             outcome, reason = "failed", killed
         ended = Ended(time=self.now(), job=job.name, number=run.number, outcome=outcome, reason=reason)
@@ -626,11 +640,7 @@ class Service:
 
     def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
         """Write that a run ended and, with it, that its job is over."""
-        id = f"{ended.job}.{ended.number}"
-        self._runs.pop((ended.job, ended.number), None)
-        self._killed.pop(id, None)
-        self._seen_waiting.pop(id, None)
-        self._told_runs.discard(id)
+        self._watched.pop((ended.job, ended.number), None)
         if ending is None:
             self._write(ended)
         else:
@@ -681,7 +691,7 @@ class Service:
         if active is None or active.number != event.number:
             return
         try:
-            run = self._run(job, event.number)
+            run = self._watch(job).run
             if job.file.elastic:
                 active.batch = job.batch(event.place)
                 run = replace(run, training=self._plan(job, active).as_dict())
@@ -702,20 +712,20 @@ class Service:
         ended = Ended(time=self.now(), job=job.name, number=run.number, outcome="failed", reason=reason)
         self._finish(ended, "failed" if there else None, reason)
 
-    def _run(self, job: LiveJob, number: int) -> Run:
-        """The run of a job, as backends know it."""
-        key = job.name, number
-        if key not in self._runs:
-            active, file = job.run, job.file
-            assert active is not None and active.number == number
+    def _watch(self, job: LiveJob) -> _Watched:
+        """What is remembered of a job's present run."""
+        active, file = job.run, job.file
+        assert active is not None
+        key = job.name, active.number
+        if key not in self._watched:
             type, nodes = active.place
             home = self.folder / "jobs" / job.name
-            self._runs[key] = Run(
+            run = Run(
                 job=job.name,
-                number=number,
+                number=active.number,
                 command=file.command,
                 directory=file.directory or str(home / "work"),
-                folder=home / "runs" / str(number),
+                folder=home / "runs" / str(active.number),
                 type=type,
                 hosts=active.hosts,
                 gpus=tuple(gpus for _, gpus in nodes),
@@ -724,7 +734,8 @@ class Service:
                 environment=file.environment,
                 options=file.options,
             )
-        return self._runs[key]
+            self._watched[key] = _Watched(run)
+        return self._watched[key]
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
         """GPUs of a run by their numbers on this machine, where all nodes of the file are."""
@@ -768,8 +779,9 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
     round_seconds : float, optional
         In place of the policy's own.
     """
-    placer = SiaPlacer(sharing=policy.kind == "rigid")
-    return Rounds(policy, state, round_seconds=round_seconds, placer=placer, estimator=ReportedSpeeds())
+    return Rounds(
+        policy, state, round_seconds=round_seconds, placer=placer_for(policy), estimator=ReportedSpeeds()
+    )
 
 
 def _begin(backend: Backend, run: Run) -> None:
@@ -792,17 +804,6 @@ def steady_clock() -> Callable[[], float]:
     """A clock that is right now, and goes on whatever is done to the system's."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset
-
-
-def _locked(path: Path) -> int:
-    """Lock a file that nobody else may lock while this process lives."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise CopterError(f"{path.parent}: another service has this folder") from None
-    return handle
 
 
 def _first(path: Path, make: Callable[[], str]) -> str:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from copter.live.process import free_port
+
 COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 _SECONDS = 30.0
 _CONF = """\
@@ -155,13 +157,13 @@ class SlurmCluster:
                 for number in range(gpus):  # nobody opens them: NVIDIA's numbers
                     os.mknod(devices / f"gpu{number}", 0o020600, os.makedev(195, number))
                 nodes.append(
-                    f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={_free_port()} CPUs=32 "
+                    f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=32 "
                     f"RealMemory=64000 Gres=gpu:{type}:{gpus}"
                 )
                 files = f"gpu[0-{gpus - 1}]" if gpus > 1 else "gpu0"
                 gres.append(f"NodeName={name} Name=gpu Type={type} File={devices}/{files}")
         text = _CONF.format(
-            host=host, port=_free_port(), folder=self.folder, tracking=self._tracking, nodes="\n".join(nodes)
+            host=host, port=free_port(), folder=self.folder, tracking=self._tracking, nodes="\n".join(nodes)
         )
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "gres.conf").write_text("\n".join(gres) + "\n")
@@ -218,10 +220,3 @@ class SlurmCluster:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"waited {_SECONDS:g} s for {what}")
             time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

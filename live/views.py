@@ -62,15 +62,12 @@ def _blank(name: str, status: str) -> dict[str, Any]:
 
 def _live(service: Service, job: LiveJob) -> dict[str, Any]:
     held, report = job.allocation, job.report
-    return {
-        "name": job.name,
-        "status": job.status,
+    return _blank(job.name, job.status) | {
         "application": job.submission.application,
         "tenant": job.submission.tenant,
         "kind": job.kind,
         "submitted": job.submitted,
         "started": finite(job.started),
-        "finished": None,
         "type": None if held is None else held.type,
         "gpus": 0 if held is None else held.gpus,
         "nodes": [] if job.place is None else [node for node, _ in job.place],
@@ -82,7 +79,6 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
         "restarts": job.restarts,
         "runs": job.runs,
         "failures": job.failures,
-        "reason": "",
     }
 
 

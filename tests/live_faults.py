@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 from copter.live.events import Closed, Ended, Launched, Submitted
-from copter.live.journal import LiveJournal
+from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
-from copter.live.replay import JOURNAL, play_again
+from copter.live.replay import play_again
 
 CLUSTER = """\
 gpus = [

@@ -22,8 +22,8 @@ from live_cases import ELASTIC, RIGID, Turned, make_service, named, report
 from memory_backend import MemoryBackend
 
 from copter.live.files import ClusterFile
+from copter.live.journal import JOURNAL
 from copter.live.process import ServiceProcess
-from copter.live.replay import JOURNAL
 from copter.live.training.plan import StepTimes
 
 ROUND_SECONDS = 60.0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+
+from copter.errors import CopterError
 
 TEMPORARY = ".part"
 """Suffix of a file that is being written; one that a crash left behind is of no use."""
@@ -51,3 +54,30 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def lock_file(path: Path, taken: str) -> int:
+    """Lock a file, made if it is not there, that nobody else has locked.
+
+    Parameters
+    ----------
+    taken : str
+        What the error says if somebody has.
+
+    Returns
+    -------
+    int
+        Handle; the lock ends with it, or with the process.
+
+    Raises
+    ------
+    CopterError
+        Somebody has.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise CopterError(taken) from None
+    return handle

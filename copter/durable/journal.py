@@ -12,7 +12,6 @@ interruption leaves besides is removed when the journal is opened.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import re
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from copter.durable.blocks import Blocks
 from copter.durable.codec import CodecError, decode, encode, term_classes
 from copter.durable.edits import WrittenProgram, make_edit, pack_edit, read_edit
-from copter.durable.files import TEMPORARY, sync_folder
+from copter.durable.files import TEMPORARY, lock_file, sync_folder
 from copter.durable.records import UNIT, Record, RecordFile, create_records
 from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 from copter.errors import CopterError, FileError
@@ -123,7 +122,10 @@ class Journal(WrittenProgram):
         self._process = os.getpid()
         self._rounds: RecordFile | None = None
         _make_folder(self.path)
-        self._unlock = weakref.finalize(self, os.close, _locked(self.path / _LOCK))  # if it is dropped, too
+        taken = f"{self.path}: the journal is open already, here or in another process"
+        self._unlock = weakref.finalize(
+            self, os.close, lock_file(self.path / _LOCK, taken)
+        )  # if dropped, too
         _OPEN.add(self)
         try:
             self._open(program)
@@ -393,17 +395,6 @@ def _make_folder(path: Path) -> None:
     if there != path:
         path.mkdir(parents=True)
         sync_folder(path.parent)
-
-
-def _locked(path: Path) -> int:
-    """Handle of a file that nobody else has locked; the lock ends with the handle, or the process."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise CopterError(f"{path.parent}: the journal is open already, here or in another process") from None
-    return handle
 
 
 _OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()

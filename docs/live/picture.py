@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +20,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from copter.live.client import Client
+from copter.live.demo import job
+from copter.live.process import ServiceProcess
 
 HERE = Path(__file__).parent
 CLUSTER = """
@@ -63,44 +63,23 @@ FLAGS = (
 
 
 def elastic(name: str, work: float) -> dict[str, object]:
-    """A job that learns to read digits, as quick as a small network on CIFAR-10."""
-    return {
-        "name": name,
-        "command": [sys.executable, "-m", "copter.live.examples.digits", "--say-every", "50"],
-        "environment": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        "kind": "adaptive",
-        "application": "cifar10",
-        "work": work,
-        "batch_size": 128,
-        "max_batch_size": 4096,
-        "max_local_batch": 1024,
-        "max_gpus": 8,
-        "checkpoint_seconds": 5.0,
-        "restart_seconds": 2.0,
-        "report_seconds": 1.0,
-    }
+    """A job that learns to read digits, as quick as a small network on CIFAR-10, and says so more often."""
+    quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    one = job(name, work)
+    return one | {"command": [*one["command"], "--say-every", "50"], "environment": quiet, "max_gpus": 8}
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Client]:
+def serving(folder: Path) -> Iterator[ServiceProcess]:
     """A service, until it is not needed any more; its jobs are cancelled then."""
-    (folder / "cluster.toml").write_text(CLUSTER)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    arguments = ("--cluster", "cluster.toml", "--folder", "live", "--port", str(port), "--round-seconds", "5")
-    with subprocess.Popen([sys.executable, "-m", "copter", "serve", *arguments], cwd=folder) as service:
-        try:
-            while not (folder / "live/token").exists():
-                time.sleep(0.1)
-            token = (folder / "live/token").read_text().strip()
-            with Client(f"http://127.0.0.1:{port}", token, patience=30.0) as client:
-                yield client
-                for job in client.jobs():
-                    client.cancel(job["name"])
-                time.sleep(2.0)
-        finally:
-            service.terminate()
+    cluster = folder / "cluster.toml"
+    cluster.write_text(CLUSTER)
+    with ServiceProcess(folder / "live", cluster, ("--round-seconds", "5")) as service:
+        yield service
+        with service.client() as client:
+            for there in client.jobs():
+                client.cancel(there["name"])
+        time.sleep(2.0)
 
 
 def play(client: Client, seconds: float) -> None:
@@ -118,9 +97,7 @@ def play(client: Client, seconds: float) -> None:
     time.sleep(max(began + seconds - time.monotonic(), 0.0))
 
 
-def take(
-    url: str, token: str, path: Path, *, width: int = 1440, height: int = 1240, scheme: str = "light"
-) -> None:
+def take(address: str, path: Path, *, width: int = 1440, height: int = 1240, scheme: str = "light") -> None:
     """Write a picture of the page."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
@@ -130,7 +107,7 @@ def take(
         page = chromium.new_page(
             viewport={"width": width, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
         )
-        page.goto(f"{url}/#token={token}")
+        page.goto(address)
         page.wait_for_selector("#jobs-body tr")
         page.wait_for_timeout(2500)
         page.screenshot(path=path)
@@ -144,10 +121,10 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=75.0, help="before the picture is taken")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as client:
-        play(client, arguments.seconds)
-        token = (Path(folder) / "live/token").read_text().strip()
-        take(client.url, token, HERE / "page.png")
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as service:
+        with service.client() as client:
+            play(client, arguments.seconds)
+        take(service.page, HERE / "page.png")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ from typing import Any
 GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_STOPPED = 75
+STOPPED = 75
+"""Exit code of a process that wrote a checkpoint and ended because it was told to (sysexits' EX_TEMPFAIL)."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -53,15 +54,9 @@ def main(folder: str, node: int) -> int:
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGURG, hand_on)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        handle = os.open(
-            os.path.join(folder, f"begun-{node}.json"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
-        )
-    except FileExistsError:
+    if not claim(folder, node, identity(os.getpid())):
         print(f"{run['job']}.{run['number']}: somebody has claimed it", file=sys.stderr)
         return 1
-    with os.fdopen(handle, "w") as begun:
-        json.dump(identity(os.getpid()), begun)
     began = time.time()
     try:
         with open(os.path.join(folder, f"log-{node}.txt"), "ab", buffering=0) as log:
@@ -76,7 +71,19 @@ def main(folder: str, node: int) -> int:
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
     end_the_rest()
     write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
-    return int(outcome["code"]) if outcome["code"] in (0, _STOPPED) else 1
+    return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
+
+
+def claim(folder: str, node: int, who: dict[str, Any]) -> bool:
+    """Claim a node's part of a run, which can be done once; returns False if somebody has."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        handle = os.open(os.path.join(folder, f"begun-{node}.json"), flags, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w") as begun:
+        json.dump(who, begun)
+    return True
 
 
 def identity(pid: int) -> dict[str, Any]:
@@ -186,8 +193,8 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
             if got is None:
                 continue
             del left[rank]
-            if (got == _STOPPED or (got == -signal.SIGTERM and told)) and not reason:
-                code = _STOPPED
+            if (got == STOPPED or (got == -signal.SIGTERM and told)) and not reason:
+                code = STOPPED
             elif got != 0 and not reason:
                 code = got if got > 0 else 128 - got
                 how = f"exit code {got}" if got > 0 else f"signal {signal.Signals(-got).name}"

@@ -16,13 +16,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from copter.durable.files import write_whole
 from copter.errors import CopterError
+from copter.live.backends import agent
 
-STOPPED = 75
-"""Exit code of a process that wrote a checkpoint and ended because it was told to (sysexits' EX_TEMPFAIL)."""
+STOPPED = agent.STOPPED
 RUN_FILE = "run.json"
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
@@ -164,6 +164,7 @@ class Backend(Protocol):
         """Let go of the backend; runs go on."""
 
 
+@runtime_checkable
 class Scalable(Backend, Protocol):
     """A backend that can add and remove nodes."""
 
@@ -177,18 +178,17 @@ class Scalable(Backend, Protocol):
 def claim(folder: Path, node: int) -> bool:
     """Claim a node's part of a run, so that no agent can begin it; returns False if one has."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(folder / f"begun-{node}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return False
-    with os.fdopen(handle, "w") as file:
-        file.write("{}")
-    return True
+    return agent.claim(str(folder), node, {})
 
 
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
     """What an agent noted when it began: ``pid``, ``ticks``, ``boot``; empty if the part was claimed away."""
     return _read(folder / f"begun-{node}.json")
+
+
+def has_begun(run: Run) -> bool:
+    """Whether an agent has claimed a part of a run."""
+    return any(begun(run.folder, node) for node in range(len(run.hosts)))
 
 
 def ended(folder: Path, node: int) -> RunState | None:

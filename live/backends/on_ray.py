@@ -22,7 +22,7 @@ from typing import Any
 
 from copter.extras import extra
 from copter.live.backends import agent
-from copter.live.backends.base import BackendError, Run, RunState, begun, claim, ended, merged
+from copter.live.backends.base import BackendError, Run, RunState, begun, claim, ended, has_begun, merged
 from copter.ray.session import NoClusterError, Session, probe
 
 with extra("ray"):
@@ -143,7 +143,7 @@ class RayBackend:
         with self._answering():
             for node in range(len(run.hosts)):
                 claim(run.folder, node)
-            if not _has_begun(run):
+            if not has_begun(run):
                 self._kill(run)
                 return
             for node in range(len(run.hosts)):
@@ -179,7 +179,7 @@ class RayBackend:
                 state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
             elif all(self._name(run, node) in actors for node in left):
                 self._gone_since.pop(run.id, None)
-                return RunState(waiting=not _has_begun(run))
+                return RunState(waiting=not has_begun(run))
             elif self._may_be_late(run):
                 return RunState()
             else:
@@ -191,7 +191,7 @@ class RayBackend:
     def _may_be_late(self, run: Run) -> bool:
         """Whether agents that are gone may have left files that are not seen here yet."""
         since = self._gone_since.setdefault(run.id, time.monotonic())
-        return _has_begun(run) and time.monotonic() - since < LATE_SECONDS
+        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
         bundles: list[dict[str, float]] = [
@@ -222,7 +222,7 @@ class RayBackend:
         for node in nodes:
             claim(run.folder, node)
         actors = [actor for node in nodes if (actor := self._actor(run, node))]
-        if actors and _has_begun(run):
+        if actors and has_begun(run):
             told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
             ray.wait(told, num_returns=len(told), timeout=KILL_SECONDS)
         for actor in actors:
@@ -286,8 +286,3 @@ def _groups() -> dict[str, str]:
     """Ids of placement groups by name, as hexadecimal digits."""
     table = placement_group_table().values()
     return {each["name"]: each["placement_group_id"] for each in table if each["state"] != "REMOVED"}
-
-
-def _has_begun(run: Run) -> bool:
-    """Whether an agent has claimed a part of a run."""
-    return any(begun(run.folder, node) for node in range(len(run.hosts)))

@@ -29,9 +29,9 @@ from copter.live.backends.base import (
     Run,
     RunRefusedError,
     RunState,
-    begun,
     claim,
     ended,
+    has_begun,
     merged,
 )
 
@@ -194,7 +194,7 @@ class SlurmBackend:
         for node in range(len(run.hosts)):
             claim(run.folder, node)
         jobs = self._living(*self._names(run))
-        if jobs and _has_begun(run):
+        if jobs and has_begun(run):
             self._cancel("--signal=URG", *jobs)
         elif jobs:
             self._cancel(*jobs)
@@ -240,14 +240,14 @@ class SlurmBackend:
             elif over and not self._may_be_late(run):
                 state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
             else:
-                return RunState(waiting=not _has_begun(run))
+                return RunState(waiting=not has_begun(run))
         self.kill(run)  # what is left of it
         return state
 
     def _may_be_late(self, run: Run) -> bool:
         """Whether the agents of a job that is over may have left files that are not seen here yet."""
         since = self._over_since.setdefault(run.id, time.monotonic())
-        return _has_begun(run) and time.monotonic() - since < LATE_SECONDS
+        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
 
     def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
         """Why a run was lost, for people."""
@@ -360,11 +360,6 @@ def _parts(run: Run) -> list[tuple[int, list[int]]]:
     for node, count in enumerate(run.gpus):
         parts.setdefault(count, []).append(node)
     return list(parts.items())
-
-
-def _has_begun(run: Run) -> bool:
-    """Whether an agent has claimed a part of a run."""
-    return any(begun(run.folder, node) for node in range(len(run.hosts)))
 
 
 def _last_line(path: Path) -> str:

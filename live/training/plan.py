@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
@@ -195,6 +196,11 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """As it is posted."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The report of a dictionary that :meth:`as_dict` made."""
+        return cls(**{**fields, "times": tuple(StepTimes(**one) for one in fields["times"])})
 
 
 @dataclass(frozen=True)

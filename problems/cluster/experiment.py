@@ -22,7 +22,7 @@ from copter.errors import choices
 from copter.problems.cluster import ESTIMATORS, PLACERS
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.nodes import NodeChange, NodeFailure, draw_failures
-from copter.problems.cluster.placement import Placer, SiaPlacer
+from copter.problems.cluster.placement import Placer, SiaPlacer, placer_for
 from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
@@ -36,7 +36,7 @@ from copter.spreading.tasks import Task, Tell
 
 PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
 _PLACERS: dict[str, PlacerMaker] = {
-    "auto": lambda policy: SiaPlacer(sharing=policy.kind == "rigid"),
+    "auto": placer_for,
     "sia": lambda _: SiaPlacer(),
     "shared": lambda _: SiaPlacer(sharing=True),
     "none": lambda _: None,

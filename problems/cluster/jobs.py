@@ -82,7 +82,7 @@ class Job(ABC):
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
         self.submission, self.profile, self.kind = submission, profile, kind
         self.seen = profile
-        self.gpus = (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
+        self.gpus = job_gpus(submission, kind)
         self.allocation: Configuration | None = None
         self.place: Nodes | None = None
         self.restart_until = -math.inf
@@ -181,6 +181,11 @@ class Job(ABC):
 def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
     """What is adapted of a job under a policy: the lesser of what either allows."""
     return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
+
+
+def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
+    """GPU count of a job that is rigid under a policy, None for others."""
+    return (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
 
 
 def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:

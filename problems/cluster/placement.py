@@ -28,7 +28,7 @@ from typing import Protocol, TypeAlias, cast
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.nodes import working_nodes
-from copter.problems.cluster.policy import Allocation, Placement, PolicyError
+from copter.problems.cluster.policy import Allocation, Placement, Policy, PolicyError
 
 Nodes: TypeAlias = tuple[tuple[int, int], ...]
 _NONE: frozenset[int] = frozenset()
@@ -149,6 +149,11 @@ class SiaPlacer:
                         moved.append(name)
                 places[name] = Placement(type.name, nodes)
         return Placed(places, tuple(evicted), tuple(moved))
+
+
+def placer_for(policy: Policy) -> SiaPlacer:
+    """The placer that suits a policy: distributed jobs may share nodes under one of rigid jobs."""
+    return SiaPlacer(sharing=policy.kind == "rigid")
 
 
 def _is(nodes: Nodes, want: Allocation) -> bool:

@@ -4,8 +4,6 @@ import contextlib
 import json
 import re
 import shutil
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,9 +13,9 @@ pytest.importorskip("fastapi")
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
-from copter.live.client import Client  # noqa: E402
 from copter.live.events import Launched  # noqa: E402
 from copter.live.journal import LiveJournal  # noqa: E402
+from copter.live.process import ServiceProcess  # noqa: E402
 from copter.live.views import events_view  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -47,48 +45,6 @@ QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PATIENCE = 30_000
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium of the system")
-
-
-class Serving:
-    """A service as a process, which can be ended and started again."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "cluster.toml").write_text(CLUSTER)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process = None
-
-    @property
-    def token(self):
-        return (self.folder / "live/token").read_text().strip()
-
-    @property
-    def address(self):
-        return f"{self.url}/#token={self.token}"
-
-    def start(self):
-        arguments = ("--cluster", "cluster.toml", "--folder", "live", "--port", str(self.port))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "copter", "serve", *arguments, "--round-seconds", "1"],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for line in self.process.stdout:  # the last line that it says before it serves
-            if line.startswith("page:"):
-                return
-        raise AssertionError("it ended")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.communicate(timeout=30)
-
-    def client(self):
-        return Client(self.url, self.token, patience=30.0)
 
 
 def python(code):
@@ -121,17 +77,15 @@ def submit_all(client):
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory):
-    one = Serving(tmp_path_factory.mktemp("service"))
-    one.start()
-    try:
-        with one.client() as client:
+    folder = tmp_path_factory.mktemp("service")
+    (folder / "cluster.toml").write_text(CLUSTER)
+    with ServiceProcess(folder / "live", folder / "cluster.toml", ("--round-seconds", "1")) as one:
+        with one.client(patience=30.0) as client:
             submit_all(client)
             yield one
             for job in client.jobs():
                 client.cancel(job["name"])
             client.wait(["sleeper", "learns"])
-    finally:
-        one.stop()
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +114,7 @@ def page(chromium, serving):
 
 @pytest.fixture
 def cluster_page(page, serving):
-    page.goto(serving.address)
+    page.goto(serving.page)
     expect(page.locator("#jobs-body tr")).to_have_count(6, timeout=PATIENCE)
     return page
 
@@ -291,9 +245,9 @@ def test_a_node_is_drained_and_given_back(cluster_page):
 @pytest.mark.long
 def test_a_service_that_is_away_is_missed_until_it_is_back(page, serving):
     page.allowed = ["ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET"]
-    page.goto(serving.address)
+    page.goto(serving.page)
     expect(page.locator("#link")).to_have_text("live", timeout=PATIENCE)
-    serving.stop()
+    serving.end()
     try:
         expect(page.locator("#problem")).to_contain_text("does not answer since", timeout=PATIENCE)
         expect(page.locator("#jobs-body tr")).to_have_count(6)
@@ -306,7 +260,7 @@ def test_a_service_that_is_away_is_missed_until_it_is_back(page, serving):
 def test_many_jobs_and_nodes_are_drawn_in_part_and_the_rest_is_counted(page, serving):
     """1,000 jobs on 512 GPUs, made up."""
     page.route("**/v1/*", lambda route: route.fulfill(json=made_up(route.request.url)))
-    page.goto(serving.address)
+    page.goto(serving.page)
     expect(page.locator("#jobs-body tr")).to_have_count(100, timeout=PATIENCE)
     expect(page.locator("#jobs-more")).to_contain_text("100 of 1,000 shown; 234 more are not listed here")
     assert page.locator(".lanes .node").count() == 64
@@ -320,7 +274,7 @@ def test_many_jobs_and_nodes_are_drawn_in_part_and_the_rest_is_counted(page, ser
 
 def test_it_fits_a_phone(chromium, serving):
     with contextlib.closing(chromium.new_page(viewport={"width": 360, "height": 740})) as page:
-        page.goto(serving.address)
+        page.goto(serving.page)
         expect(page.locator("#jobs-body tr")).to_have_count(6, timeout=PATIENCE)
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
@@ -390,7 +344,7 @@ def test_the_policy_of_the_page_allows_nothing_from_elsewhere_and_no_markup(page
 
 
 def test_only_what_is_new_is_told_again(serving):
-    with serving.client() as client:
+    with serving.client(patience=30.0) as client:
         client.wait(["fails"])
         ask = client._ask
         whole = ask("GET", "/v1/cluster").json()
