@@ -70,7 +70,7 @@ class LiveCluster:
 
     def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
         self.file, self.policy_kind = file, policy_kind
-        self.timer = Timer()
+        self.timer, self._policy = Timer(), ""
         self.cluster = file.cluster()
         self.jobs: dict[str, LiveJob] = {}
         self.unusable: dict[tuple[str, int], str] = {}
@@ -157,12 +157,13 @@ class LiveCluster:
 
     def _open(self, event: Opened) -> None:
         """A fresh policy knows of nobody, and the cluster's file may say something else than before."""
-        before = {one.type: one for one in self.file.gpus}
+        before, same = {one.type: one for one in self.file.gpus}, self._policy == event.policy
+        self._policy = event.policy
         self.file = ClusterFile.model_validate(dict(event.cluster))
         self.policy_kind, self.cluster = event.kind, self.file.cluster()
         self._sizes = {
-            one.type: self._sizes[one.type] if before.get(one.type) == one else one.nodes
-            for one in self.file.gpus  # nodes that a policy added stay, until the file says something else
+            one.type: self._sizes[one.type] if before.get(one.type) == one and same else one.nodes
+            for one in self.file.gpus  # a policy has the nodes that it asked for, until the file changes
         }
         self._arrived, self._left = list(self.jobs.values()), []
         for job in self.jobs.values():

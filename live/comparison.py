@@ -48,8 +48,8 @@ NOISE = 2000.0
 CLASSES: Mapping[str, tuple[float, tuple[float, float], tuple[str, ...]]] = {
     "S": (0.5, (8.0, 30.0), ("bert", "deepspeech2")),
     "M": (0.3, (30.0, 150.0), ("bert", "deepspeech2")),
-    "L": (0.15, (150.0, 300.0), ("yolov3",)),
-    "XL": (0.05, (600.0, 900.0), ("imagenet",)),
+    "L": (0.15, (150.0, 600.0), ("yolov3",)),
+    "XL": (0.05, (600.0, 1200.0), ("imagenet",)),
 }
 """Of each class of jobs: its share, seconds on one GPU of the slowest type, and what it trains."""
 SCRIPT = (sys.executable, "-m", "copter.live.examples.digits", "--noise", "1.0", "--learning-rate", "0.02")
@@ -392,7 +392,7 @@ def main() -> None:
     parser.add_argument("description", nargs="?", type=Path, help="for on-host")
     parser.add_argument("--host", default=os.environ.get("SLURMD_NODENAME", ""), help="for on-host")
     parser.add_argument("--jobs", type=int, default=24)
-    parser.add_argument("--span", type=float, default=60.0, help="seconds in which they are handed in")
+    parser.add_argument("--span", type=float, default=120.0, help="seconds in which they are handed in")
     parser.add_argument("--sizes", choices=get_args(Sizes), default="trace")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)

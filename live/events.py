@@ -81,6 +81,8 @@ class Decided(Event):
         That the policy took; and the whole round, until its answer was in the journal.
     sizes : mapping of str to int
         Nodes that the policy asks for.
+    contention, weight : float
+        As :class:`~copter.problems.cluster.jobs.Timer` had counted them when it was asked.
     error : str
         Why it has no answer: everybody keeps what he has.
     """
@@ -92,6 +94,8 @@ class Decided(Event):
     policy_seconds: float = 0.0
     seconds: float = 0.0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    contention: float = 0.0
+    weight: float = 0.0
     error: str = ""
 
 

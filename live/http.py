@@ -8,6 +8,7 @@ service's for users, a run's own for its reports.  A body is JSON of at most :da
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hmac
 import math
 import os
@@ -62,7 +63,6 @@ class ReportBody(Strict):
     variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=0, le=2**31)]
     saved_progress: Share
-    restart_seconds: Share | None = None
     figure: Finite | None = None
 
     def report(self) -> Report:
@@ -359,8 +359,9 @@ def read_log(
         begin = after if tail is None else max(after, os.fstat(file.fileno()).st_size - tail)
         file.seek(begin)
         content = file.read(MOST_LOG_BYTES)
-    end = begin + len(content)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     first = content.find(b"\n") + 1
-    if begin > after and first < len(content):
-        content = content[first:]
-    return number, content.decode("utf-8", "replace"), end
+    skipped = first if begin > after and first < len(content) else 0
+    text = decoder.decode(content[skipped:])
+    begun, _ = decoder.getstate()  # a character of which the rest is not here
+    return number, text, begin + len(content) - len(begun)

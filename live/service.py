@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.durable.files import lock_file, write_whole
-from copter.errors import CopterError
+from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import LiveCluster, ReportedSpeeds
 from copter.live.events import (
@@ -222,7 +222,7 @@ class Service:
         for _, event in self.journal.history():
             self._take(event, learn=False)
             if isinstance(event, Decided):
-                self.state.timer.crowd(len(self.state.jobs) / max(self.state.cluster.gpus, 1), 1.0)
+                self.state.timer.contention, self.state.timer.weight = event.contention, event.weight
 
     def _write(self, *events: Event, durable: bool = True) -> None:
         """Write events, and let them be true: at once, or when the policy has answered."""
@@ -289,6 +289,12 @@ class Service:
             raise RefusedError(
                 422, f"types: no GPU type {unknown[0]!r}; there are: {list(self.state.cluster.names)}"
             )
+        for option in file.options:
+            if option not in self.backend.job_options:
+                there = (
+                    choices(option, self.backend.job_options) if self.backend.job_options else "it has none"
+                )
+                raise RefusedError(422, f"options: backend {self.backend.name!r} has no {option!r}: {there}")
         if self.file.pace is not None and file.elastic and file.application not in self._profiles:
             known = ", ".join(self._profiles)
             raise RefusedError(
@@ -486,7 +492,18 @@ class Service:
                 self._apply(event)
         self.troubled = error
         if decision is None:
-            self._write(Decided(time=self.now(), seen=seen, asked=asked, places={}, error=error))
+            timer = self.state.timer
+            self._write(
+                Decided(
+                    time=self.now(),
+                    seen=seen,
+                    asked=asked,
+                    places={},
+                    contention=timer.contention,
+                    weight=timer.weight,
+                    error=error,
+                )
+            )
             self.note(f"round {now.index}: {error}; a fresh policy takes over")
             self._open()  # what the one that raised knows, nobody knows
             return self.now() + AGAIN_SECONDS
@@ -501,6 +518,8 @@ class Service:
             policy_seconds=decision.policy_seconds,
             seconds=time.perf_counter() - began,
             sizes=self._allowed(now.sizes),
+            contention=self.state.timer.contention,
+            weight=self.state.timer.weight,
         )
         self._write(decided)
         self.metrics.decided(decided)

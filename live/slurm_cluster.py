@@ -6,6 +6,7 @@ with SlurmCluster(folder, {"a100": (2, 4), "t4": (2, 4)}) as cluster:  # two nod
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -99,7 +100,7 @@ class SlurmCluster:
         if "slurmctld" in self._daemons:
             self.clear()
         for pid in self._processes():
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         for process in self._daemons.values():
             process.wait()
         if self._before is None:
@@ -112,9 +113,9 @@ class SlurmCluster:
         self._start("slurmctld", "-D", "-i")
         self._wait("slurmctld", lambda: self._run("scontrol", "ping").returncode == 0)
 
-    def stop_controller(self) -> None:
-        """End slurmctld; jobs go on."""
-        self._end("slurmctld", signal.SIGTERM)
+    def stop_controller(self, number: int = signal.SIGTERM) -> None:
+        """End slurmctld by a signal; jobs go on."""
+        self._end("slurmctld", number)
         del self._daemons["slurmctld"]
 
     def start_node(self, host: str) -> None:
@@ -125,6 +126,19 @@ class SlurmCluster:
         """Kill the slurmd of a node; its jobs go on until slurmctld notices."""
         self._end(f"slurmd-{host}", signal.SIGKILL)
         del self._daemons[f"slurmd-{host}"]
+
+    def fail_node(self, host: str) -> None:
+        """Kill the slurmd of a node and all that runs there."""
+        self.kill_node(host)
+        for pid in self._processes(f"SLURMD_NODENAME={host}"):
+            _kill(pid)
+
+    def resume_nodes(self) -> None:
+        """Give nodes back that Slurm drained, as an operator would."""
+        lines = self._run("sinfo", "--Node", "--noheader", "--format=%N|%T").stdout.split()
+        drained = {line.partition("|")[0] for line in lines if "drain" in line}
+        for host in sorted(drained):
+            self._run("scontrol", "update", f"nodename={host}", "state=resume")
 
     def clear(self) -> None:
         """End all jobs, and wait until they have."""
@@ -196,12 +210,12 @@ class SlurmCluster:
             process.kill()
             process.wait()
 
-    def _processes(self) -> list[int]:
-        """Daemons, and what they started, even if a daemon was killed since."""
-        mark, found = f"SLURM_CONF={self.folder}/slurm.conf".encode(), []
+    def _processes(self, *variables: str) -> list[int]:
+        """Daemons, and what they started, even if a daemon was killed since; only those with variables."""
+        marks, found = {each.encode() for each in (f"SLURM_CONF={self.folder}/slurm.conf", *variables)}, []
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
-                if mark in path.read_bytes().split(b"\0"):
+                if marks <= set(path.read_bytes().split(b"\0")):
                     found.append(int(path.parent.name))
             except OSError:  # it has ended
                 continue
@@ -220,3 +234,8 @@ class SlurmCluster:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"waited {_SECONDS:g} s for {what}")
             time.sleep(0.05)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, signal.SIGKILL)

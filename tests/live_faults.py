@@ -1,6 +1,6 @@
-"""Kills at random: the service, processes of jobs, agents and nodes, while many short jobs run.
+"""Kills at random: the service, processes of jobs, agents, daemons and nodes, while many short jobs run.
 
-    python tests/live_faults.py --jobs 200 --kills 100 --seed 1
+    python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
 
 Half of the jobs are commands, half train and are resized.  At the end every job that was acknowledged is
 over, once; none has run in two places at a time; the journal is sound and plays again; and what a job that
@@ -22,11 +22,14 @@ from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
 from copter.live.replay import play_again
+from copter.live.slurm_cluster import SlurmCluster
 
+TYPES = {"a100": (1, 4), "t4": (2, 2)}
+"""Nodes of each type, and GPUs on each of them."""
 CLUSTER = """\
 gpus = [
-  { type = "a100", gpus_per_node = 4, nodes = 1 },
-  { type = "t4", gpus_per_node = 2, nodes = 2 },
+  {{ type = "a100", gpus_per_node = 4, nodes = 1, hosts = {a100} }},
+  {{ type = "t4", gpus_per_node = 2, nodes = 2, hosts = {t4} }},
 ]
 grace_seconds = 10.0
 keep_jobs = 100000
@@ -35,8 +38,133 @@ CHECKPOINT_SECONDS = 1.0
 SLACK = 1.5
 """Seconds for a step, a write, and a machine that does other things: beside the promise."""
 HERE = Path(__file__).parent
-KILLS = {"service": 1, "process": 3, "agent": 2, "node": 1}
-"""What is killed, and how often each by the other's measure."""
+
+
+class Local:
+    """Nodes of the local backend: a file says which have failed.
+
+    Attributes
+    ----------
+    kinds : dict of str to int
+        What is killed, and how often each by the other's measure.
+    seconds : tuple of float
+        Between two kills.
+    """
+
+    kinds = {"service": 1, "process": 3, "agent": 2, "node": 1}
+    seconds = (0.3, 1.2)
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.hosts = {"a100": ["a100-0"], "t4": ["t4-0", "t4-1"]}
+        self.options = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def tend(self):
+        """Do what an operator would."""
+
+    def fail(self, kind, rng):
+        """Let something of the backend's own fail; returns what mends it, and after how many seconds."""
+        assert kind == "node"
+        (self.folder / "failed").mkdir(exist_ok=True)
+        mark = self.folder / "failed" / rng.choice(sum(self.hosts.values(), []))
+        mark.touch()
+        return lambda: mark.unlink(missing_ok=True), rng.uniform(0.5, 3.0)
+
+
+class OnSlurm:
+    """A real Slurm: slurmctld and slurmd are killed, and nodes with all that runs there."""
+
+    kinds = {"service": 2, "process": 4, "agent": 3, "slurmctld": 2, "slurmd": 2, "node": 2}
+    seconds = (1.0, 3.0)
+
+    def __init__(self, folder):
+        self._cluster = SlurmCluster(Path(tempfile.mkdtemp(prefix="slurm-")), TYPES)
+        self.hosts = self._cluster.hosts
+        self._up = set(sum(self.hosts.values(), []))
+        self.options = {"cpus_per_gpu": 1, "memory_per_gpu": 100, "begin_seconds": 15}
+
+    def __enter__(self):
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self._cluster.__exit__()
+
+    def tend(self):
+        """Resume nodes: a slurmctld that was killed may give numbers again, and drains nodes for that."""
+        self._cluster.resume_nodes()
+
+    def fail(self, kind, rng):
+        if kind == "slurmctld":
+            self._cluster.stop_controller(signal.SIGKILL)
+            return self._cluster.start_controller, rng.uniform(0.0, 3.0)
+        host = rng.choice(sorted(self._up))
+        self._up.remove(host)
+        # A slurmd is back before Slurm notices, and its jobs go on.
+        (self._cluster.kill_node if kind == "slurmd" else self._cluster.fail_node)(host)
+
+        def back():
+            self._cluster.start_node(host)
+            self._up.add(host)
+
+        return back, rng.uniform(0.0, 2.0 if kind == "slurmd" else 12.0)
+
+
+class OnRay(Local):
+    """A real Ray: nodes are killed, with the raylet and all workers; the head has no GPUs."""
+
+    kinds = {"service": 2, "process": 4, "agent": 3, "worker": 2, "node": 2}
+    seconds = (1.0, 3.0)
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.hosts = {type: [f"{type}-{n}" for n in range(nodes)] for type, (nodes, _) in TYPES.items()}
+
+    def __enter__(self):
+        import ray
+        from ray.cluster_utils import Cluster
+
+        self._small = {"num_cpus": 8, "object_store_memory": 100_000_000}
+        head = self._small | {"num_gpus": 0, "include_dashboard": False, "node_name": "head"}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._nodes = {host: self._add(host) for hosts in self.hosts.values() for host in hosts}
+        self.options = {"address": self._cluster.address, "cpus_per_gpu": 0.01}
+        ray.shutdown()
+        return self
+
+    def __exit__(self, *_):
+        self._cluster.shutdown()
+
+    def _add(self, host):
+        number = 2 + sum(self.hosts.values(), []).index(host)
+        gpus = TYPES[host.rpartition("-")[0]][1]
+        return self._cluster.add_node(
+            **self._small, num_gpus=gpus, node_name=host, node_ip_address=f"127.0.0.{number}"
+        )
+
+    def fail(self, kind, rng):
+        if kind == "worker":
+            above = [one for pid in processes(self.folder, "agent") if (one := parent(pid)) is not None]
+            if not above:
+                return None
+            os.kill(rng.choice(above), signal.SIGKILL)
+            return (lambda: None), 0.0
+        host = rng.choice(list(self._nodes))
+        self._cluster.remove_node(self._nodes.pop(host), allow_graceful=False)
+
+        def back():
+            self._nodes[host] = self._add(host)
+
+        return back, rng.uniform(0.0, 8.0)
+
+
+BACKENDS = {"local": Local, "slurm": OnSlurm, "ray": OnRay}
 
 
 def command_job(name, rng):
@@ -62,6 +190,14 @@ def training_job(name, rng, folder):
     }
 
 
+def parent(pid):
+    """The process above another one; None if that has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def processes(folder, which):
     """Processes of jobs (``process``), or the agents above them."""
     agents = []
@@ -85,63 +221,99 @@ def processes(folder, which):
     return found
 
 
-def kill_one(kind, folder, service, rng):
-    """Kill something; returns whether there was anything to kill."""
-    if kind == "service":
-        service.kill()
-        time.sleep(rng.uniform(0.0, 1.0))
-        service.start()
-        return True
-    if kind == "node":
-        host = rng.choice(["a100-0", "t4-0", "t4-1"])
-        (folder / "failed").mkdir(exist_ok=True)
-        mark = folder / "failed" / host
-        mark.touch()
-        threading.Timer(rng.uniform(0.5, 3.0), lambda: mark.unlink(missing_ok=True)).start()
-        return True
-    there = processes(folder, kind)
-    if there:
-        try:
-            os.kill(rng.choice(there), signal.SIGKILL)
-        except ProcessLookupError:
-            return False
-    return bool(there)
+class Killer:
+    """Kills things at random, and mends what is of the backend's own a while later."""
+
+    def __init__(self, folder, service, cluster, rng):
+        self._folder, self._service, self._cluster, self._rng = folder, service, cluster, rng
+        self._to_mend = {}
+        self.killed = dict.fromkeys(cluster.kinds, 0)
+
+    def kill(self):
+        """Kill something that was not killed before and is there."""
+        kinds = self._cluster.kinds
+        (kind,) = self._rng.choices(list(kinds), list(kinds.values()))
+        if kind == "service":
+            self._service.kill()
+            time.sleep(self._rng.uniform(0.0, 1.0))
+            self._service.start()
+        elif kind in ("process", "agent"):
+            there = processes(self._folder, kind)
+            if not there:
+                return
+            try:
+                os.kill(self._rng.choice(there), signal.SIGKILL)
+            except ProcessLookupError:
+                return
+        elif kind in self._to_mend:
+            return
+        else:
+            failed = self._cluster.fail(kind, self._rng)
+            if failed is None:
+                return
+            mend, seconds = failed
+            self._to_mend[kind] = (time.monotonic() + seconds, mend)
+        self.killed[kind] += 1
+
+    @property
+    def broken(self):
+        """Kinds of what is not mended yet."""
+        return self._to_mend.keys()
+
+    def mend(self, *, all=False):
+        """Mend what it is time for, or all."""
+        for kind, (when, mend) in list(self._to_mend.items()):
+            if all or time.monotonic() >= when:
+                mend()
+                del self._to_mend[kind]
 
 
-def play(folder, jobs, kills, seed):
+def play(folder, jobs, kills, seed, backend="local"):
     """Submit and kill; returns names that were acknowledged and how often each thing was killed."""
     rng = random.Random(seed)
-    cluster = folder / "cluster.toml"
-    cluster.write_text(CLUSTER)
-    killed, acknowledged = dict.fromkeys(KILLS, 0), []
-    with ServiceProcess(folder, cluster, ("--round-seconds", "2")) as service:
-        todo = []
-        for number in range(jobs):
-            name = f"job-{number}"
-            todo.append(training_job(name, rng, folder) if number % 2 else command_job(name, rng))
-            if number % 2:
-                (folder / "traces" / name).mkdir(parents=True)
-        stop = threading.Event()
+    with BACKENDS[backend](folder) as there:
+        cluster = folder / "cluster.toml"
+        options = "".join(f"{name} = {json.dumps(value)}\n" for name, value in there.options.items())
+        hosts = {type: json.dumps(names) for type, names in there.hosts.items()}
+        cluster.write_text(CLUSTER.format(**hosts) + "[options]\n" + options)
+        arguments = ("--round-seconds", "2", "--backend", backend)
+        with ServiceProcess(folder, cluster, arguments) as service:
+            return submit_and_kill(folder, service, there, jobs, kills, rng)
 
-        def submit():
-            for job in todo:
-                client = service.client(patience=60.0)
-                acknowledged.append(client.submit(job | {"retries": 1000}))
-                client.close()
-                if stop.wait(0.2):
-                    return
 
-        submitting = threading.Thread(target=submit)
-        submitting.start()
-        while sum(killed.values()) < kills:
-            time.sleep(rng.uniform(0.3, 1.2))
-            (kind,) = rng.choices(list(KILLS), list(KILLS.values()))
-            killed[kind] += kill_one(kind, folder, service, rng)
-        submitting.join()
-        time.sleep(4.0)  # the last nodes are back
-        with service.client(patience=60.0) as client:
-            client.wait(acknowledged, timeout=900.0)
-    return acknowledged, killed
+def submit_and_kill(folder, service, cluster, jobs, kills, rng):
+    todo, acknowledged = [], []
+    for number in range(jobs):
+        name = f"job-{number}"
+        todo.append(training_job(name, rng, folder) if number % 2 else command_job(name, rng))
+        if number % 2:
+            (folder / "traces" / name).mkdir(parents=True)
+
+    def submit():
+        for job in todo:
+            client = service.client(patience=60.0)
+            acknowledged.append(client.submit(job | {"retries": 1000}))
+            client.close()
+            time.sleep(0.2)
+
+    submitting = threading.Thread(target=submit)
+    submitting.start()
+    killer = Killer(folder, service, cluster, rng)
+    while sum(killer.killed.values()) < kills:
+        time.sleep(rng.uniform(*cluster.seconds))
+        killer.mend()
+        killer.kill()
+        if "slurmctld" not in killer.broken:
+            cluster.tend()
+    killer.mend(all=True)
+    submitting.join()
+    deadline = time.monotonic() + 1800.0
+    with service.client(patience=60.0) as client:
+        while left := client.jobs():
+            assert time.monotonic() < deadline, [job["name"] for job in left]
+            cluster.tend()
+            time.sleep(1.0)
+    return acknowledged, killer.killed
 
 
 def check(folder, acknowledged):
@@ -204,6 +376,7 @@ def lost_seconds(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--backend", choices=list(BACKENDS), default="local")
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
@@ -212,8 +385,8 @@ def main():
     folder = arguments.folder or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    acknowledged, killed = play(folder, arguments.jobs, arguments.kills, arguments.seed)
-    figures = {"seconds": round(time.monotonic() - began, 1), "killed": killed}
+    acknowledged, killed = play(folder, arguments.jobs, arguments.kills, arguments.seed, arguments.backend)
+    figures = {"backend": arguments.backend, "seconds": round(time.monotonic() - began, 1), "killed": killed}
     print(json.dumps(figures | check(folder, acknowledged)))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from copter.live.backends import agent
 
 STOPPED = agent.STOPPED
 RUN_FILE = "run.json"
+LATE_SECONDS = 5.0
+"""A file that a node wrote may be seen here so much later than the end of what ran there."""
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
 
@@ -93,15 +96,6 @@ class Run:
         write_whole(self.folder / RUN_FILE, lambda file: file.write(text.encode()))
         os.chmod(self.folder / RUN_FILE, 0o600)
 
-    @classmethod
-    def read(cls, folder: Path) -> Run:
-        """The run of a folder."""
-        fields = json.loads((folder / RUN_FILE).read_text())
-        for name in ("command", "hosts", "gpus"):
-            fields[name] = tuple(fields[name])
-        fields["devices"] = tuple(tuple(one) for one in fields["devices"])
-        return cls(**fields | {"folder": Path(fields["folder"])})
-
 
 @dataclass(frozen=True)
 class RunState:
@@ -134,10 +128,13 @@ class Backend(Protocol):
     name : str
     picks_devices : bool
         It chooses the GPUs of a run on each node; otherwise the run says which they are.
+    job_options : tuple of str
+        What a job may ask of it.
     """
 
     name: str
     picks_devices: bool
+    job_options: tuple[str, ...]
 
     def down(self) -> Mapping[str, str]:
         """Why hosts of the cluster file that do not work do not; those that work are left out."""
@@ -189,6 +186,22 @@ def begun(folder: Path, node: int) -> dict[str, Any] | None:
 def has_begun(run: Run) -> bool:
     """Whether an agent has claimed a part of a run."""
     return any(begun(run.folder, node) for node in range(len(run.hosts)))
+
+
+class Missing:
+    """Runs of which nothing is left at the backend, and that may have left files that are not seen yet."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def may_be_late(self, run: Run) -> bool:
+        """Whether files of a run that is missing may still come."""
+        since = self._since.setdefault(run.id, time.monotonic())
+        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
+
+    def found(self, run: Run) -> None:
+        """A run is not missing, or not any more."""
+        self._since.pop(run.id, None)
 
 
 def ended(folder: Path, node: int) -> RunState | None:

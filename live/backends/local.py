@@ -41,6 +41,7 @@ class LocalBackend:
 
     name = "local"
     picks_devices = False
+    job_options: tuple[str, ...] = ()
 
     def __init__(self, folder: Path) -> None:
         self._failed = folder / "failed"

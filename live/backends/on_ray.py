@@ -15,14 +15,23 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from copter.extras import extra
 from copter.live.backends import agent
-from copter.live.backends.base import BackendError, Run, RunState, begun, claim, ended, has_begun, merged
+from copter.live.backends.base import (
+    BackendError,
+    Missing,
+    Run,
+    RunState,
+    begun,
+    claim,
+    ended,
+    has_begun,
+    merged,
+)
 from copter.ray.session import NoClusterError, Session, probe
 
 with extra("ray"):
@@ -35,8 +44,6 @@ with extra("ray"):
     )
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-LATE_SECONDS = 5.0
-"""A file that a node wrote may be seen here so much later than the end of its actor."""
 KILL_SECONDS = 1.0
 """An actor that has not killed its agent by then is killed itself, and the agent with it."""
 _NAMESPACE = "copter"
@@ -102,6 +109,7 @@ class RayBackend:
 
     name = "ray"
     picks_devices = True
+    job_options: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -115,7 +123,7 @@ class RayBackend:
     ) -> None:
         self._cluster, self._hosts, self._address = cluster, tuple(hosts), address
         self._resources, self._cpus, self._python = dict(resources or {}), cpus_per_gpu, python
-        self._gone_since: dict[str, float] = {}
+        self._missing = Missing()
         self._session: Session | None = None
         with self._answering():
             pass
@@ -178,20 +186,16 @@ class RayBackend:
             if failed:
                 state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
             elif all(self._name(run, node) in actors for node in left):
-                self._gone_since.pop(run.id, None)
+                self._missing.found(run)
                 return RunState(waiting=not has_begun(run))
-            elif self._may_be_late(run):
+            elif self._missing.may_be_late(run):
                 return RunState()
             else:
                 state = RunState("lost", "its actor ended, or was never there")
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
             self._kill(run)  # what is left of it, and its GPUs
+        self._missing.found(run)
         return state
-
-    def _may_be_late(self, run: Run) -> bool:
-        """Whether agents that are gone may have left files that are not seen here yet."""
-        since = self._gone_since.setdefault(run.id, time.monotonic())
-        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
         bundles: list[dict[str, float]] = [

@@ -26,9 +26,11 @@ from pathlib import Path
 from copter.live.backends import agent
 from copter.live.backends.base import (
     BackendError,
+    Missing,
     Run,
     RunRefusedError,
     RunState,
+    begun,
     claim,
     ended,
     has_begun,
@@ -37,9 +39,6 @@ from copter.live.backends.base import (
 
 COMMAND_SECONDS = 10.0
 """A command that has not answered by then is given up."""
-LATE_SECONDS = 5.0
-"""A file that a node wrote may be seen here so much later than the end of its job."""
-_OPTIONS = ("account", "partition", "qos", "time")
 _ENVIRONMENT = ("HOME", "LANG", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 _WORKING = frozenset(
     ("allocated", "blocked", "completing", "idle", "mixed", "planned", "reserved")
@@ -116,6 +115,9 @@ class SlurmBackend:
         Processors of a job.
     memory_per_gpu : int
         Megabytes of a job: where Slurm counts memory, a job that does not say gets all of a node.
+    begin_seconds : float
+        A job that Slurm calls running, and in which no agent has begun after so long, is lost: its start was,
+        with a daemon.
     checkpoint_seconds : int
         So long before its time limit, a run is told to write a checkpoint and end.
     options : mapping of str to str
@@ -126,6 +128,7 @@ class SlurmBackend:
 
     name = "slurm"
     picks_devices = True
+    job_options: tuple[str, ...] = ("account", "partition", "qos", "time")
 
     def __init__(
         self,
@@ -135,6 +138,7 @@ class SlurmBackend:
         gres: Mapping[str, str] | None = None,
         cpus_per_gpu: int = 1,
         memory_per_gpu: int = 4000,
+        begin_seconds: float = 120.0,
         checkpoint_seconds: int = 60,
         options: Mapping[str, str] | None = None,
         python: str = sys.executable,
@@ -142,7 +146,9 @@ class SlurmBackend:
         self._cluster, self._hosts, self._gres = cluster, tuple(hosts), dict(gres or {})
         self._cpus, self._memory, self._before_limit = cpus_per_gpu, memory_per_gpu, checkpoint_seconds
         self._options, self._python = dict(options or {}), python
-        self._over_since: dict[str, float] = {}
+        self._begin_seconds = begin_seconds
+        self._missing = Missing()
+        self._unbegun: dict[str, float] = {}
 
     def down(self) -> Mapping[str, str]:
         """What sinfo says about nodes that take no jobs; one that drains goes on with what it runs."""
@@ -234,20 +240,30 @@ class SlurmBackend:
             never = [job.reason for part in left for job in of_parts[part] if job.never]
             over = [part for part in left if all(job.over for job in of_parts[part])]
             if not over:
-                self._over_since.pop(run.id, None)
+                self._missing.found(run)
             if never:
                 state = RunState("failed", f"Slurm will never run it: {never[0]}")
-            elif over and not self._may_be_late(run):
+            elif over and not self._missing.may_be_late(run):
                 state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
+            elif self._never_begins(run, of_parts):
+                why = f"no agent began within {self._begin_seconds:g} s of the start of its Slurm job"
+                state = RunState("lost", why)
             else:
                 return RunState(waiting=not has_begun(run))
         self.kill(run)  # what is left of it
+        self._missing.found(run)
+        self._unbegun.pop(run.id, None)
         return state
 
-    def _may_be_late(self, run: Run) -> bool:
-        """Whether the agents of a job that is over may have left files that are not seen here yet."""
-        since = self._over_since.setdefault(run.id, time.monotonic())
-        return has_begun(run) and time.monotonic() - since < LATE_SECONDS
+    def _never_begins(self, run: Run, jobs: Mapping[int, Sequence[_Job]]) -> bool:
+        """Whether a job has been running for too long without an agent on one of its nodes."""
+        for part, (_, nodes) in enumerate(_parts(run)):
+            running = any(job.state == "RUNNING" for job in jobs.get(part, ()))
+            if running and any(begun(run.folder, node) is None for node in nodes):
+                since = self._unbegun.setdefault(run.id, time.monotonic())
+                return time.monotonic() - since > self._begin_seconds
+        self._unbegun.pop(run.id, None)
+        return False
 
     def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
         """Why a run was lost, for people."""
@@ -288,7 +304,7 @@ class SlurmBackend:
     def _submission(self, run: Run, part: int) -> list[str]:
         """Options of sbatch."""
         count, nodes = _parts(run)[part]
-        asked = {name: run.options.get(name) or self._options.get(name) for name in _OPTIONS}
+        asked = {name: run.options.get(name) or self._options.get(name) for name in self.job_options}
         return [
             "--parsable",
             f"--job-name={self._name(run, part)}",

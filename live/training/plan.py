@@ -176,8 +176,6 @@ class Report:
         Of the last step, whole.
     saved_progress : float
         Of the last checkpoint.
-    restart_seconds : float or None
-        From the start of this process to its first step.
     figure : float or None
         The training script's own, such as its loss.
     """
@@ -190,7 +188,6 @@ class Report:
     variance: float | None
     batch_size: int
     saved_progress: float
-    restart_seconds: float | None = None
     figure: float | None = None
 
     def as_dict(self) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import signal
 import struct
 import sys
@@ -336,7 +335,6 @@ class Training:
         self._batch, self._last_batch_size = plan.batch, 0
         self._figure: float | None = None
         self._began: float | None = None
-        self._restart_seconds: float | None = None
         self._told = False
         self._checkpoints: Checkpoints | None = None
         self._timer = CheckpointTimer(plan.checkpoint_seconds)
@@ -469,7 +467,7 @@ class Training:
 
     def _begin(self, factor: float) -> Step:
         if self._began is None:
-            self._began, self._restart_seconds = time.monotonic(), _process_seconds()
+            self._began = time.monotonic()
             self._timer = CheckpointTimer(self._plan.checkpoint_seconds)
         self._pacing.begin(self._batch.local_batch, self._batch.accumulation)
         batch = self._loader.take(self.batch_size)
@@ -525,7 +523,6 @@ class Training:
             variance=self._noise.variance if known else None,
             batch_size=self._last_batch_size,
             saved_progress=self._saved_progress,
-            restart_seconds=self._restart_seconds,
             figure=self._figure,
         )
 
@@ -578,10 +575,3 @@ def _packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
-
-
-def _process_seconds() -> float:
-    """Since this process began."""
-    with open("/proc/self/stat", encoding="ascii") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")

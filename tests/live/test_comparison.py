@@ -1,8 +1,8 @@
 """Jobs of the comparison with other queues: both sides get the same, and run files say what was asked for."""
 
 import pytest
+from live_runs import read_run
 
-from copter.live.backends.base import Run
 from copter.live.comparison import CLASSES, TYPES, Result, document, draw, run_of, seconds_on, write_cluster
 from copter.live.files import ClusterFile, read_toml
 from copter.live.training.plan import Plan
@@ -28,7 +28,7 @@ def test_a_run_has_the_size_and_the_batch_of_its_user(tmp_path):
     job = next(job for job in draw(24, 60.0, "tuned", 1) if job.gpus == 4)
     run = run_of(job, tmp_path, "t4", "t4-1")
     run.write()
-    read = Run.read(run.folder)
+    read = read_run(run.folder)
     plan = Plan.from_dict(dict(read.training))
     assert read.gpus == (4,) and plan.work == job.work and not plan.url
     assert 4 * plan.batch.local_batch * (plan.batch.accumulation + 1) == pytest.approx(

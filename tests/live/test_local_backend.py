@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from live_runs import read_run
 
 from copter.live.backends.base import BackendError, Run, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
@@ -71,7 +72,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
     run = run_of(
         tmp_path, "a", "b c", gpus=(2, 1), devices=((0, 3), (1,)), environment={"A": "1"}, options={"x": "y"}
     )
-    assert Run.read(run.folder) == run
+    assert read_run(run.folder) == run
     assert (run.folder / "run.json").stat().st_mode & 0o077 == 0
 
 

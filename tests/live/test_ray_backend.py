@@ -13,7 +13,7 @@ pytest.importorskip("ray")
 import ray
 from live_runs import Runs, pids, state, until_ended, until_gone, until_said, worker
 
-from copter.live.backends import on_ray
+from copter.live.backends import base
 from copter.live.backends.base import BackendError, RunState
 from copter.live.backends.on_ray import RayBackend
 
@@ -36,7 +36,7 @@ def cluster():
 
 @pytest.fixture
 def make(cluster, monkeypatch):
-    monkeypatch.setattr(on_ray, "LATE_SECONDS", 0.5)
+    monkeypatch.setattr(base, "LATE_SECONDS", 0.5)
     made = []
 
     def make(*hosts):

@@ -56,6 +56,20 @@ def test_a_job_runs_and_is_over(service):
     assert endings(service) == [("one", "completed")]
 
 
+def test_how_crowded_it_was_is_known_after_a_kill(tmp_path):
+    service = make_service(tmp_path)
+    for number in range(6):
+        service.submit(named(ELASTIC, f"job-{number}"))
+        step(service, 60.0)
+    service.cancel("job-2")
+    step(service, 60.0)
+    timer = service.state.timer
+    later = again(service)
+    assert (later.state.timer.contention, later.state.timer.weight) == (timer.contention, timer.weight)
+    assert timer.weight == 7 and timer.contention == pytest.approx((1 + 2 + 3 + 4 + 5 + 6 + 5) / 12)
+    later.close()
+
+
 def test_a_name_is_taken_once_and_for_all(service):
     service.submit(named(RIGID, "one"))
     with pytest.raises(RefusedError, match="'one'"):
@@ -72,6 +86,7 @@ def test_a_job_that_nothing_can_run_is_refused(service):
         ({"gpus": 64}, "no configuration"),
         ({"gpus": 3}, "no configuration"),
         ({"types": ("h100",)}, "h100"),
+        ({"options": {"acount": "a"}}, "options: backend 'memory' has no 'acount'"),
     ):
         with pytest.raises(RefusedError, match=what):
             service.submit(named(RIGID, "odd", **wrong))
@@ -378,8 +393,11 @@ def test_a_policy_adds_and_removes_nodes_where_the_backend_can(tmp_path):
         step(service, 60.0)
     assert len(service.backend.hosts["t4"]) < 3
     later = again(service)
-    assert len(later.state.nodes()) == len(service.backend.hosts["t4"])
-    later.close()
+    assert len(later.state.nodes()) == len(service.backend.hosts["t4"]) == 2
+    later._policy, later._settings = "sia", {}
+    other = again(later)
+    assert len(other.state.nodes()) == 1  # nobody else asked for more
+    other.close()
     assert play_again(tmp_path)[1] == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from live_runs import Runs, pids, state, until_ended, until_gone, until_said, worker
 
-from copter.live.backends import slurm
+from copter.live.backends import base, slurm
 from copter.live.backends.base import BackendError, RunRefusedError
 from copter.live.backends.slurm import SlurmBackend
 from copter.live.slurm_cluster import SlurmCluster, why_not
@@ -33,7 +33,7 @@ def cluster():
 
 @pytest.fixture
 def backend(cluster, monkeypatch):
-    monkeypatch.setattr(slurm, "LATE_SECONDS", 0.5)
+    monkeypatch.setattr(base, "LATE_SECONDS", 0.5)
     yield SlurmBackend("test", HOSTS)
     cluster.clear()
 
@@ -238,6 +238,20 @@ def test_a_job_that_cannot_start_its_agents_says_why(cluster, runs):
     backend.start(run)
     ended = until_ended(backend, run)
     assert ended.outcome == "lost" and "/nowhere/python" in (run.folder / "slurm-0.txt").read_text()
+
+
+@pytest.mark.long
+def test_a_job_in_which_no_agent_begins_is_lost(cluster, runs, tmp_path):
+    asleep = tmp_path / "asleep"
+    asleep.write_text("#!/bin/sh\nsleep 600\n")
+    asleep.chmod(0o755)
+    backend = SlurmBackend("test", HOSTS, python=str(asleep), begin_seconds=1.0)
+    run = runs.make({"a100-1": 1}, worker())
+    backend.start(run)
+    ended = until_ended(backend, run)
+    assert ended.reason == "no agent began within 1 s of the start of its Slurm job"
+    assert ended.outcome == "lost" and until_ended(backend, run).outcome == "lost"
+    cluster.clear()
 
 
 @pytest.mark.long

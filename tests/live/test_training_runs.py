@@ -84,7 +84,7 @@ def test_noise_and_progress_are_those_of_the_gradients_of_all(job, service):
     assert last["variance"] == pytest.approx(estimator.variance)
     assert last["progress"] == pytest.approx(progress) and progress >= 60 and last["batch_size"] == 96
     assert last["saved_progress"] == last["progress"] and last["figure"] is not None
-    assert last["restart_seconds"] > 0 and service.tokens == {"Bearer a token"}
+    assert service.tokens == {"Bearer a token"}
 
 
 def test_a_new_batch_is_everybodys_from_the_same_step_on(job, service):
