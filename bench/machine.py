@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,6 +25,29 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def commit() -> str:
+    """Return the last commit that changed the program, "+" at its end if it was changed since.
+
+    Documents and tests do not count; empty where there is no repository.
+    """
+    there = [":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md"))]
+    try:
+        last, changed = (
+            subprocess.run(
+                ["git", *command, "--", *there],
+                cwd=Path(__file__).resolve().parent,
+                capture_output=True,
+                text=True,
+                timeout=10.0,
+                check=True,
+            ).stdout.strip()
+            for command in (("log", "-1", "--format=%h", "--abbrev=12"), ("status", "--porcelain"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return last + ("+" if changed else "")
 
 
 def machine() -> dict[str, Any]:

@@ -140,6 +140,8 @@ class Reproduction:
         Whether it needs a folder of real traces.
     minutes : float
         About how long it takes with three seeds.
+    seeds : int
+        Samples that its document of record has.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Reproduction:
     measure: Callable[[Effort], Sequence[Figure]]
     needs_data: bool = False
     minutes: float = 1.0
+    seeds: int = 3
 
 
 def reproductions() -> dict[str, Reproduction]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from copter.cli.command import Spreading
-from copter.cli.console import publish, say, seconds, table
+from copter.cli.console import publish, save_json, say, seconds, table
 from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
     from copter.bench.reproduction import Figure, Reproduction
+    from copter.spreading.tasks import Spread
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +27,8 @@ Examples:
   copter reproduce sia-table-3.3 --seeds 3
   copter reproduce sia-table-3.3 --seeds 10 --ray auto
   copter reproduce pollux-table-2 --data data/ --json pollux.json
+  copter reproduce --all papers/ --data data/ --ray auto
+  copter reproduce sia --all papers/ --data data/ --again
 """
 
 
@@ -31,19 +36,51 @@ Examples:
 class ReproduceOptions(Spreading):
     """Measure a table or figure of a paper again, and print ours beside the paper's."""
 
-    name: Annotated[str | None, typer.Argument(help="Which one; --list says which there are.")] = None
+    name: Annotated[
+        str | None, typer.Argument(help="Which one; --list says which there are. With --all, how they begin.")
+    ] = None
     listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False
-    seeds: Annotated[int, typer.Option(min=1, help="Samples to average over, at most.")] = 3
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--all",
+            metavar="FOLDER",
+            help="Make the documents of all; those that are in the folder, with these settings, stay.",
+        ),
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="With --all: those that are there too.")] = False
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Samples to average over, at most; by default each one's own.")
+    ] = None
     data: Traces = None
     quick: Annotated[bool, typer.Option(help="A smaller instance of the same kind.")] = False
     json_path: JsonPath = None
 
+    def __post_init__(self) -> None:
+        if self.folder is not None and (self.listed or self.json_path is not None):
+            wrong = "--list" if self.listed else "--json"
+            raise typer.BadParameter(f"leave out {wrong}: each has a document of its own", param_hint="--all")
+        if self.again and self.folder is None:
+            raise typer.BadParameter("belongs to --all", param_hint="--again")
+
+    def settings_of(self, one: Reproduction) -> dict[str, Any]:
+        """What its document is made with."""
+        seeds = one.seeds if self.seeds is None else self.seeds
+        return {"seeds": seeds, "seed": self.seed, "quick": self.quick, "data": self.data is not None}
+
 
 def reproduce(options: ReproduceOptions) -> None:
     """Run the command."""
-    from copter.bench.reproduction import Effort, reproductions
+    from copter.bench.reproduction import reproductions
 
     known = reproductions()
+    if options.folder is not None:
+        begin = options.name or ""
+        chosen = [one for name, one in known.items() if name.startswith(begin)]
+        if not chosen:
+            check_known(begin, list(known), "table or figure")
+        _all(options, chosen, options.folder)
+        return
     name = options.name
     if options.listed or name is None:
         _list(list(known.values()))
@@ -52,24 +89,87 @@ def reproduce(options: ReproduceOptions) -> None:
     assert one is not None
     if one.needs_data and options.data is None:
         raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
-    begin = perf_counter()
     with options.spread() as spread:
-        effort = Effort(options.seeds, options.data, options.seed, options.quick, say, spread)
-        figures = one.measure(effort)
-    wall = perf_counter() - begin
+        document, figures = _measure(one, options, spread)
 
     def show() -> None:
         _show(one, figures, quick=options.quick)
-        say(f"measured in {seconds(wall)}")
+        say(f"measured in {seconds(document['wall_seconds'])}")
 
-    publish(_document(one, figures, wall, options), options.json_path, show)
+    publish(document, options.json_path, show)
+
+
+def _measure(
+    one: Reproduction, options: ReproduceOptions, spread: Spread
+) -> tuple[dict[str, Any], Sequence[Figure]]:
+    """Measure one; returns its document and its figures."""
+    from copter.bench.reproduction import Effort
+
+    seeds = options.settings_of(one)["seeds"]
+    begin = perf_counter()
+    figures = one.measure(Effort(seeds, options.data, options.seed, options.quick, say, spread))
+    return _document(one, figures, perf_counter() - begin, options), figures
+
+
+def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
+    """Make the documents that are not in the folder; one that fails does not stop the others."""
+    made = {} if options.again else {one.name: _made(folder, one, options) for one in chosen}
+    left = [one for one in chosen if not made.get(one.name)]
+    without = [one.name for one in left if one.needs_data and options.data is None]
+    if without:
+        say(f"Left out, as they need real traces (--data): {', '.join(without)}")
+    left = [one for one in left if one.name not in without]
+    minutes = {one.name: _minutes(folder, one, options) for one in left}
+    total = seconds(60.0 * sum(minutes.values()))
+    say(f"{len(chosen) - len(left) - len(without)} are there; {len(left)} to make, in about {total}")
+    failed = []
+    with options.spread() as spread:
+        for number, one in enumerate(left):
+            rest = seconds(60.0 * sum(minutes[each.name] for each in left[number:]))
+            about = seconds(60.0 * minutes[one.name])
+            say(f"{number + 1} of {len(left)}: {one.name}, about {about} of the {rest} that are left")
+            try:
+                document, _ = _measure(one, options, spread)
+            except Exception as error:  # whatever a reproduction raises; it is told, and at the end again
+                failed.append(one.name)
+                say(f"{one.name}: {type(error).__name__}: {error}")
+                continue
+            save_json(document, folder / f"{one.name}.json")
+    if failed:
+        say(f"No document of: {', '.join(failed)}")
+        raise typer.Exit(1)
+
+
+def _earlier(folder: Path, one: Reproduction) -> dict[str, Any]:
+    """Its document in the folder; empty if there is none that can be read."""
+    try:
+        found: dict[str, Any] = json.loads((folder / f"{one.name}.json").read_text())
+        return found if {"settings", "wall_seconds"} <= found.keys() else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _made(folder: Path, one: Reproduction, options: ReproduceOptions) -> bool:
+    """Whether its document is there, with these settings and of this program."""
+    from copter.bench.machine import commit
+
+    there = _earlier(folder, one)
+    return bool(there) and (there["settings"], there.get("commit")) == (options.settings_of(one), commit())
+
+
+def _minutes(folder: Path, one: Reproduction, options: ReproduceOptions) -> float:
+    """About how long it takes: as it took before, or as it says itself."""
+    there, seeds = _earlier(folder, one), options.settings_of(one)["seeds"]
+    if there and there["settings"]["quick"] == options.quick:
+        return float(there["wall_seconds"] / 60.0 * seeds / there["settings"]["seeds"])
+    return one.minutes * seeds / 3.0 * (0.1 if options.quick else 1.0)
 
 
 def _document(
     one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions
 ) -> dict[str, Any]:
     """What goes into the JSON file."""
-    from copter.bench.machine import machine, versions
+    from copter.bench.machine import commit, machine, versions
 
     return {
         "name": one.name,
@@ -77,12 +177,8 @@ def _document(
         "source": one.source,
         "differs": one.differs,
         "needs_data": one.needs_data,
-        "settings": {
-            "seeds": options.seeds,
-            "seed": options.seed,
-            "quick": options.quick,
-            "data": options.data is not None,
-        },
+        "settings": options.settings_of(one),
+        "commit": commit(),
         "wall_seconds": wall,
         "machine": machine(),
         "versions": versions(),

@@ -21,7 +21,7 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 # Words that commands and models share; they stand here so that `--help` loads no model.
 
-ESTIMATORS = ("oracle", "bootstrap", "no-profile", "type-blind", "overestimate")
+ESTIMATORS = ("oracle", "bootstrap", "no-profile", "remember", "type-blind", "overestimate")
 """What policies know of the jobs' speed: see :mod:`.estimators`."""
 
 PLACERS = ("auto", "sia", "shared", "none")

@@ -1,20 +1,23 @@
 """Jobs as they are handed in, the reader of workload files, and the scenario that a simulation plays.
 
-A workload file is CSV with the columns ``name, time, category, application``: the format of the authors' PAI
-workloads (times in seconds since the start, sampled from Alibaba's PAI trace over 24 hours).  Any of these
-may follow, and an empty field is one that is not there:
+A workload file is CSV with the columns ``name, time, application`` (times in seconds since the start), as
+the authors of Sia, COpter and Pollux publish theirs.  Any of these may follow, in any order, and an empty
+field is one that is not there:
 
+- ``category``: the file's own word for the sort of job;
 - ``kind, gpus, preemptible, reserved``: jobs that Sia adapts only in part (thesis section 3.3.4);
 - ``batch_size, tuned_gpus``: what the job was tuned for, where a policy cannot adapt it (thesis 3.4.3);
+  ``num_replicas`` is another name of the second one;
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
-- ``tenant``: user, group or virtual cluster.
+- ``tenant``: user, group or virtual cluster;
+- ``deadline``: seconds since the start by which the job is wanted, for policies that let it wait till then.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
@@ -24,9 +27,9 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.reading import CsvRow, read_csv
 
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
-REQUIRED = ("name", "time", "category", "application")
+REQUIRED = ("name", "time", "application")
 LIMITS = ("batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size")
-OPTIONAL = ("kind", "gpus", "preemptible", "reserved", *LIMITS, "tenant")
+OPTIONAL = ("category", "kind", "gpus", "preemptible", "reserved", *LIMITS, "tenant", "deadline")
 
 _DIGITS = 9
 
@@ -60,6 +63,8 @@ class JobSubmission:
         Limits of the user (thesis section 3.3.1).
     tenant : str
         User, group or virtual cluster, where the trace names one.
+    deadline : float, optional
+        Seconds since the start by which the job is wanted; until then it may wait for cheaper hours.
     """
 
     name: str
@@ -76,6 +81,7 @@ class JobSubmission:
     max_gpus: int | None = None
     max_batch_size: int | None = None
     tenant: str = ""
+    deadline: float | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time) and self.time >= 0):
@@ -88,6 +94,8 @@ class JobSubmission:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
+        if self.deadline is not None and not self.time <= self.deadline < math.inf:
+            raise ValueError(f"job {self.name!r}: deadline = {self.deadline}: must not lie before its time")
         if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
             above = f"min_gpus = {self.min_gpus} is above max_gpus = {self.max_gpus}"
             raise ValueError(f"job {self.name!r}: {above}")
@@ -107,20 +115,10 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
         A missing column or value, a time that is negative, NaN or no number, an unknown application, a
         duplicate name; names the file, the line and the field.
     """
-    return read_submissions(path, REQUIRED, _submission, applications)
-
-
-def read_submissions(
-    path: str | Path,
-    columns: Sequence[str],
-    submission: Callable[[CsvRow], JobSubmission],
-    applications: Collection[str] | None = None,
-) -> list[JobSubmission]:
-    """Jobs of a file by time of submission, one in each row; names differ, and applications are known."""
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
-    for row in read_csv(path, columns):
-        job = submission(row)
+    for row in read_csv(path, REQUIRED):
+        job = _submission(row)
         if job.name in seen:
             raise row.error("name", f"{job.name!r} is also on line {seen[job.name]}")
         if applications is not None and job.application not in applications:
@@ -140,8 +138,9 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
             flags = (str(job.preemptible).lower(), str(job.reserved).lower())
             counts = ["" if value is None else value for value in (getattr(job, name) for name in LIMITS)]
             gpus = "" if job.gpus is None else job.gpus
-            fixed = (job.name, job.time, job.category, job.application, job.kind, gpus)
-            writer.writerow((*fixed, *flags, *counts, job.tenant))
+            fixed = (job.name, job.time, job.application, job.category, job.kind, gpus)
+            deadline = "" if job.deadline is None else job.deadline
+            writer.writerow((*fixed, *flags, *counts, job.tenant, deadline))
 
 
 def _submission(row: CsvRow) -> JobSubmission:
@@ -150,22 +149,30 @@ def _submission(row: CsvRow) -> JobSubmission:
         raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
     gpus = _count(row, "gpus", "GPUs")
     counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in LIMITS}
+    replicas = _count(row, "num_replicas", "GPUs")
+    if replicas is not None and counts["tuned_gpus"] is not None:
+        raise row.error("num_replicas", "another name of tuned_gpus: a job has one of them")
+    counts["tuned_gpus"] = replicas or counts["tuned_gpus"]
     least, most = counts["min_gpus"], counts["max_gpus"]
     if least is not None and most is not None and least > most:
         raise row.error("min_gpus", f"{least} is above max_gpus = {most}")
     time = row.amount("time")
+    deadline = row.amount("deadline") if row.text("deadline") else None
+    if deadline is not None and deadline < time:
+        raise row.error("deadline", f"{deadline:g} lies before the job's time")
     preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
         return JobSubmission(
             row.text("name"),
             time,
-            row.text("category"),
+            row.text("category") or "training",
             row.text("application"),
             cast(Kind, kind),
             gpus,
             preemptible,
             reserved,
             tenant=row.text("tenant"),
+            deadline=deadline,
             **counts,
         )
     except ValueError as error:

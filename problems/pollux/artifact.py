@@ -24,13 +24,8 @@ from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.resize import FixedDelay, SharedNodes
 from copter.problems.cluster.simulation.simulator import Simulator
-from copter.problems.cluster.traces.pollux import (
-    FOLDER,
-    WORKLOADS,
-    read_pollux_measurements,
-    read_pollux_workload,
-)
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.cluster.traces.pollux import FOLDER, WORKLOADS, read_pollux_measurements
+from copter.problems.cluster.workload import JobSubmission, Scenario, read_workload
 from copter.problems.reading import find
 
 CLUSTER = Cluster([GpuType("t4", 4, 16)])
@@ -63,7 +58,7 @@ class Artifact:
 
     def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
         """Jobs of a workload."""
-        jobs = read_pollux_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
+        jobs = read_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
         jobs = [
             replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job
             for job in jobs

@@ -14,6 +14,7 @@ Source: Pollux section 4.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
 
 Node = tuple[str, int]
+Operators: TypeAlias = Literal["code", "text"]
 
 
 _KEPT = 4096
@@ -46,6 +48,8 @@ class Pollux:
         Whether no two distributed jobs may share a node.
     generations, population : int
         Those of the genetic algorithm.
+    operators : {"code", "text"}
+        Its operators: the published scheduler's, or the paper's, see :mod:`.genetic`.
     max_gpus : int
         Largest number of GPUs of a job.
 
@@ -66,6 +70,7 @@ class Pollux:
         avoid_interference: bool = True,
         generations: int = GENERATIONS,
         population: int = POPULATION,
+        operators: Operators = "code",
         max_gpus: int = 64,
         round_seconds: float = 60.0,
         seed: int = 0,
@@ -75,6 +80,9 @@ class Pollux:
                 raise ValueError(f"{name} = {value}: must be at least 1")
         self.round_seconds: float | None = round_seconds
         self.figures: dict[str, float] = {}
+        if operators not in get_args(Operators):
+            raise ValueError(f"operators = {operators!r}: must be one of {', '.join(get_args(Operators))}")
+        self._as_text = operators == "text"
         self._fitness, self._avoid, self._max_gpus = fitness, avoid_interference, max_gpus
         self._generations, self._size = generations, population
         self._rng = np.random.default_rng(seed)
@@ -93,7 +101,12 @@ class Pollux:
         problem = self.problem(jobs, now.cluster, nodes)
         start = self._carried_over(jobs, nodes, problem.held)
         matrices, values = evolve(
-            problem, start, self._rng, generations=self._generations, population=self._size
+            problem,
+            start,
+            self._rng,
+            generations=self._generations,
+            population=self._size,
+            as_text=self._as_text,
         )
         self._population = matrices
         self._rows = {job.name: row for row, job in enumerate(jobs)}

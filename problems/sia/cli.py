@@ -77,7 +77,7 @@ class SiaRunOptions(Proving, RunOptions):
             callback=existing_file(
                 "give a CSV of jobs, or leave --workload and --profiles out for the generator"
             ),
-            help="CSV of jobs: name, time, category, application.",
+            help="CSV of jobs: name, time, application; more columns are optional.",
         ),
     ] = None
     profiles: Annotated[

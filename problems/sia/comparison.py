@@ -21,6 +21,7 @@ from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import by_name, make_policy
 from copter.problems.cluster.report.metrics import gpu_hours, summarise
 from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.traces.families import published_files
 from copter.problems.cluster.workload import Scenario
 
 LONG_ROUND_SECONDS = 360.0
@@ -64,10 +65,10 @@ RIVALS = {
     "Sia": Rival("sia", estimator="bootstrap"),
     "Pollux": Rival("pollux", estimator="type-blind"),
     "Gavel+TJ": _slow("gavel-max-sum"),
-    "Shockwave+TJ": _slow("shockwave", lam=10.0, power=0.1),
+    "Shockwave+TJ": _slow("shockwave", lam=0.1, power=10.0),
     "Themis+TJ": _slow("themis"),
 }
-"""By the thesis' names; Gavel is max-sum-throughput, and (10, 1e-1) is lambda and k of Shockwave."""
+"""By the thesis' names; Gavel is max-sum-throughput, and (k, lambda) of Shockwave is (10, 1e-1)."""
 
 COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "average JCT": ("average_jct_hours", "h", 1.0),
@@ -95,15 +96,22 @@ class Setting:
         Names; the trace without data is generated.
     settings : mapping of str to object
         Settings of the trace.
+    authors : bool
+        The authors' published workloads, where there are some.
     """
 
     trace: str
     cluster: str = "heterogeneous-64"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    authors: bool = False
 
     def scenario(self, effort: Effort, seed: int) -> Scenario:
         """Its sample with a seed; a quarter of the jobs for a quick look."""
         settings = dict(self.settings)
+        if self.authors and published_files(self.trace, effort.data):
+            whole = by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, authors=True)
+            fewer = math.ceil(len(whole.jobs) / 4) if effort.quick else len(whole.jobs)
+            return Scenario(whole.cluster, whole.jobs[:fewer], whole.profiles)
         if effort.quick:
             whole = by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
             hours = math.ceil(max(job.time for job in whole.jobs) / 3600.0)

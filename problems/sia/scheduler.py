@@ -13,9 +13,12 @@ Source: Sia, thesis sections 3.3 and 3.5.6.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from itertools import compress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +26,17 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.prices import Prices, read_prices
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
+from copter.problems.sia.ahead import Forecast, Plan
 from copter.problems.sia.interface import SiaJob, SiaRound
 from copter.problems.sia.policy import SiaPolicy
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 
 ROUND_SECONDS = 60.0
-
+TimeShareRule: TypeAlias = Literal["first", "added", "printed"]
 
 BONUS = 2.0
 """More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
@@ -54,6 +59,13 @@ class Sia:
         Seconds that the solver may take in a round.
     timeshare_seconds : float, optional
         For so long every new job is served first; None for the same cost of leaving any job without GPUs.
+    timeshare_rule : {"first", "added", "printed"}
+        How, see :class:`TimeShare`.
+    prices : Prices or path, optional
+        Of a GPU-hour, or a file of them, see :mod:`copter.problems.cluster.prices`: jobs with a deadline
+        wait for cheap hours (:mod:`.ahead`).
+    forecast : {"past", "known", "present"}
+        Prices to come are forecast from those of the days before, known, or taken to stay.
     policy : SiaPolicy, optional
         The program to go by, in place of one with the first three settings; must be fresh, on the cluster
         of the simulation.
@@ -80,6 +92,9 @@ class Sia:
         deadline: float | None = None,
         round_seconds: float = ROUND_SECONDS,
         timeshare_seconds: float | None = None,
+        timeshare_rule: TimeShareRule = "first",
+        prices: Prices | str | Path | None = None,
+        forecast: Forecast = "past",
         policy: SiaPolicy | None = None,
     ) -> None:
         self.round_seconds: float | None = float(round_seconds)
@@ -89,7 +104,12 @@ class Sia:
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
-        self._timeshare = None if timeshare_seconds is None else TimeShare(timeshare_seconds, lam)
+        self._timeshare = None
+        if timeshare_seconds is not None:
+            self._timeshare = TimeShare(timeshare_seconds, lam, timeshare_rule)
+        self._plan = None
+        if prices is not None:
+            self._plan = Plan(prices if isinstance(prices, Prices) else read_prices(prices), forecast)
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
@@ -114,7 +134,8 @@ class Sia:
         self._arrivals(policy, now)
         self._changes(policy, now)
         if self._timeshare is not None:
-            policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
+            there = [name in self._profiles for name in now.jobs]
+            policy.update_penalties(list(compress(now.jobs, there)), self._timeshare.penalties(now)[there])
         self.last = policy.round(self._solver, now.time, deadline=self._deadline)
         for name in self.last.changes:  # whether that is what it has, its cluster says next time
             self._known.pop(str(name), None)
@@ -138,18 +159,32 @@ class Sia:
                 policy.set_nodes(type.name, type.nodes)
 
     def _arrivals(self, policy: SiaPolicy, now: ClusterState) -> None:
-        for job in now.arrived:
-            policy.submit(_as_job(job))
+        new = now.arrived
+        if self._plan is not None:
+            new = tuple(job for job in new if job.submission.deadline is None) + tuple(self._plan.update(now))
+        for job in new:
+            policy.submit(_as_job(job, self._view(job), self._planned(job)))
             self._profiles[job.name], self._levels[job.name] = job.seen, 0
             self._known[job.name] = (None, 0, job.restart_until)
+
+    def _planned(self, job: Job) -> Configuration | None:
+        """What a job that waited is to have at most; None for any other job."""
+        return None if self._plan is None else self._plan.started.get(job.name)
+
+    def _view(self, job: Job) -> Profile:
+        """The job as it is seen, on the type where it was planned."""
+        planned = self._planned(job)
+        return job.seen if planned is None else job.seen.on_types(planned.type)
 
     def _changes(self, policy: SiaPolicy, now: ClusterState) -> None:
         """Levels, profiles, and what jobs really hold, where the policy knows something else."""
         reached: dict[str, int] = {}
         for name, job in now.jobs.items():
+            if name not in self._profiles:  # it waits
+                continue
             if job.seen is not self._profiles[name]:
                 self._profiles[name] = job.seen
-                policy.update_profile(name, job.seen)
+                policy.update_profile(name, self._view(job))
             level = min(job.level, job.seen.n_levels - 1)
             if level != self._levels[name]:
                 self._levels[name] = reached[name] = level
@@ -161,13 +196,15 @@ class Sia:
             policy.update_levels(list(reached), np.array(list(reached.values())))
 
 
-def _as_job(job: Job) -> SiaJob:
+def _as_job(job: Job, profile: Profile, planned: Configuration | None) -> SiaJob:
     """The job for the policy; its profile is that of its kind already."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
+    if planned is not None:
+        most = planned.gpus
     return SiaJob(
         job.name,
-        job.seen,
+        profile,
         job.submitted,
         preemptible=submission.preemptible,
         reserved=submission.reserved,
@@ -195,19 +232,17 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
 class TimeShare:
     """A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
 
-    With s_i the seconds that job i has run so far, and tau the window,
+    With S_i the seconds that job i has run so far, s_i those of the last tau seconds, and tau the window,
 
-        lambda_n(i)  =  lambda + BONUS    while s_i < tau
-                        lambda            from then on
+        first      lambda_n(i)  =  lambda + BONUS            while S_i < tau, lambda from then on
+        added      lambda_n(i)  =  lambda + (tau - s_i) / tau
+        printed    lambda_n(i)  =  (tau - s_i) / tau          0 for tau seconds after s_i = tau
 
-    so that in a burst new jobs are served at once, for tau seconds without a break, at the expense of old
-    ones.
-
-    What is printed is lambda_n = (tau - s) / tau with s the service in the last tau seconds, and 0 for tau
-    seconds after s = tau; a symbol delta is explained and not used.  Taken literally no penalty is above 1,
-    the cost of the worst configuration: a job that was served is thrown out whether somebody waits or not,
-    GPUs idle, and jobs restart all the time.  Read as lambda + (tau - s) / tau it shares GPUs for ever, which
-    costs more in restarts than it saves in waiting.  Both were measured: see ``docs/sia.md``.
+    By the first, in a burst new jobs are served at once, for tau seconds without a break, at the expense of
+    old ones.  What is printed (a symbol delta is explained there and not used) has no penalty above 1, the
+    cost of the worst configuration: a job that was served is thrown out whether somebody waits or not, GPUs
+    idle, and jobs restart all the time.  The second shares GPUs for ever, which costs more in restarts than
+    it saves in waiting.  All were measured: see ``docs/sia.md``.
 
     Source: Sia, thesis section 3.5.6.
 
@@ -217,12 +252,19 @@ class TimeShare:
         tau.
     lam : float
         lambda.
+    rule : {"first", "added", "printed"}
     """
 
-    def __init__(self, window_seconds: float, lam: float) -> None:
+    def __init__(self, window_seconds: float, lam: float, rule: TimeShareRule = "first") -> None:
         if not 0 < window_seconds < math.inf:
             raise ValueError(f"timeshare_seconds = {window_seconds}: must be positive and finite")
-        self.window_seconds, self.lam = window_seconds, lam
+        if rule not in get_args(TimeShareRule):
+            raise ValueError(
+                f"timeshare_rule = {rule!r}: must be one of {', '.join(get_args(TimeShareRule))}"
+            )
+        self.window_seconds, self.lam, self.rule = window_seconds, lam, rule
+        self._past: dict[str, deque[tuple[float, float]]] = {}
+        self._quiet_until: dict[str, float] = {}
 
     def penalties(self, now: ClusterState) -> NDArray[np.float64]:
         """Costs of leaving jobs without GPUs.
@@ -232,8 +274,32 @@ class TimeShare:
         (n,) array
             In the order of `now.jobs`.
         """
-        ran = np.array([job.run_seconds for job in now.jobs.values()])
-        return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
+        if self.rule == "first":
+            ran = np.array([job.run_seconds for job in now.jobs.values()])
+            return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
+        for job in now.left:
+            self._past.pop(job.name, None)
+            self._quiet_until.pop(job.name, None)
+        missing = 1.0 - np.array([self._served(job, now.time) for job in now.jobs.values()])
+        if self.rule == "added":
+            return self.lam + missing
+        for name, short in zip(now.jobs, missing.tolist(), strict=True):
+            if short <= 0.0:
+                self._quiet_until[name] = now.time + self.window_seconds
+        quiet = [now.time < self._quiet_until.get(name, -math.inf) for name in now.jobs]
+        return np.where(quiet, 0.0, missing)
+
+    def _served(self, job: Job, time: float) -> float:
+        """Share of the window in which a job ran; before it was first seen it did not."""
+        past = self._past.setdefault(job.name, deque())
+        past.append((time, job.run_seconds))
+        begin = time - self.window_seconds
+        while len(past) > 1 and past[1][0] <= begin:
+            past.popleft()
+        (first, before), (second, after) = past[0], past[min(1, len(past) - 1)]
+        if first < begin < second:  # between two rounds
+            before += (after - before) * (begin - first) / (second - first)
+        return min((job.run_seconds - before) / self.window_seconds, 1.0)
 
 
 class LpStar(Sia):

@@ -15,7 +15,8 @@ Source: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, Estimator
 from copter.problems.cluster.profiles.base import Profile, Row
 from copter.problems.cluster.profiles.goodput import GoodputProfile
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
+from copter.problems.cluster.workload import JobSubmission
 
 REPORT_SECONDS = 30.0
 """Between two reports of an executor (thesis section 3.3.1)."""
@@ -49,15 +52,39 @@ class _Heard(Learned):
 
     Attributes
     ----------
+    memories : tuple of _Memory
+        Where it is remembered.
     since, heard_until, run_seconds : float
         When the job got what it holds; how much of its running was reported; how long it ran when it was
         listened to last.
     """
 
-    def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
-        super().__init__(job, types)
+    def __init__(
+        self,
+        job: GoodputProfile,
+        types: Iterable[str],
+        before: Mapping[str, ThroughputParameters] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(job, types, before)
+        self.memories: tuple[_Memory, ...] = ()
         self.since = math.nan
         self.heard_until = self.run_seconds = 0.0
+
+
+class _Memory:
+    """Models of jobs of one kind at one pace: of each type the one that rests on the most reports."""
+
+    def __init__(self) -> None:
+        self.models: dict[str, ThroughputParameters] = {}
+        self._reports: dict[str, int] = {}
+
+    def take(self, known: Learned, types: Iterable[str]) -> None:
+        """Keep the models of types that were fitted anew, if they rest on no fewer reports."""
+        models, slower = known.parameters(), known.slower(self.models)
+        for type in types:
+            reports = known.reports[type].total
+            if reports >= self._reports.get(type, 0):
+                self.models[type], self._reports[type] = models[type].scaled(1.0 / slower), reports
 
 
 class NoProf:
@@ -90,7 +117,7 @@ class NoProf:
             self._known.pop(job.name, None)
         for job in now.arrived:
             if isinstance(job.profile, GoodputProfile):
-                known = self._known[job.name] = self._note(job.profile, now.cluster.names)
+                known = self._known[job.name] = self._note(job, job.profile, now.cluster.names)
                 self._fit(known, self._profile(known))
                 job.seen = known.profile()
         for name, known in self._known.items():
@@ -102,9 +129,9 @@ class NoProf:
         """Seconds by which profiling delays a job's first start."""
         return 0.0
 
-    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Heard:
+    def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
         """Begin to learn of a job."""
-        return _Heard(job, types)
+        return _Heard(profile, types)
 
     def _profile(self, known: _Heard) -> Iterable[str]:
         """Profile a job that arrived; returns the types of which more is known."""
@@ -181,14 +208,57 @@ class Bootstrap(NoProf):
         return tuple(known.reports)
 
 
+def _kinds_of(job: JobSubmission) -> Sequence[Hashable]:
+    return (job.tenant, job.application), job.application
+
+
+class Remember(NoProf):
+    """Profiles nothing: begins with the models of earlier jobs of a kind.
+
+    Source: thesis section 6.2.
+
+    Parameters
+    ----------
+    kinds_of : callable
+        Kinds of a job, the nearest first; by default those of its user and application, and of its
+        application.  It begins with the models of the first one of which there are some.
+    """
+
+    def __init__(
+        self,
+        *,
+        noise: float = NOISE,
+        seed: int = 0,
+        report_seconds: float = REPORT_SECONDS,
+        kinds_of: Callable[[JobSubmission], Sequence[Hashable]] = _kinds_of,
+    ) -> None:
+        super().__init__(noise=noise, seed=seed, report_seconds=report_seconds)
+        self._kinds_of, self._memories = kinds_of, dict[Hashable, _Memory]()
+
+    def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
+        kinds = self._kinds_of(job.submission)
+        memories = tuple(self._memories.setdefault(kind, _Memory()) for kind in kinds)
+        models = next((memory.models for memory in memories if memory.models), {})
+        known = _Heard(profile, types, dict(models))
+        known.memories = memories
+        return known
+
+    def _fit(self, known: _Heard, types: Iterable[str]) -> bool:
+        types = tuple(types)
+        changed = super()._fit(known, types)
+        for memory in known.memories if changed else ():
+            memory.take(known, types)
+        return changed
+
+
 class TypeBlind(NoProf):
     """Profiles nothing; learns one model for all GPU types, by running on any of them.
 
     That is what Pollux sees of a cluster with several types, which it takes for one (thesis section 3.4.3).
     """
 
-    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Heard:
-        known = super()._note(job, types)
+    def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
+        known = super()._note(job, profile, types)
         known.reports = dict.fromkeys(known.reports, StepReports())
         return known
 
@@ -235,6 +305,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
         "oracle": Oracle,
         "bootstrap": lambda: Bootstrap(seed=seed),
         "no-profile": lambda: NoProf(seed=seed),
+        "remember": lambda: Remember(seed=seed),
         "type-blind": lambda: TypeBlind(seed=seed),
         "overestimate": Overestimate,
     }
@@ -250,11 +321,14 @@ class LinearBeyond(Profile):
     ----------
     measured : mapping of str to int
         Largest GPU count on which the job ran, by type.
+    first : int
+        More GPUs than that seem to be of no use to a job that never ran.
     """
 
-    def __init__(self, truth: Profile, measured: dict[str, int]) -> None:
+    def __init__(self, truth: Profile, measured: dict[str, int], first: int) -> None:
         super().__init__(truth.name, truth.restart_seconds, truth.progress, truth.calibration)
         self.truth, self.measured = truth, dict(measured)
+        self._first = math.inf if measured else first
 
     def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
         return np.stack([self._linear(shape)[levels] for shape in shapes])
@@ -268,7 +342,7 @@ class LinearBeyond(Profile):
         for fewest in (known,) if known else range(1, gpus):
             rates = self.truth.curve(Configuration(-(-fewest // per_node), fewest, type))
             if rates.any():
-                return rates * (gpus / fewest)
+                return rates * (max(min(gpus, self._first), fewest) / fewest)
         return truth
 
     def row(self, configurations: Configurations, level: int) -> Row:
@@ -284,7 +358,8 @@ class LinearBeyond(Profile):
             known = int(np.searchsorted(gpus[here], self.measured.get(type, 0), side="right"))
             last = here[max(known - 1, 0)]
             beyond = here[max(known, 1) :]
-            values[beyond] = values[last] * gpus[beyond] / gpus[last]
+            useful = np.maximum(np.minimum(gpus[beyond], self._first), gpus[last])
+            values[beyond] = values[last] * useful / gpus[last]
         return columns, values
 
 
@@ -297,18 +372,22 @@ class Overestimate(Estimator):
                  v(k) g / k      otherwise
 
     A job that never ran on a type is known by the speed of one GPU, or of the fewest that it runs on: the
-    first iterations give it before the share is settled.
+    first iterations give it before the share is settled.  One that never ran at all seems to have no use for
+    more GPUs than its fair share, those of the cluster over the jobs that are there when it comes.
 
-    Source: AFS, section 4.2 ("overestimate first and re-adjust later").
+    Source: AFS, section 4.5 ("overestimate first and re-adjust later").
     """
 
     def __init__(self) -> None:
         self._measured: dict[str, dict[str, int]] = {}
+        self._first: dict[str, int] = {}
 
     def observe(self, now: ClusterState) -> None:
         """Learn from the GPUs that jobs ran on."""
         for job in now.left:
             self._measured.pop(job.name, None)
+            self._first.pop(job.name, None)
+        fair = max(now.cluster.gpus // max(len(now.jobs), 1), 1)
         for name, job in now.jobs.items():
             new = name not in self._measured
             known = self._measured.setdefault(name, {})
@@ -317,4 +396,5 @@ class Overestimate(Estimator):
             if held is not None and more:
                 known[held.type] = held.gpus
             if new or more:
-                job.seen = LinearBeyond(job.profile, known)
+                first = self._first.setdefault(name, fair)
+                job.seen = LinearBeyond(job.profile, known, first)

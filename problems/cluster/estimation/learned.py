@@ -14,12 +14,19 @@ What is known of a GPU type, and so its model, is the first of these that there 
 Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
 before any ran a pass takes the same nominal time everywhere.
 
-Source: Sia, thesis section 3.3.2; the fit is that of Pollux, section 4.1.
+Where an earlier job of the same user and application was known by models of its own, these come before rules
+2 and 3.  A type that never ran has the earlier model, times the geometric mean of T_grad(m0) over the earlier
+T_grad(m0) of the types that did run, so that nothing but the ratios of types is taken on trust; a type that
+ran on one GPU has its own pass, and the earlier synchronisation in proportion as in (3.1).
+
+Source: Sia, thesis section 3.3.2, and 6.2 for the earlier jobs; the fit is that of Pollux, section 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -80,10 +87,17 @@ class Learned:
         Its limits, its noise, and the largest local batch of each type are taken for known.
     types : iterable of str
         Of the cluster; those that the job cannot run on are left out.
+    before : mapping of str to ThroughputParameters
+        Models that earlier jobs like it were known by, all at one pace.
     """
 
-    def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
-        self.job = job
+    def __init__(
+        self,
+        job: GoodputProfile,
+        types: Iterable[str],
+        before: Mapping[str, ThroughputParameters] = MappingProxyType({}),
+    ) -> None:
+        self.job, self.before = job, before
         self.reports = {type: StepReports() for type in types if type in job.models}
         self.fitted: dict[str, ThroughputParameters] = {}
 
@@ -108,15 +122,28 @@ class Learned:
         scaled = {type: reports.scaled_out for type, reports in self.reports.items()}
         best = max(scaled, key=lambda type: scaled[type])
         ran = [type for type in self.reports if type in self.fitted]
-        models = {}
+        initial, slower, models = self.job.limits.initial, self.slower(self.before), {}
         for type in self.reports:
-            own = self.fitted.get(type)
-            if own is None:  # as fast as what ran, the longest first
-                own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else NOMINAL
+            own, before = self.fitted.get(type), self.before.get(type)
+            if before is not None and not scaled[type]:
+                own = before.scaled(slower) if own is None else bootstrapped(own, before, initial)
+            elif own is None:  # as fast as what ran, the longest first
+                earlier = next(iter(self.before.values()), NOMINAL)
+                own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else earlier
             elif not scaled[type] and scaled[best]:
-                own = bootstrapped(own, self.fitted[best], self.job.limits.initial)
+                own = bootstrapped(own, self.fitted[best], initial)
             models[type] = own
         return models
+
+    def slower(self, before: Mapping[str, ThroughputParameters]) -> float:
+        """Times as long as of other jobs its passes take, at m0; 1 while that is not known."""
+        batch = self.job.limits.initial
+        logs = [
+            math.log(float(own.grad_seconds(batch) / before[type].grad_seconds(batch)))
+            for type, own in self.fitted.items()
+            if type in before
+        ]
+        return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
     def profile(self) -> GoodputProfile:
         """The job as it seems to run."""

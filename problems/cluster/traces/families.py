@@ -19,8 +19,9 @@ Where the figures come from (no file of theirs is needed or copied):
 
 Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
 
-With a folder of real traces philly and pollux are sampled from Microsoft's trace and the artifact's workloads
-instead: :mod:`.philly`, :mod:`.pollux`.
+With a folder of real traces philly, helios and pollux are sampled from Microsoft's and SenseTime's traces and
+the artifact's workloads instead: :mod:`.philly`, :mod:`.helios`, :mod:`.pollux`; and philly, helios and
+new-trace may be the workloads that the thesis' authors published (:func:`published`).
 
 Arrivals have a rate by hour (:func:`by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
 The papers give the number of jobs, the hours, and the shape of the rate; the number is met exactly, and the
@@ -44,6 +45,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.traces.tuned import TunedJobs, constrained, requested
 from copter.problems.cluster.workload import JobSubmission, Scenario, read_workload
+from copter.problems.reading import find
 
 PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
 PHILLY_SIZES = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
@@ -53,6 +55,9 @@ NEW_TRACE_RATE = (
     + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
 )  # fmt: skip
 SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
+PUBLISHED_FOLDER = "siasosp23_artifacts"
+PUBLISHED = {"philly": "philly", "helios": "saturn", "new-trace": "newtrace"}
+"""Folders of the thesis authors' own workloads."""
 SCRIPT_JOBS = 3.0
 """Mean number of jobs that a script of new-trace submits."""
 
@@ -220,6 +225,41 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     return make_scenario(cluster, jobs, np.random.default_rng(seed), Shape())
 
 
+def published(name: str, cluster: Cluster, seed: int, data: Path | None) -> Scenario:
+    """A workload of the thesis' authors: with the seed k, the k-th of those that are there, round and round.
+
+    Parameters
+    ----------
+    name : str
+        In :data:`PUBLISHED`.
+    data : Path or None
+        Folder of real traces.
+
+    Raises
+    ------
+    InputError
+        There is none of them in the folder.
+    """
+    if name not in PUBLISHED:
+        raise ValueError(f"authors = True: they published no {name} workloads")
+    files = published_files(name, data)
+    if not files:
+        where = f"{PUBLISHED_FOLDER}/{PUBLISHED[name]}/workload-*.csv"
+        raise InputError(data or Path("data"), where, "is not there: give the folder with --data")
+    return from_file(files[seed % len(files)], cluster, seed)
+
+
+def published_files(name: str, data: Path | None) -> list[Path]:
+    """Files of the thesis authors' workloads in a folder of real traces, by their numbers."""
+    folder = find(data, f"{PUBLISHED_FOLDER}/{PUBLISHED[name]}", PUBLISHED[name])
+    return [] if folder is None else sorted(folder.glob("workload-*.csv"), key=_number)
+
+
+def _number(path: Path) -> int:
+    text = path.stem.rpartition("-")[2]
+    return int(text) if text.isdecimal() else 0
+
+
 def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
     """A workload of a family.
 
@@ -234,13 +274,17 @@ def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
 
 
 def _maker(name: str) -> Callable[..., Scenario]:
-    def make(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> Scenario:
+    def make(
+        cluster: Cluster, seed: int, data: Path | None, authors: bool = False, **settings: Any
+    ) -> Scenario:
+        if authors:
+            return published(name, cluster, seed, data)
         return generate(name, cluster, seed, Shape(**settings))
 
     return make
 
 
-helios, new_trace, spike = _maker("helios"), _maker("new-trace"), _maker("spike")
+new_trace, spike = _maker("new-trace"), _maker("spike")
 
 
 def by_hour(

@@ -19,10 +19,17 @@ from typing import Any
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.traces.families import FAMILIES, Shape, generate, make_scenario, submission
+from copter.problems.cluster.traces.families import (
+    FAMILIES,
+    Shape,
+    generate,
+    make_scenario,
+    published,
+    submission,
+)
 from copter.problems.cluster.traces.tuned import SIA_MODELS, draw_model, size_of
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.reading import find, read_csv
+from copter.problems.reading import CsvRow, find, read_csv
 
 FILE = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
 REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
@@ -68,17 +75,27 @@ def read_philly(path: str | Path) -> list[TracedJob]:
     """
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, REQUIRED):
-        text = row.text("timestamp")
-        try:
-            when = datetime.fromisoformat(text)
-        except ValueError:
-            raise row.error("timestamp", f"{text[:40]!r} is no date and time") from None
+        when = read_time(row, "timestamp")
         gpus, seconds = row.whole("num_gpus"), row.amount("duration")
         if gpus < 1:
             raise row.error("num_gpus", f"{gpus} must be at least 1")
         if abs(row.amount("gpu_time") - gpus * seconds) > 1.0:
             raise row.error("gpu_time", f"{row.text('gpu_time')} is not num_gpus times duration")
         rows.append((when, seconds, gpus, row.text("cluster")))
+    return since_midnight(rows)
+
+
+def read_time(row: CsvRow, name: str) -> datetime:
+    """Date and time in a field, on its own clock."""
+    text = row.text(name)
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise row.error(name, f"{text[:40]!r} is no date and time") from None
+
+
+def since_midnight(rows: Sequence[tuple[datetime, float, int, str]]) -> list[TracedJob]:
+    """Jobs by time of submission, from their times, seconds, GPUs and virtual clusters."""
     if not rows:
         return []
     begin = datetime.combine(min(row[0] for row in rows), datetime.min.time())
@@ -132,14 +149,27 @@ def sample(
     ]
 
 
-def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> Scenario:
+def philly(
+    cluster: Cluster,
+    seed: int,
+    data: Path | None,
+    authors: bool = False,
+    first_hour: float = FIRST_HOUR,
+    **settings: Any,
+) -> Scenario:
     """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
 
     Parameters
     ----------
+    authors : bool
+        The thesis authors' own workloads, see :func:`.families.published`.
+    first_hour : float
+        Of the day (UTC), of the trace.
     **settings
         Settings of :class:`.families.Shape`.
     """
+    if authors:
+        return published("philly", cluster, seed, data)
     path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
     if path is None:
         return generate("philly", cluster, seed, shape)
@@ -147,4 +177,6 @@ def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> S
     family = FAMILIES["philly"]
     count = family.jobs if shape.jobs is None else shape.jobs
     window = family.hours if shape.hours is None else shape.hours
-    return make_scenario(cluster, sample(philly_jobs(path), count, rng, SIA_MODELS, window), rng, shape)
+    return make_scenario(
+        cluster, sample(philly_jobs(path), count, rng, SIA_MODELS, window, first_hour), rng, shape
+    )

@@ -1,10 +1,9 @@
 """Pollux' artifact: its workloads, and its measurements of jobs.
 
-:func:`read_pollux_workload` reads ``workloads*/workload-<number>.csv``.  The columns are ``name, time,
-application, num_replicas, batch_size``: seconds of submission, the model, and the GPUs and batch size that
-the job was tuned for.  ``workloads`` are the paper's, of 160 jobs; ``workloads-0.5``, ``-1.5`` and ``-2.0``
-have that many times the jobs, ``workloads-realistic`` has the users' own sizes (Pollux section 5.3.1).  The
-thesis' authors publish their workloads in the same columns.
+``workloads*/workload-<number>.csv`` are files of :mod:`~copter.problems.cluster.workload`, with the GPUs and
+batch size that a job was tuned for.  ``workloads`` are the paper's, of 160 jobs; ``workloads-0.5``, ``-1.5``
+and ``-2.0`` have that many times the jobs, ``workloads-realistic`` has the users' own sizes (Pollux section
+5.3.1).
 
 :func:`read_pollux_measurements` reads how fast six training jobs ran on T4 GPUs, and how noisy gradients
 were. The folder ``simulator/traces`` has one folder for each model, in it
@@ -26,7 +25,6 @@ Source: Pollux section 5.3 and table 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +36,10 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.measured import GradientStatistics, Measured, MeasuredProfile, StepTimes
 from copter.problems.cluster.traces.families import Shape, generate
-from copter.problems.cluster.workload import JobSubmission, Scenario, read_submissions
+from copter.problems.cluster.workload import Scenario, read_workload
 from copter.problems.reading import CsvRow, find, read_csv
 
 FOLDER = "petuum_adaptdl_osdi21-artifact/simulator"
-REQUIRED = ("name", "time", "application", "num_replicas", "batch_size")
 WORKLOADS = 8
 """Workloads in each folder of the artifact, counted from 1."""
 
@@ -52,30 +49,6 @@ TYPE = "t4"
 RESTART_SECONDS = 30.0
 """Delay of a job whose GPUs change (Pollux section 5.3)."""
 _VALIDATION = "validation-"
-
-
-def read_pollux_workload(
-    path: str | Path, applications: Collection[str] | None = None
-) -> list[JobSubmission]:
-    """Jobs of a workload, by time, tuned to the file's GPU counts and batch sizes.
-
-    Parameters
-    ----------
-    applications : collection of str, optional
-        Known applications; another one in the file is an error.
-
-    Raises
-    ------
-    InputError
-        A missing column or value, or one that makes no sense; names the file, the line and the field.
-    """
-    return read_submissions(path, REQUIRED, _submission, applications)
-
-
-def _submission(row: CsvRow) -> JobSubmission:
-    gpus, batch = _whole(row, "num_replicas"), _whole(row, "batch_size")
-    name, application = row.text("name"), row.text("application")
-    return JobSubmission(name, row.amount("time"), "training", application, tuned_gpus=gpus, batch_size=batch)
 
 
 def pollux(
@@ -107,7 +80,7 @@ def pollux(
             f"{path}: the workload is as it is: no {', '.join(sorted(set(settings) - {'jobs'}))}"
         )
     profiles: dict[str, Profile] = dict(builtin_goodput_profiles())
-    submissions = read_pollux_workload(path, profiles)
+    submissions = read_workload(path, profiles)
     return Scenario(cluster, submissions[: shape.jobs], profiles)
 
 

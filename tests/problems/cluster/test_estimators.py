@@ -10,10 +10,11 @@ from copter.problems.cluster.estimation.estimators import (
     Bootstrap,
     NoProf,
     Oracle,
+    Remember,
     TypeBlind,
     profiled_batches,
 )
-from copter.problems.cluster.estimation.learned import NOMINAL, bootstrapped
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned, bootstrapped
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.sia import Sia
@@ -204,3 +205,61 @@ def test_noise_must_make_sense():
 def test_reports_may_come_more_often():
     with pytest.raises(ValueError, match="report_seconds"):
         NoProf(report_seconds=-1.0)
+
+
+class OneAfterTheOther:
+    """Gives each job what the list says; the next one comes when the one before is over."""
+
+    name, kind, round_seconds = "one-after-the-other", "adaptive", 60.0
+
+    def __init__(self, wanted):
+        self.wanted, self.seen = wanted, {}
+
+    def schedule(self, now):
+        for name, job in now.jobs.items():
+            self.seen.setdefault(name, []).append(job.seen)
+        return {name: self.wanted[name] for name in now.jobs}
+
+
+def play_two(estimator, first, second, application="bert"):
+    """What was seen of two jobs, the second an hour after the first."""
+    jobs = [
+        JobSubmission("first", 0.0, "", "bert", tenant="x"),
+        JobSubmission("second", 3600.0, "", application, tenant="x"),
+    ]
+    policy = OneAfterTheOther({"first": first, "second": second})
+    simulator = Simulator(Scenario(CLUSTER, jobs, PROFILES), policy, estimator=estimator, max_hours=1.2)
+    list(simulator.run())
+    return policy.seen
+
+
+A100 = Configuration(1, 8, "a100")
+
+
+def test_a_job_begins_with_what_was_learned_of_the_one_before():
+    seen = play_two(Remember(noise=0.0), A100, ONE_T4)
+    assert seen["first"][0].models["a100"].parameters == NOMINAL
+    learned, begun = seen["first"][-1], seen["second"][0]
+    assert begun.models["a100"].parameters == learned.models["a100"].parameters
+    assert speed(begun, 1, 8, "a100") == pytest.approx(speed(PROFILES["bert"], 1, 8, "a100"), rel=0.03)
+    stranger = play_two(Remember(noise=0.0), A100, ONE_T4, "yolov3")["second"][0]
+    assert stranger.models["a100"].parameters == NOMINAL
+
+
+def test_of_what_was_remembered_only_ratios_of_types_are_trusted():
+    earlier = {"t4": ThroughputParameters(0.1, 0.01, 0.2, 0.0, 0.3, 0.0, 1.0)}
+    earlier["a100"] = earlier["t4"].scaled(0.25)
+    known = Learned(PROFILES["bert"], ("t4", "a100"), earlier)
+    assert known.parameters() == earlier
+    slow = earlier["t4"].scaled(3.0)  # three times as slow as the job before
+    for batch in (8, 32, 128):
+        known.report(ONE_T4, batch, float(np.log(slow.step_seconds(1, 1, batch))), 10)
+    known.fit(["t4"])
+    found = known.parameters()
+    assert known.slower(earlier) == pytest.approx(3.0, rel=0.02)
+    for nodes, gpus in ((1, 1), (1, 4), (2, 8)):
+        for type, share in (("t4", 3.0), ("a100", 0.75)):
+            step = float(found[type].step_seconds(nodes, gpus, 32))
+            assert step == pytest.approx(
+                float(earlier["t4"].scaled(share).step_seconds(nodes, gpus, 32)), rel=0.03
+            )

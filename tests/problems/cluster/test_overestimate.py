@@ -13,7 +13,7 @@ TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20
 
 
 def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
-    seen = LinearBeyond(TRUTH, {"A": 4})
+    seen = LinearBeyond(TRUTH, {"A": 4}, 1)
     for level in range(2):
         goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, level), strict=True))
         true = dict(zip(CLUSTER.configurations, TRUTH.goodput(CLUSTER.configurations, level), strict=True))
@@ -22,6 +22,27 @@ def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
             expected = true[one] if one.gpus <= base.gpus else true[base] * one.gpus / base.gpus
             assert goodput[one] == pytest.approx(expected)
             assert seen.curve(one)[level] == pytest.approx(expected)  # both ways to ask agree
+
+
+@pytest.mark.parametrize("first", [1, 3, 6])
+def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share(first):
+    seen = LinearBeyond(TRUTH, {}, first)
+    goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, 0), strict=True))
+    one = {type: TRUTH.curve(Configuration(1, 1, type))[0] for type in CLUSTER.names}
+    for shape in CLUSTER.configurations:
+        expected = one[shape.type] * min(shape.gpus, first)
+        assert goodput[shape] == pytest.approx(expected)
+        assert seen.curve(shape)[0] == pytest.approx(expected)
+
+
+def test_the_fair_share_is_that_of_the_jobs_that_are_there():
+    scenario = Scenario(CLUSTER, [JobSubmission(str(k), 0.0, "", "m") for k in range(6)], {"m": TRUTH})
+    simulator = Simulator(scenario, Sia(), estimator=make_estimator("overestimate"))
+    next(iter(simulator.run()))
+    (speeds,) = {tuple(job.seen.goodput(CLUSTER.configurations, 0)) for job in simulator.jobs.values()}
+    gpus = CLUSTER.configurations.gpus
+    most = max(zip(speeds, gpus, strict=True))[0]  # 24 GPUs for 6 jobs: 4 are enough for the best
+    assert speeds[list(CLUSTER.configurations).index(Configuration(1, 4, "B"))] == most
 
 
 def test_a_job_that_runs_is_measured():

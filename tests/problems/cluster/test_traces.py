@@ -8,11 +8,14 @@ from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.traces import by_name, trace_names
-from copter.problems.cluster.traces.families import FAMILIES, by_hour, draw, in_scripts
+from copter.problems.cluster.traces.families import FAMILIES, PUBLISHED_FOLDER, by_hour, draw, in_scripts
+from copter.problems.cluster.traces.helios import read_helios
 from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly, sample
-from copter.problems.cluster.traces.pollux import FOLDER, read_pollux_workload
+from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.traces.tuned import size_of
+from copter.problems.cluster.workload import read_workload
 
 CLUSTER = cluster_by_name("heterogeneous-64")
 PHILLY = DATA / "cluster" / FILE
@@ -119,7 +122,7 @@ def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
     path = tmp_path / "workload-1.csv"
     path.write_text(f"name,time,application,num_replicas,batch_size\n{line}\n")
     with pytest.raises(InputError, match=f"line [23], {field}"):
-        read_pollux_workload(path, {"ncf"})
+        read_workload(path, {"ncf"})
 
 
 @with_data
@@ -142,6 +145,66 @@ def test_the_real_trace_has_the_shares_that_the_generator_uses():
 @pytest.mark.data
 def test_real_workloads_are_taken_where_they_are():
     jobs = by_name("pollux", CLUSTER, 0, DATA).jobs
-    assert jobs == read_pollux_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")
+    assert jobs == read_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")
     assert (len(jobs), jobs[0].tuned_gpus, jobs[0].batch_size) == (160, 6, 2048)
     assert all(job.tenant for job in by_name("philly", CLUSTER, 0, DATA).jobs)
+
+
+def test_authors_workloads_come_one_after_the_other(tmp_path):
+    folder = tmp_path / "siasosp23_artifacts" / "saturn"
+    folder.mkdir(parents=True)
+    for number in (2, 10):
+        text = f"name,time,application,num_replicas,batch_size\nbert-{number},5,bert,6,384\n"
+        (folder / f"workload-{number}.csv").write_text(text)
+    cluster = cluster_by_name("heterogeneous-64")
+    names = [by_name("helios", cluster, seed, tmp_path, authors=True).jobs[0].name for seed in range(3)]
+    assert names == ["bert-2", "bert-10", "bert-2"]
+    with pytest.raises(InputError, match="newtrace/workload"):
+        by_name("new-trace", cluster, 0, tmp_path, authors=True)
+    with pytest.raises(SettingsError, match="published no spike"):
+        by_name("spike", cluster, 0, tmp_path, authors=True)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "jobs"), [("philly", 160), ("helios", 160), ("new-trace", 960)])
+def test_the_authors_own_workloads_are_tuned_by_them(name, jobs):
+    if not (DATA / "cluster" / PUBLISHED_FOLDER).is_dir():
+        pytest.skip(f"no {DATA / 'cluster' / PUBLISHED_FOLDER}")
+    scenario = by_name(name, cluster_by_name("heterogeneous-64"), 0, DATA, authors=True)
+    assert len(scenario.jobs) == jobs and all(job.tuned_gpus and job.batch_size for job in scenario.jobs)
+
+
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
+
+
+def helios_line(gpus=2, submitted="2020-04-02 01:30:00", seconds="7200"):
+    return f"1,u1,vcA,{gpus},4,1,COMPLETED,{submitted},x,x,{seconds},0"
+
+
+def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
+    path = tmp_path / "HeliosData" / "data" / "Saturn" / "cluster_log.csv"
+    path.parent.mkdir(parents=True)
+    lines = [helios_line(), helios_line(0), helios_line(8, "2020-04-01 03:00:00+08:00", "36000")]
+    path.write_text("\n".join([HELIOS, *lines]) + "\n")
+    first, second = read_helios(path)
+    assert (first.time, first.gpus, first.gpu_hours, first.tenant) == (3 * 3600.0, 8, 80.0, "vcA")
+    assert (second.time, second.gpu_hours) == (25.5 * 3600.0, 4.0)
+    jobs = by_name("helios", CLUSTER, 0, tmp_path).jobs
+    assert [(job.time, job.application, job.tenant) for job in jobs] == [(3600.0, "yolov3", "vcA")]
+    later = by_name("helios", CLUSTER, 0, tmp_path, first_hour=1).jobs
+    assert [job.time for job in later] == [1800.0, 7200.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (helios_line(-1), "gpu_num"),
+        (helios_line(seconds="long"), "duration"),
+        (helios_line(submitted="today"), "submit_time"),
+    ],
+)
+def test_helios_lines_that_make_no_sense_are_refused(tmp_path, line, field):
+    path = tmp_path / "cluster_log.csv"
+    path.write_text(f"{HELIOS}\n{line}\n")
+    with pytest.raises(InputError, match=f"line 2, {field}"):
+        read_helios(path)

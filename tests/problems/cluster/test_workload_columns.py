@@ -55,3 +55,13 @@ def test_limits_that_leave_nothing_are_refused(tmp_path):
     path.write_text(f"{HEADER}min_gpus,max_gpus\na,1,x,bert,4,2\n")
     with pytest.raises(InputError, match="line 2, min_gpus: 4 is above max_gpus = 2"):
         read_workload(path)
+
+
+def test_authors_files_are_read_as_they_are(tmp_path):
+    path = tmp_path / "w.csv"
+    path.write_text("name,time,application,num_replicas,batch_size\na,1,bert,6,384\n")
+    (job,) = read_workload(path)
+    assert job == JobSubmission("a", 1.0, "training", "bert", tuned_gpus=6, batch_size=384)
+    path.write_text("name,time,application,num_replicas,tuned_gpus\na,1,bert,6,4\n")
+    with pytest.raises(InputError, match="line 2, num_replicas: another name of tuned_gpus"):
+        read_workload(path)

@@ -53,12 +53,14 @@ def worth(problem, matrix):
     nodes=st.integers(1, 8),
     avoid=st.booleans(),
     pinned=st.sampled_from([0.0, 0.4]),
+    text=st.booleans(),
 )
-@settings(deadline=None, max_examples=60)
-def test_every_matrix_is_allowed_and_worth_what_it_says(seed, jobs, nodes, avoid, pinned):
+@settings(deadline=None, max_examples=80)
+def test_every_matrix_is_allowed_and_worth_what_it_says(seed, jobs, nodes, avoid, pinned, text):
     problem = random_problem(seed, jobs, nodes, avoid=avoid, pinned=pinned)
     start = np.random.default_rng(seed).integers(0, 7, (3, jobs, nodes)).astype(np.int8)
-    matrices, values = evolve(problem, start, np.random.default_rng(1), generations=8, population=12)
+    rng = np.random.default_rng(1)
+    matrices, values = evolve(problem, start, rng, generations=8, population=12, as_text=text)
     assert len(matrices) == 12 and (np.diff(values) <= 0).all()
     for matrix, value in zip(matrices, values, strict=True):
         assert allowed(problem, matrix)
@@ -66,14 +68,15 @@ def test_every_matrix_is_allowed_and_worth_what_it_says(seed, jobs, nodes, avoid
         assert value == pytest.approx(problem.value(matrix))
 
 
+@pytest.mark.parametrize("text", [True, False])
 @pytest.mark.parametrize("avoid", [True, False])
 @pytest.mark.parametrize("seed", range(6))
-def test_it_finds_the_best_of_all_matrices_of_a_small_cluster(seed, avoid):
+def test_it_finds_the_best_of_all_matrices_of_a_small_cluster(seed, avoid, text):
     problem = random_problem(seed, 3, 2, avoid=avoid)
     rows = list(product(*(range(gpus + 1) for gpus in problem.capacity)))
     every = (np.array(matrix, np.int8) for matrix in product(rows, repeat=3))
     best = max(worth(problem, matrix) for matrix in every if allowed(problem, matrix))
-    _, values = evolve(problem, problem.held[None], np.random.default_rng(0))
+    _, values = evolve(problem, problem.held[None], np.random.default_rng(0), as_text=text)
     assert values[0] == pytest.approx(best)
 
 

@@ -1,0 +1,300 @@
+"""When and where jobs that can wait run: a program over the hours to come, whose prices are forecast.
+
+A job with a deadline may wait.  As long as it does it is a request of a program over the hours h of the
+cluster's types k, with a column for every configuration c and hour s of its start with which it would be
+complete by its deadline:
+
+    minimise    sum_ics P_ics x_ics + sum_i B_i z_i
+    subject to  sum_cs x_ics + z_i = 1                           every job that waits
+                sum_ics g_c o_icsh x_ics  <=  F_kh               every type k and hour h
+                x, z >= 0
+
+with P_ics the forecast price of the GPUs for as long as the job holds them, and delta more for each hour of
+waiting (so that it waits for a reason); o_icsh the share of hour h that it does; F_kh the GPUs of the type
+less what jobs without a deadline are expected to hold at that hour of the day, as they did on earlier days:
+expected requests have a share of the program, and are given nothing.  z_i stands for starting at once,
+whatever it costs and whoever else is there; B_i is above every price, so that it is for jobs that have no
+other way.
+
+The program is kept from hour to hour, solved by copter's solver, and rounded to one column for each job.  A
+job whose column starts in the present hour is handed to Sia, on the type and with no more GPUs than planned.
+
+Prices are known, or forecast as the mean of the same hour on the days before, and as what is now while there
+were none; or as what is now for ever, which chooses where a job runs, and never to wait for a price.
+
+Source: thesis section 6.2, which proposes it; the program is copter's own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+
+from copter.errors import CopterError
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.prices import HOUR, Prices
+from copter.program.program import ContinualProgram
+from copter.shims.choose_one import ChooseOneShim
+from copter.solvers.registry import make_solver
+
+Forecast: TypeAlias = Literal["known", "past", "present"]
+DAY = 24
+WAITING = 1e-3
+"""delta, over the price of a job's cheapest plan."""
+AT_ONCE = 10.0
+"""B_i, over the price of a job's dearest plan."""
+MOST_HOURS = 7 * DAY
+"""A job waits no longer, whatever its deadline."""
+
+
+class PriceError(CopterError, ValueError):
+    """A type of the cluster has no price."""
+
+
+class HoursAhead:
+    """What is expected of the hours to come, from those that have been.
+
+    Parameters
+    ----------
+    forecast : {"known", "past", "present"}
+        Where prices to come are from.
+    """
+
+    def __init__(self, prices: Prices, forecast: Forecast) -> None:
+        self._prices, self._forecast, self.types = prices, forecast, tuple(prices.table)
+        self._seen: dict[str, list[float]] = {type: [] for type in prices.table}
+        self._present = np.zeros(DAY)
+        self._rounds = np.zeros(DAY)
+
+    def check(self, cluster: Cluster) -> None:
+        """Raise if a type has no price."""
+        unknown = [type for type in cluster.names if type not in self.types]
+        if unknown:
+            raise PriceError(f"prices: none of {unknown[0]!r}; only of {', '.join(self.types)}")
+
+    def see(self, now: ClusterState, ordinary: int) -> None:
+        """Take in a round.
+
+        Parameters
+        ----------
+        ordinary : int
+            Jobs that cannot wait.
+        """
+        hour = int(now.time // HOUR)
+        for type, seen in self._seen.items():
+            next = self._prices.first + len(seen)
+            seen += self._prices.of_hours(type, next, max(hour + 1 - next, 0)).tolist()
+        self._present[hour % DAY] += ordinary
+        self._rounds[hour % DAY] += 1
+
+    def prices(self, type: str, first: int, count: int) -> NDArray[np.float64]:
+        """Prices of some hours from the present one on."""
+        if self._forecast == "known":
+            return self._prices.of_hours(type, first, count)
+        seen = np.array(self._seen[type])
+        expected = np.full(count, seen[-1])
+        for ahead in range(1, count if self._forecast == "past" else 1):
+            same = seen[(first + ahead - self._prices.first) % DAY :: DAY]
+            if same.size:
+                expected[ahead] = same.mean()
+        return expected
+
+    def free(self, cluster: Cluster, type: str, hour: int) -> float:
+        """GPUs of a type that are free of jobs that cannot wait, each of which is expected to have one."""
+        at = hour % DAY
+        jobs = self._present[at] / self._rounds[at] if self._rounds[at] else 0.0
+        return cluster.capacity[type] * max(1.0 - jobs / max(cluster.gpus, 1), 0.0)
+
+
+class Plan:
+    """Jobs that wait, and when and where each of them is to start.
+
+    Attributes
+    ----------
+    started : dict of str to Configuration
+        What jobs that may run now were planned to have; None where any will do.
+    """
+
+    def __init__(self, prices: Prices, forecast: Forecast) -> None:
+        self.ahead = HoursAhead(prices, forecast)
+        self.started: dict[str, Configuration | None] = {}
+        self.waiting: dict[str, Job] = {}
+        self._program = ContinualProgram()
+        self._solver, self._shim = make_solver("copter", tolerance=1e-5), ChooseOneShim()
+        self._columns: dict[str, list[tuple[Configuration, int]]] = {}
+        self._ends: dict[str, float] = {}
+        self._hours: _Hours | None = None
+
+    def update(self, now: ClusterState) -> list[Job]:
+        """Take in a round; returns the jobs that are to start now."""
+        for job in now.left:
+            self.started.pop(job.name, None)
+            self._ends.pop(job.name, None)
+            self._drop(job.name)
+        new = [job for job in now.arrived if job.submission.deadline is not None]
+        self.waiting |= {job.name: job for job in new}
+        self.ahead.check(now.cluster)
+        self.ahead.see(now, len(now.jobs) - len(self.waiting) - len(self.started))
+        if not self.waiting:
+            return []
+        hour, capacity = int(now.time // HOUR), now.cluster.capacity
+        before = self._hours
+        if before is not None and (before.first, before.capacity) == (hour, capacity) and not new:
+            return []
+        if (
+            before is None
+            or (before.first, before.capacity) != (hour, capacity)
+            or self._latest() > before.last
+        ):
+            self._begin_hour(now, hour)
+            new = list(self.waiting.values())
+        assert self._hours is not None
+        for job in new:
+            self._request(job, now, self._hours)
+        return self._plan(now, hour)
+
+    def _plan(self, now: ClusterState, hour: int) -> list[Job]:
+        solution = self._solver.solve(self._program)
+        choice = self._shim.round(self._program, solution).choice
+        ready = []
+        for name, job in list(self.waiting.items()):
+            picked, columns = choice[name], self._columns[name]
+            planned, start = columns[picked] if picked is not None and picked < len(columns) else (None, hour)
+            if start == hour:
+                self.started[name] = planned
+                if planned is not None:
+                    self._ends[name] = now.time + _seconds(job, planned)
+                self._drop(name)
+                ready.append(job)
+        if self.waiting:
+            now.wake((hour + 1) * HOUR)
+        return ready
+
+    def _drop(self, name: str) -> None:
+        if self.waiting.pop(name, None) is not None and name in self._columns:
+            self._program.remove_request(name)
+            del self._columns[name]
+
+    def _latest(self) -> int:
+        """Hour after the last deadline."""
+        return max(math.ceil((job.submission.deadline or 0.0) / HOUR) for job in self.waiting.values())
+
+    def _begin_hour(self, now: ClusterState, hour: int) -> None:
+        """Have a resource for each type and hour from now to the last deadline, and forecasts of them."""
+        cluster = now.cluster
+        last = max(min(self._latest(), hour + MOST_HOURS), hour + 1)
+        for name in self._columns:
+            self._program.remove_request(name)
+        self._columns = {}
+        there = self._program.resource_ids
+        wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
+        self._program.remove_resources([key for key in there if key not in set(wanted)])
+        free = {type: self._free(now, type, hour, last) for type in cluster.names}
+        for type, each in wanted:
+            upper = float(free[type][each - hour])
+            if (type, each) in self._program.resources:
+                self._program.update_resources((type, each), upper=upper)
+            else:
+                self._program.add_resource((type, each), upper=upper)
+        at = {key: row for row, key in enumerate(self._program.resource_ids)}
+        self._hours = _Hours(
+            hour,
+            last,
+            dict(cluster.capacity),
+            {type: self.ahead.prices(type, hour, last - hour) for type in cluster.names},
+            {type: np.array([at[type, each] for each in range(hour, last)]) for type in cluster.names},
+            len(at),
+        )
+
+    def _free(self, now: ClusterState, type: str, hour: int, last: int) -> NDArray[np.float64]:
+        """GPUs of a type that are expected to be free in each hour."""
+        free = np.array([self.ahead.free(now.cluster, type, each) for each in range(hour, last)])
+        for name, end in self._ends.items():
+            planned = self.started[name]
+            if planned is not None and planned.type == type and end > now.time:
+                share = _shares(now.time, end, last)
+                free[: share.size] -= planned.gpus * share
+        return np.maximum(free, 0.0)
+
+    def _request(self, job: Job, now: ClusterState, hours: _Hours) -> None:
+        """Add a job, with the columns that it has from now on."""
+        submission, first = job.submission, hours.first
+        assert submission.deadline is not None
+        least, most = submission.min_gpus or 1, submission.max_gpus or now.cluster.gpus
+        if job.gpus is not None:
+            least = most = job.gpus
+        columns: list[tuple[Configuration, int]] = []
+        costs: list[NDArray[np.float64]] = []
+        entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        for configuration in now.cluster.configurations:
+            seconds = _seconds(job, configuration)
+            latest = min(submission.deadline, hours.last * HOUR) - seconds
+            if not least <= configuration.gpus <= most or not latest >= now.time:
+                continue
+            rows, prices = hours.rows[configuration.type], hours.prices[configuration.type]
+            for start in range(first, math.floor(latest / HOUR) + 1):
+                begin = max(start * HOUR, now.time)
+                share = configuration.gpus * _shares(begin, begin + seconds, hours.last)
+                held = slice(start - first, start - first + share.size)
+                column = np.full(share.size, len(columns))
+                entries.append((rows[held], column, share))
+                costs.append(np.atleast_1d(prices[held] @ share))
+                columns.append((configuration, start))
+        priced = np.concatenate(costs) if costs else np.zeros(0)
+        waits = np.array([start - first for _, start in columns], np.float64)
+        priced += WAITING * priced.min(initial=np.inf if priced.size else 0.0) * waits
+        at, column, share = (
+            (np.concatenate(parts) for parts in zip(*entries, strict=True)) if entries else _NONE
+        )
+        usage = coo_array((share, (at, column)), (hours.n_resources, len(columns) + 1)).tocsc()
+        self._columns[job.name] = columns
+        final = np.append(priced, AT_ONCE * priced.max(initial=1e-9))
+        self._program.add_request(job.name, final, usage, total=1.0, relation="==")
+
+
+@dataclass(frozen=True)
+class _Hours:
+    """The hours of a program.
+
+    Attributes
+    ----------
+    first, last : int
+        The present one, and the one after the last.
+    capacity : dict of str to int
+        GPUs of each type.
+    prices : dict of str to (last - first,) array
+        Forecasts.
+    rows : dict of str to (last - first,) int array
+        Positions of the resources of each type.
+    n_resources : int
+        Resources of the program.
+    """
+
+    first: int
+    last: int
+    capacity: dict[str, int]
+    prices: dict[str, NDArray[np.float64]]
+    rows: dict[str, NDArray[np.int64]]
+    n_resources: int
+
+
+_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def _seconds(job: Job, configuration: Configuration) -> float:
+    """Of running to the end; infinite where it cannot."""
+    return float(job.seen.clock(configuration)[-1]) + job.seen.restart_seconds
+
+
+def _shares(begin: float, end: float, last: int) -> NDArray[np.float64]:
+    """Share of each hour, from that of the first time on, that lies between two times."""
+    first = int(begin // HOUR)
+    edges = np.arange(first, min(math.ceil(end / HOUR), last) + 1) * HOUR
+    return np.diff(np.clip(edges, begin, end)) / HOUR

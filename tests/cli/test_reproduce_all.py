@@ -1,0 +1,97 @@
+"""`copter reproduce --all`: what is made, what is left, and what is said beforehand."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from copter.bench import reproduction
+from copter.bench.reproduction import Figure, Reproduction
+from copter.cli.main import app
+
+
+class Made:
+    """Reproductions that count how often they were measured, and with how many seeds."""
+
+    def __init__(self):
+        self.seeds = {}
+        self.known = {
+            name: Reproduction(name, f"about {name}", "a paper", "nothing", self._measure(name), **more)
+            for name, more in {
+                "a-table-1": {"minutes": 30.0},
+                "a-table-2": {"minutes": 3.0, "seeds": 10},
+                "b-figure-1": {"needs_data": True},
+                "b-figure-2": {},
+            }.items()
+        }
+        self.broken = set()
+
+    def _measure(self, name):
+        def measure(effort):
+            if name in self.broken:
+                raise ValueError("no such thing")
+            self.seeds.setdefault(name, []).append(effort.seeds)
+            return [Figure("x", "y", "h", 1.0, 2.0)]
+
+        return measure
+
+
+@pytest.fixture
+def made(monkeypatch):
+    made = Made()
+    monkeypatch.setattr(reproduction, "reproductions", lambda: made.known)
+    return made
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done.stderr
+
+
+def test_all_are_made_once_with_the_seeds_of_each(made, tmp_path):
+    said = run("--all", tmp_path)
+    assert "b-figure-1" in said.splitlines()[0] and "3 to make, in about 41.0 min" in said
+    assert made.seeds == {"a-table-1": [3], "a-table-2": [10], "b-figure-2": [3]}
+    assert sorted(path.stem for path in tmp_path.glob("*.json")) == ["a-table-1", "a-table-2", "b-figure-2"]
+    document = json.loads((tmp_path / "a-table-2.json").read_text())
+    assert document["settings"] == {"seeds": 10, "seed": 0, "quick": False, "data": False}
+    assert "0 to make" in run("--all", tmp_path)
+    assert made.seeds["a-table-1"] == [3]
+    run("a", "--all", tmp_path, "--again", "--seeds", 2)
+    assert made.seeds == {"a-table-1": [3, 2], "a-table-2": [10, 2], "b-figure-2": [3]}
+    run("--all", tmp_path, "--data", tmp_path, "--quick")
+    assert made.seeds["b-figure-1"] == [3] and made.seeds["a-table-1"] == [3, 2, 3]
+
+
+def test_what_was_stopped_goes_on_and_what_fails_is_named(made, tmp_path):
+    made.broken = {"a-table-2"}
+    said = run("--all", tmp_path, code=1)
+    assert "a-table-2: ValueError: no such thing" in said
+    assert said.splitlines()[-1] == "No document of: a-table-2"
+    made.broken = set()
+    (tmp_path / "b-figure-2.json").write_text("{")  # it was being written
+    run("--all", tmp_path)
+    assert made.seeds == {"a-table-1": [3], "a-table-2": [10], "b-figure-2": [3, 3]}
+
+
+def test_a_change_of_the_program_makes_all_again(made, tmp_path, monkeypatch):
+    from copter.bench import machine
+
+    run("a", "--all", tmp_path)
+    monkeypatch.setattr(machine, "commit", lambda: "another")
+    run("a", "--all", tmp_path)
+    assert made.seeds["a-table-1"] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--all", "x", "--list"), "leave out --list"),
+        (("--all", "x", "--json", "y"), "leave out --json"),
+        (("--again",), "belongs to --all"),
+        (("zzz", "--all", "x"), "zzz"),
+    ],
+)
+def test_wrong_arguments_are_refused(made, arguments, words):
+    assert words in run(*arguments, code=2)
