@@ -32,18 +32,24 @@ def commit() -> str:
 
     Documents and tests do not count; empty where there is no repository.
     """
-    there = [":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md"))]
+    there = ("--", ":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md")))
+    here = Path(__file__).resolve()
+    commands = (
+        ("ls-files", "--error-unmatch", here.name),  # it may be installed within somebody else's
+        ("log", "-1", "--format=%h", "--abbrev=12", *there),
+        ("status", "--porcelain", "--untracked-files=no", *there),
+    )
     try:
-        last, changed = (
+        _, last, changed = (
             subprocess.run(
-                ["git", *command, "--", *there],
-                cwd=Path(__file__).resolve().parent,
+                ["git", *command],
+                cwd=here.parent,
                 capture_output=True,
                 text=True,
                 timeout=10.0,
                 check=True,
             ).stdout.strip()
-            for command in (("log", "-1", "--format=%h", "--abbrev=12"), ("status", "--porcelain"))
+            for command in commands
         )
     except (OSError, subprocess.SubprocessError):
         return ""

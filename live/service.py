@@ -245,6 +245,7 @@ class Service:
         """Let an event be true, and remember what is shown of the past."""
         if isinstance(event, Ended):
             self.past.ends(event, self.state)
+            self._watched.pop((event.job, event.number), None)
         self.state.apply(event, learn=learn)
         self.past.look(event.time, self.state)
         if isinstance(event, Closed):
@@ -659,7 +660,6 @@ class Service:
 
     def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
         """Write that a run ended and, with it, that its job is over."""
-        self._watched.pop((ended.job, ended.number), None)
         if ending is None:
             self._write(ended)
         else:

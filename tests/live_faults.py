@@ -305,8 +305,10 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
         killer.kill()
         if "slurmctld" not in killer.broken:
             cluster.tend()
+        assert submitting.is_alive() or len(acknowledged) == jobs, "jobs were not handed in"
     killer.mend(all=True)
     submitting.join()
+    assert len(acknowledged) == jobs
     deadline = time.monotonic() + 1800.0
     with service.client(patience=60.0) as client:
         while left := client.jobs():

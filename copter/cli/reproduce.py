@@ -103,12 +103,13 @@ def _measure(
     one: Reproduction, options: ReproduceOptions, spread: Spread
 ) -> tuple[dict[str, Any], Sequence[Figure]]:
     """Measure one; returns its document and its figures."""
+    from copter.bench.machine import commit
     from copter.bench.reproduction import Effort
 
-    seeds = options.settings_of(one)["seeds"]
+    seeds, of = options.settings_of(one)["seeds"], commit()
     begin = perf_counter()
     figures = one.measure(Effort(seeds, options.data, options.seed, options.quick, say, spread))
-    return _document(one, figures, perf_counter() - begin, options), figures
+    return _document(one, figures, perf_counter() - begin, options) | {"commit": of}, figures
 
 
 def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
@@ -123,6 +124,7 @@ def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path
     total = seconds(60.0 * sum(minutes.values()))
     say(f"{len(chosen) - len(left) - len(without)} are there; {len(left)} to make, in about {total}")
     failed = []
+    folder.mkdir(parents=True, exist_ok=True)
     with options.spread() as spread:
         for number, one in enumerate(left):
             rest = seconds(60.0 * sum(minutes[each.name] for each in left[number:]))
@@ -144,17 +146,21 @@ def _earlier(folder: Path, one: Reproduction) -> dict[str, Any]:
     """Its document in the folder; empty if there is none that can be read."""
     try:
         found: dict[str, Any] = json.loads((folder / f"{one.name}.json").read_text())
-        return found if {"settings", "wall_seconds"} <= found.keys() else {}
-    except (OSError, ValueError):
+        whole = {"settings", "wall_seconds"} <= found.keys() and {"seeds", "quick"} <= found[
+            "settings"
+        ].keys()
+        return found if whole else {}
+    except (OSError, ValueError, AttributeError):  # not there, or no document
         return {}
 
 
 def _made(folder: Path, one: Reproduction, options: ReproduceOptions) -> bool:
-    """Whether its document is there, with these settings and of this program."""
-    from copter.bench.machine import commit
+    """Whether its document is there, with these settings and of this program, which nobody changed since."""
+    from copter.bench.machine import commit, versions
 
-    there = _earlier(folder, one)
-    return bool(there) and (there["settings"], there.get("commit")) == (options.settings_of(one), commit())
+    there, now, own = _earlier(folder, one), commit(), versions()
+    same = there.get("commit") == now and there.get("versions", {}).get("copter-opt") == own["copter-opt"]
+    return bool(there) and same and not now.endswith("+") and there["settings"] == options.settings_of(one)
 
 
 def _minutes(folder: Path, one: Reproduction, options: ReproduceOptions) -> float:
@@ -169,7 +175,7 @@ def _document(
     one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions
 ) -> dict[str, Any]:
     """What goes into the JSON file."""
-    from copter.bench.machine import commit, machine, versions
+    from copter.bench.machine import machine, versions
 
     return {
         "name": one.name,
@@ -178,7 +184,6 @@ def _document(
         "differs": one.differs,
         "needs_data": one.needs_data,
         "settings": options.settings_of(one),
-        "commit": commit(),
         "wall_seconds": wall,
         "machine": machine(),
         "versions": versions(),

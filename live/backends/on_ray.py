@@ -194,7 +194,6 @@ class RayBackend:
                 state = RunState("lost", "its actor ended, or was never there")
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
             self._kill(run)  # what is left of it, and its GPUs
-        self._missing.found(run)
         return state
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:

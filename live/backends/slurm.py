@@ -148,7 +148,7 @@ class SlurmBackend:
         self._options, self._python = dict(options or {}), python
         self._begin_seconds = begin_seconds
         self._missing = Missing()
-        self._unbegun: dict[str, float] = {}
+        self._unbegun: dict[tuple[str, int], float] = {}
 
     def down(self) -> Mapping[str, str]:
         """What sinfo says about nodes that take no jobs; one that drains goes on with what it runs."""
@@ -187,6 +187,7 @@ class SlurmBackend:
             except BackendError as error:
                 words = str(error).lower()
                 if any(word in words for word in _REFUSED):
+                    self.kill(run)  # parts that were taken
                     raise RunRefusedError(f"run {run.id}: {error}") from error
                 if not self._living(name):
                     raise BackendError(f"run {run.id}: {error}") from error
@@ -245,24 +246,29 @@ class SlurmBackend:
                 state = RunState("failed", f"Slurm will never run it: {never[0]}")
             elif over and not self._missing.may_be_late(run):
                 state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
-            elif self._never_begins(run, of_parts):
+            elif self._never_begins(run, known, of_parts):
                 why = f"no agent began within {self._begin_seconds:g} s of the start of its Slurm job"
                 state = RunState("lost", why)
             else:
                 return RunState(waiting=not has_begun(run))
         self.kill(run)  # what is left of it
-        self._missing.found(run)
-        self._unbegun.pop(run.id, None)
         return state
 
-    def _never_begins(self, run: Run, jobs: Mapping[int, Sequence[_Job]]) -> bool:
-        """Whether a job has been running for too long without an agent on one of its nodes."""
+    def _never_begins(
+        self, run: Run, known: Sequence[RunState | None], jobs: Mapping[int, Sequence[_Job]]
+    ) -> bool:
+        """Whether a job has been running for too long without an agent on one of its nodes.
+
+        It stays so when its node was claimed away since: what has to be killed may take several attempts.
+        """
         for part, (_, nodes) in enumerate(_parts(run)):
             running = any(job.state == "RUNNING" for job in jobs.get(part, ()))
-            if running and any(begun(run.folder, node) is None for node in nodes):
-                since = self._unbegun.setdefault(run.id, time.monotonic())
-                return time.monotonic() - since > self._begin_seconds
-        self._unbegun.pop(run.id, None)
+            if not running or all(known[node] or begun(run.folder, node) for node in nodes):
+                self._unbegun.pop((run.id, part), None)
+                continue
+            since = self._unbegun.setdefault((run.id, part), time.monotonic())
+            if time.monotonic() - since > self._begin_seconds:
+                return True
         return False
 
     def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:

@@ -11,6 +11,7 @@ Source: thesis section 6.2 (geographic and temporal variation of prices).
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -96,18 +97,21 @@ def read_prices(path: str | Path) -> Prices:
         The file has no rows, or a price that makes no sense; names the file, the line and the field.
     """
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            names = [name.strip() for name in file.readline().strip().split(",")]
-    except (OSError, UnicodeDecodeError) as error:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            names = [name.strip() for name in next(csv.reader(file), [])]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(path, "file", str(error)) from None
+    doubled = [name for name in names if names.count(name) > 1]
+    if doubled:
+        raise InputError(path, "line 1", f"names {doubled[0]!r} more than once")
     table: dict[str, list[float]] = {name: [] for name in names if name and name != "hour"}
     first: int | None = None
     if not table:
         raise InputError(path, "line 1", "names no GPU type")
-    for row in read_csv(path, tuple(table)):
-        hour = row.whole("hour") if "hour" in names else row.line - 2
+    for number, row in enumerate(read_csv(path, tuple(table))):
+        hour = row.whole("hour") if "hour" in names else number
         first = hour if first is None else first
-        if first > 0 or hour != first + len(table[next(iter(table))]):
+        if first > 0 or hour != first + number:
             raise row.error("hour", f"{hour} does not follow: rows are of all hours, from 0 or before")
         for type, prices in table.items():
             prices.append(row.amount(type))

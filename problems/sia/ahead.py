@@ -4,17 +4,17 @@ A job with a deadline may wait.  As long as it does it is a request of a program
 cluster's types k, with a column for every configuration c and hour s of its start with which it would be
 complete by its deadline:
 
-    minimise    sum_ics P_ics x_ics + sum_i B_i z_i
+    minimise    sum_ics P_ics x_ics + B sum_i z_i
     subject to  sum_cs x_ics + z_i = 1                           every job that waits
                 sum_ics g_c o_icsh x_ics  <=  F_kh               every type k and hour h
                 x, z >= 0
 
 with P_ics the forecast price of the GPUs for as long as the job holds them, and delta more for each hour of
 waiting (so that it waits for a reason); o_icsh the share of hour h that it does; F_kh the GPUs of the type
-less what jobs without a deadline are expected to hold at that hour of the day, as they did on earlier days:
-expected requests have a share of the program, and are given nothing.  z_i stands for starting at once,
-whatever it costs and whoever else is there; B_i is above every price, so that it is for jobs that have no
-other way.
+less the fewest that jobs without a deadline are expected to need at that hour of the day, as on earlier days
+(expected requests have a share of the program, and are given nothing), and what jobs hold that were let go.
+z_i stands for starting at once, whatever it costs and whoever else is there; B is above every price, so that
+it is for jobs that have no other way.
 
 The program is kept from hour to hour, solved by copter's solver, and rounded to one column for each job.  A
 job whose column starts in the present hour is handed to Sia, on the type and with no more GPUs than planned.
@@ -28,12 +28,13 @@ Source: thesis section 6.2, which proposes it; the program is copter's own.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csc_array
 
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Cluster, Configuration
@@ -49,7 +50,7 @@ DAY = 24
 WAITING = 1e-3
 """delta, over the price of a job's cheapest plan."""
 AT_ONCE = 10.0
-"""B_i, over the price of a job's dearest plan."""
+"""B, over the price of the dearest plan of all."""
 MOST_HOURS = 7 * DAY
 """A job waits no longer, whatever its deadline."""
 
@@ -79,19 +80,19 @@ class HoursAhead:
         if unknown:
             raise PriceError(f"prices: none of {unknown[0]!r}; only of {', '.join(self.types)}")
 
-    def see(self, now: ClusterState, ordinary: int) -> None:
+    def see(self, now: ClusterState, ordinary: Iterable[Job]) -> None:
         """Take in a round.
 
         Parameters
         ----------
-        ordinary : int
+        ordinary : iterable of Job
             Jobs that cannot wait.
         """
         hour = int(now.time // HOUR)
         for type, seen in self._seen.items():
             next = self._prices.first + len(seen)
             seen += self._prices.of_hours(type, next, max(hour + 1 - next, 0)).tolist()
-        self._present[hour % DAY] += ordinary
+        self._present[hour % DAY] += sum(job.gpus or job.submission.min_gpus or 1 for job in ordinary)
         self._rounds[hour % DAY] += 1
 
     def prices(self, type: str, first: int, count: int) -> NDArray[np.float64]:
@@ -107,10 +108,10 @@ class HoursAhead:
         return expected
 
     def free(self, cluster: Cluster, type: str, hour: int) -> float:
-        """GPUs of a type that are free of jobs that cannot wait, each of which is expected to have one."""
+        """GPUs of a type that are free of jobs that cannot wait, of any types in proportion."""
         at = hour % DAY
-        jobs = self._present[at] / self._rounds[at] if self._rounds[at] else 0.0
-        return cluster.capacity[type] * max(1.0 - jobs / max(cluster.gpus, 1), 0.0)
+        gpus = self._present[at] / self._rounds[at] if self._rounds[at] else 0.0
+        return cluster.capacity[type] * max(1.0 - gpus / max(cluster.gpus, 1), 0.0)
 
 
 class Plan:
@@ -130,7 +131,7 @@ class Plan:
         self._solver, self._shim = make_solver("copter", tolerance=1e-5), ChooseOneShim()
         self._columns: dict[str, list[tuple[Configuration, int]]] = {}
         self._ends: dict[str, float] = {}
-        self._hours: _Hours | None = None
+        self._planned: tuple[int, dict[str, int]] | None = None
 
     def update(self, now: ClusterState) -> list[Job]:
         """Take in a round; returns the jobs that are to start now."""
@@ -138,27 +139,22 @@ class Plan:
             self.started.pop(job.name, None)
             self._ends.pop(job.name, None)
             self._drop(job.name)
-        new = [job for job in now.arrived if job.submission.deadline is not None]
-        self.waiting |= {job.name: job for job in new}
+        new = {job.name: job for job in now.arrived if job.submission.deadline is not None}
+        self.waiting |= new
         self.ahead.check(now.cluster)
-        self.ahead.see(now, len(now.jobs) - len(self.waiting) - len(self.started))
+        self.ahead.see(now, [job for name, job in now.jobs.items() if not self._is_planned(name)])
         if not self.waiting:
             return []
-        hour, capacity = int(now.time // HOUR), now.cluster.capacity
-        before = self._hours
-        if before is not None and (before.first, before.capacity) == (hour, capacity) and not new:
+        hour, capacity = int(now.time // HOUR), dict(now.cluster.capacity)
+        if not new and self._planned == (hour, capacity):
             return []
-        if (
-            before is None
-            or (before.first, before.capacity) != (hour, capacity)
-            or self._latest() > before.last
-        ):
-            self._begin_hour(now, hour)
-            new = list(self.waiting.values())
-        assert self._hours is not None
-        for job in new:
-            self._request(job, now, self._hours)
+        self._planned = hour, capacity
+        hours = self._begin(now, hour)
+        self._requests(now, hours)
         return self._plan(now, hour)
+
+    def _is_planned(self, name: str) -> bool:
+        return name in self.waiting or name in self.started
 
     def _plan(self, now: ClusterState, hour: int) -> list[Job]:
         solution = self._solver.solve(self._program)
@@ -182,57 +178,63 @@ class Plan:
             self._program.remove_request(name)
             del self._columns[name]
 
-    def _latest(self) -> int:
-        """Hour after the last deadline."""
-        return max(math.ceil((job.submission.deadline or 0.0) / HOUR) for job in self.waiting.values())
-
-    def _begin_hour(self, now: ClusterState, hour: int) -> None:
-        """Have a resource for each type and hour from now to the last deadline, and forecasts of them."""
+    def _begin(self, now: ClusterState, hour: int) -> _Hours:
+        """Have a resource for each type and hour from now to the last deadline, forecasts, and no request."""
         cluster = now.cluster
-        last = max(min(self._latest(), hour + MOST_HOURS), hour + 1)
-        for name in self._columns:
-            self._program.remove_request(name)
+        latest = max(math.ceil((job.submission.deadline or 0.0) / HOUR) for job in self.waiting.values())
+        last = max(min(latest, hour + MOST_HOURS), hour + 1)
+        self._program.remove_requests(list(self._columns))
         self._columns = {}
+        wanted = {(type, each): None for type in cluster.names for each in range(hour, last)}
         there = self._program.resource_ids
-        wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
-        self._program.remove_resources([key for key in there if key not in set(wanted)])
+        self._program.remove_resources([key for key in there if key not in wanted])
+        self._program.add_resources([key for key in wanted if key not in set(there)])
         free = {type: self._free(now, type, hour, last) for type in cluster.names}
         for type, each in wanted:
-            upper = float(free[type][each - hour])
-            if (type, each) in self._program.resources:
-                self._program.update_resources((type, each), upper=upper)
-            else:
-                self._program.add_resource((type, each), upper=upper)
+            self._program.update_resources((type, each), upper=float(free[type][each - hour]))
         at = {key: row for row, key in enumerate(self._program.resource_ids)}
-        self._hours = _Hours(
+        return _Hours(
             hour,
             last,
-            dict(cluster.capacity),
             {type: self.ahead.prices(type, hour, last - hour) for type in cluster.names},
             {type: np.array([at[type, each] for each in range(hour, last)]) for type in cluster.names},
             len(at),
         )
 
     def _free(self, now: ClusterState, type: str, hour: int, last: int) -> NDArray[np.float64]:
-        """GPUs of a type that are expected to be free in each hour."""
+        """GPUs of a type that are expected to be free in each hour.
+
+        A job that was let go holds what it has, or was planned to have, until it should be complete, and in
+        any case for the present hour.
+        """
         free = np.array([self.ahead.free(now.cluster, type, each) for each in range(hour, last)])
-        for name, end in self._ends.items():
-            planned = self.started[name]
-            if planned is not None and planned.type == type and end > now.time:
-                share = _shares(now.time, end, last)
-                free[: share.size] -= planned.gpus * share
+        for name, planned in self.started.items():
+            held = now.jobs[name].allocation or planned
+            if held is not None and held.type == type:
+                share = _shares(now.time, max(self._ends.get(name, 0.0), (hour + 1) * HOUR), last)
+                free[: share.size] -= held.gpus * share
         return np.maximum(free, 0.0)
 
-    def _request(self, job: Job, now: ClusterState, hours: _Hours) -> None:
-        """Add a job, with the columns that it has from now on."""
+    def _requests(self, now: ClusterState, hours: _Hours) -> None:
+        """Add the jobs that wait, with the columns that they have from now on."""
+        priced = {name: self._request(job, now, hours) for name, job in self.waiting.items()}
+        at_once = AT_ONCE * max((float(costs.max(initial=0.0)) for costs, _ in priced.values()), default=0.0)
+        for name, (costs, usage) in priced.items():
+            final = np.append(costs, max(at_once, 1e-9))
+            self._program.add_request(name, final, usage, total=1.0, relation="==")
+
+    def _request(
+        self, job: Job, now: ClusterState, hours: _Hours
+    ) -> tuple[NDArray[np.float64], csc_array[Any, Any]]:
+        """Costs of a job's columns, and what they use; the last one uses nothing."""
         submission, first = job.submission, hours.first
         assert submission.deadline is not None
         least, most = submission.min_gpus or 1, submission.max_gpus or now.cluster.gpus
         if job.gpus is not None:
             least = most = job.gpus
         columns: list[tuple[Configuration, int]] = []
-        costs: list[NDArray[np.float64]] = []
-        entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        costs: list[float] = []
+        entries = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         for configuration in now.cluster.configurations:
             seconds = _seconds(job, configuration)
             latest = min(submission.deadline, hours.last * HOUR) - seconds
@@ -243,20 +245,15 @@ class Plan:
                 begin = max(start * HOUR, now.time)
                 share = configuration.gpus * _shares(begin, begin + seconds, hours.last)
                 held = slice(start - first, start - first + share.size)
-                column = np.full(share.size, len(columns))
-                entries.append((rows[held], column, share))
-                costs.append(np.atleast_1d(prices[held] @ share))
+                entries.append((rows[held], np.full(share.size, len(columns)), share))
+                costs.append(float(prices[held] @ share))
                 columns.append((configuration, start))
-        priced = np.concatenate(costs) if costs else np.zeros(0)
+        priced = np.array(costs)
         waits = np.array([start - first for _, start in columns], np.float64)
-        priced += WAITING * priced.min(initial=np.inf if priced.size else 0.0) * waits
-        at, column, share = (
-            (np.concatenate(parts) for parts in zip(*entries, strict=True)) if entries else _NONE
-        )
-        usage = coo_array((share, (at, column)), (hours.n_resources, len(columns) + 1)).tocsc()
+        priced += WAITING * max(priced.min(initial=math.inf) if costs else 0.0, 1e-9) * waits
+        at, column, share = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         self._columns[job.name] = columns
-        final = np.append(priced, AT_ONCE * priced.max(initial=1e-9))
-        self._program.add_request(job.name, final, usage, total=1.0, relation="==")
+        return priced, coo_array((share, (at, column)), (hours.n_resources, len(columns) + 1)).tocsc()
 
 
 @dataclass(frozen=True)
@@ -267,8 +264,6 @@ class _Hours:
     ----------
     first, last : int
         The present one, and the one after the last.
-    capacity : dict of str to int
-        GPUs of each type.
     prices : dict of str to (last - first,) array
         Forecasts.
     rows : dict of str to (last - first,) int array
@@ -279,13 +274,9 @@ class _Hours:
 
     first: int
     last: int
-    capacity: dict[str, int]
     prices: dict[str, NDArray[np.float64]]
     rows: dict[str, NDArray[np.int64]]
     n_resources: int
-
-
-_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 def _seconds(job: Job, configuration: Configuration) -> float:

@@ -284,7 +284,7 @@ class TimeShare:
         if self.rule == "added":
             return self.lam + missing
         for name, short in zip(now.jobs, missing.tolist(), strict=True):
-            if short <= 0.0:
+            if short <= 1e-9:
                 self._quiet_until[name] = now.time + self.window_seconds
         quiet = [now.time < self._quiet_until.get(name, -math.inf) for name in now.jobs]
         return np.where(quiet, 0.0, missing)

@@ -43,7 +43,6 @@ PAPER: Mapping[tuple[str, str], float] = {
 """Share of the optimum on Kdl, in percent, from the text: COpter and POP allocate more, LP-Top less."""
 CARRIED = 0.9
 """Share of the volume that the links can carry: every link has the capacity with which they can."""
-_STEPS = 12
 _DEMANDS, _ROUNDS, _LEFT_OUT = 20_000, 20, 5
 _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
     f"POP-{parts}": f"pop-{parts}" for parts in (16, 64, 128)
@@ -81,7 +80,7 @@ def busy(instance: Instance, carried: float = CARRIED) -> Instance:
     solver, volumes = make_solver("copter", tolerance=1e-3), instance.volumes[0]
     traffic = TrafficEngineering(topology, instance.paths, "max-flow")
     scale, low, high = 1.0 / float(volumes.mean()), 0.0, math.inf
-    for _ in range(_STEPS):
+    while high > 1.01 * low:
         traffic.set_volumes(volumes * scale)
         flow = traffic.round(solver).flows.extras["total_flow"] / float(volumes.sum() * scale)
         low, high = (scale, high) if flow > carried else (low, scale)

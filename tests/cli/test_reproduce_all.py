@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from copter.bench import reproduction
+from copter.bench import machine, reproduction
 from copter.bench.reproduction import Figure, Reproduction
 from copter.cli.main import app
 
@@ -39,6 +39,7 @@ class Made:
 @pytest.fixture
 def made(monkeypatch):
     made = Made()
+    monkeypatch.setattr(machine, "commit", lambda: "this")
     monkeypatch.setattr(reproduction, "reproductions", lambda: made.known)
     return made
 
@@ -71,17 +72,20 @@ def test_what_was_stopped_goes_on_and_what_fails_is_named(made, tmp_path):
     assert said.splitlines()[-1] == "No document of: a-table-2"
     made.broken = set()
     (tmp_path / "b-figure-2.json").write_text("{")  # it was being written
+    (tmp_path / "a-table-2.json").write_text("[]")
     run("--all", tmp_path)
     assert made.seeds == {"a-table-1": [3], "a-table-2": [10], "b-figure-2": [3, 3]}
 
 
 def test_a_change_of_the_program_makes_all_again(made, tmp_path, monkeypatch):
-    from copter.bench import machine
-
     run("a", "--all", tmp_path)
     monkeypatch.setattr(machine, "commit", lambda: "another")
     run("a", "--all", tmp_path)
     assert made.seeds["a-table-1"] == [3, 3]
+    monkeypatch.setattr(machine, "commit", lambda: "another+")  # nobody knows how
+    for _ in range(2):
+        run("a", "--all", tmp_path)
+    assert made.seeds["a-table-1"] == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -95,3 +99,8 @@ def test_a_change_of_the_program_makes_all_again(made, tmp_path, monkeypatch):
 )
 def test_wrong_arguments_are_refused(made, arguments, words):
     assert words in run(*arguments, code=2)
+
+
+def test_the_commit_is_that_of_this_tree():
+    found = machine.commit()
+    assert found == "" or len(found.rstrip("+")) >= 7

@@ -72,18 +72,20 @@ class _Heard(Learned):
 
 
 class _Memory:
-    """Models of jobs of one kind at one pace: of each type the one that rests on the most reports."""
+    """Models of jobs of one kind at one pace: of each type one of several GPUs, with the most reports."""
 
     def __init__(self) -> None:
         self.models: dict[str, ThroughputParameters] = {}
-        self._reports: dict[str, int] = {}
+        self._reports: dict[str, tuple[bool, int]] = {}
 
     def take(self, known: Learned, types: Iterable[str]) -> None:
         """Keep the models of types that were fitted anew, if they rest on no fewer reports."""
-        models, slower = known.parameters(), known.slower(self.models)
+        news = set(types)
+        others = {type: model for type, model in self.models.items() if type not in news}
+        models, slower = known.parameters(), known.slower(others or self.models)
         for type in types:
-            reports = known.reports[type].total
-            if reports >= self._reports.get(type, 0):
+            reports = known.reports[type].scaled_out > 0, known.reports[type].total
+            if reports >= self._reports.get(type, (False, 0)):
                 self.models[type], self._reports[type] = models[type].scaled(1.0 / slower), reports
 
 
@@ -360,6 +362,9 @@ class LinearBeyond(Profile):
             beyond = here[max(known, 1) :]
             useful = np.maximum(np.minimum(gpus[beyond], self._first), gpus[last])
             values[beyond] = values[last] * useful / gpus[last]
+        if self.types is not None:
+            kept = np.isin(types, [at for at, type in enumerate(configurations.types) if type in self.types])
+            columns, values = columns[kept], values[kept]
         return columns, values
 
 

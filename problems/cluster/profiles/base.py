@@ -181,7 +181,8 @@ class Profile(ABC):
 
     def on_types(self, *types: str) -> Profile:
         """The same job on GPUs of these types alone; the same object for equal arguments."""
-        return self._variant(("types", *types), types=frozenset(types))
+        left = frozenset(types) if self.types is None else self.types & frozenset(types)
+        return self._variant(("types", left), types=left)
 
     def with_restart_seconds(self, seconds: float) -> Self:
         """The same job with another time of a checkpoint-restore."""

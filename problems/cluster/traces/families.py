@@ -225,7 +225,9 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     return make_scenario(cluster, jobs, np.random.default_rng(seed), Shape())
 
 
-def published(name: str, cluster: Cluster, seed: int, data: Path | None) -> Scenario:
+def published(
+    name: str, cluster: Cluster, seed: int, data: Path | None, settings: Mapping[str, Any]
+) -> Scenario:
     """A workload of the thesis' authors: with the seed k, the k-th of those that are there, round and round.
 
     Parameters
@@ -234,12 +236,18 @@ def published(name: str, cluster: Cluster, seed: int, data: Path | None) -> Scen
         In :data:`PUBLISHED`.
     data : Path or None
         Folder of real traces.
+    settings : mapping of str to object
+        Others that the trace was given; there can be none.
 
     Raises
     ------
     InputError
         There is none of them in the folder.
+    ValueError
+        There are other settings, or no such workloads.
     """
+    if settings:
+        raise ValueError(f"authors = True: the workloads are as they are: no {', '.join(sorted(settings))}")
     if name not in PUBLISHED:
         raise ValueError(f"authors = True: they published no {name} workloads")
     files = published_files(name, data)
@@ -278,7 +286,7 @@ def _maker(name: str) -> Callable[..., Scenario]:
         cluster: Cluster, seed: int, data: Path | None, authors: bool = False, **settings: Any
     ) -> Scenario:
         if authors:
-            return published(name, cluster, seed, data)
+            return published(name, cluster, seed, data, settings)
         return generate(name, cluster, seed, Shape(**settings))
 
     return make

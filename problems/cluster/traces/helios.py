@@ -72,7 +72,8 @@ def helios(
         Settings of :class:`.families.Shape`.
     """
     if authors:
-        return published("helios", cluster, seed, data)
+        others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
+        return published("helios", cluster, seed, data, others)
     path, shape = find(data, FILE, "Saturn/cluster_log.csv", "cluster_log.csv"), Shape(**settings)
     if path is None:
         return generate("helios", cluster, seed, shape)

@@ -169,7 +169,8 @@ def philly(
         Settings of :class:`.families.Shape`.
     """
     if authors:
-        return published("philly", cluster, seed, data)
+        others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
+        return published("philly", cluster, seed, data, others)
     path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
     if path is None:
         return generate("philly", cluster, seed, shape)

@@ -12,6 +12,7 @@ from copter.problems.cluster.estimation.estimators import (
     Oracle,
     Remember,
     TypeBlind,
+    _Memory,
     profiled_batches,
 )
 from copter.problems.cluster.estimation.learned import NOMINAL, Learned, bootstrapped
@@ -263,3 +264,30 @@ def test_of_what_was_remembered_only_ratios_of_types_are_trusted():
             assert step == pytest.approx(
                 float(earlier["t4"].scaled(share).step_seconds(nodes, gpus, 32)), rel=0.03
             )
+
+
+def heard(truth, shapes, before=None):
+    """What is learned of a job that ran on some GPUs of types, each so many times, with these models."""
+    known = Learned(PROFILES["bert"], tuple(truth), before or {})
+    for type, nodes, gpus, reports in shapes:
+        for batch in (8, 16, 32, 64):
+            seconds = float(truth[type].step_seconds(nodes, gpus, batch))
+            known.report(Configuration(nodes, gpus, type), batch, float(np.log(seconds)), reports)
+    known.fit({type for type, *_ in shapes})
+    return known
+
+
+def test_memory_keeps_what_is_known_of_several_gpus_and_of_the_ratio_of_types():
+    t4 = ThroughputParameters(0.1, 0.01, 0.2, 0.0, 0.3, 0.0, 1.0)
+    truth = {"t4": t4, "a100": t4.scaled(0.25)}
+    memory = _Memory()
+    memory.take(heard(truth, [("t4", 1, 1, 5), ("t4", 1, 4, 5), ("t4", 2, 8, 5)]), ["t4"])
+    before = memory.models["t4"]
+    memory.take(heard(truth, [("t4", 1, 1, 100)]), ["t4"])  # more reports, of one GPU
+    assert memory.models["t4"] == before
+    wrong = {"t4": truth["t4"].scaled(2.0), "a100": truth["a100"]}
+    memory = _Memory()
+    memory.take(heard(wrong, [("t4", 1, 4, 5), ("a100", 1, 4, 5)]), ["t4", "a100"])
+    memory.take(heard(truth, [("t4", 1, 4, 9), ("a100", 1, 4, 9)]), ["t4"])
+    ratio = memory.models["t4"].grad_seconds(32) / memory.models["a100"].grad_seconds(32)
+    assert float(ratio) == pytest.approx(4.0, rel=0.05)

@@ -145,3 +145,34 @@ def test_a_segment_costs_its_hours():
     fields = {"place": None, "restart_seconds": 0.0, "progress": 0.0}
     one = Segment("a", 1800.0, 7200.0, "A", 4, 1, **fields)
     assert total_cost([one], Prices({"A": [2.0, 1.0]})) == pytest.approx(4 * (0.5 * 2.0 + 1.0))
+
+
+def test_who_comes_later_in_the_hour_finds_the_gpus_of_those_before_taken():
+    """Two jobs of three hours on one GPU of each type: the second one goes to the dearer type, in time."""
+    cluster = Cluster([GpuType("A", 1, 1), GpuType("B", 1, 1)])
+    long = {"m": ReplicaProfile("m", 0.0, 3 * 3600.0, {"A": (1, 1.0), "B": (1, 1.0)})}
+    prices = Prices({"A": [1.0], "B": [1.2]})
+    for later in (0.0, 60.0, 600.0):
+        jobs = [
+            JobSubmission(str(k), at, "", "m", max_gpus=1, deadline=4 * HOUR)
+            for k, at in enumerate((0.0, later))
+        ]
+        simulator = Simulator(Scenario(cluster, jobs, long), Sia(prices=prices, forecast="known")).play()
+        assert all(job.finished <= 4 * HOUR for job in simulator.job_results())
+        assert [one.type for one in simulator.segments] == ["A", "B"]
+
+
+def test_a_small_job_with_a_way_is_not_late_for_a_large_one():
+    cluster = Cluster([GpuType("A", 1, 1)])
+    profiles = {
+        "large": ReplicaProfile("large", 0.0, 3600.0, {"A": (1, 1.0)}),
+        "small": ReplicaProfile("small", 0.0, 360.0, {"A": (1, 1.0)}),
+    }
+    jobs = [
+        JobSubmission("large", 0.0, "", "large", deadline=9 * HOUR),
+        JobSubmission("small", 0.0, "", "small", deadline=0.2 * HOUR),
+    ]
+    prices = Prices({"A": [1.0] + [40.0] * 8})
+    simulator = Simulator(Scenario(cluster, jobs, profiles), Sia(prices=prices, forecast="known")).play()
+    large, small = simulator.job_results()
+    assert small.finished <= 0.2 * HOUR and large.finished <= 9 * HOUR
