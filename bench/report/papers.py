@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from copter.errors import FileError
 
 WANTED = ("thesis-", "shockwave-figure-12")
 """What the names of those that the report shows begin with."""
+NEAR, FAR = 1.15, 1.5
+"""Factors of a printed figure within which ours counts as the same, and as of the same kind."""
 _POINTS_OF_A_PICTURE = 3
 _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2.2)}
 
@@ -48,10 +50,52 @@ def claims(folder: Path | None) -> list[Claim]:
 def measured(folder: Path) -> list[Claim]:
     """Return a claim for each document of a folder, with the seconds that it took."""
     documents = _documents(folder).values()
-    took = [f" Measured in {document['wall_seconds']:.0f} s." for document in documents]
+    took = [f" Measured in {one['wall_seconds']:.0f} s: `{command_of(one)}`." for one in documents]
     return [
         replace(_claim(one), text=_claim(one).text + text) for one, text in zip(documents, took, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a document stands to its paper.
+
+    Attributes
+    ----------
+    name, source : str
+        Of the reproduction.
+    printed, near, far : int
+        Figures that the paper prints, and those of ours within :data:`NEAR` and :data:`FAR` of them.
+    seeds : int
+        Samples.
+    seconds : float
+        That it took.
+    command : str
+        That makes it.
+    """
+
+    name: str
+    source: str
+    printed: int
+    near: int
+    far: int
+    seeds: int
+    seconds: float
+    command: str
+
+
+def standings(folder: Path) -> tuple[list[Standing], list[Reproduction]]:
+    """How the documents of a folder stand to their papers, and which reproductions have none, by name."""
+    documents = _documents(folder)
+    found = []
+    for name, one in sorted(documents.items()):
+        ratios = [ratio for figure in one["figures"] if math.isfinite(ratio := _ratio(figure))]
+        off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
+        near, far = (sum(each <= limit for each in off) for limit in (NEAR, FAR))
+        took, command = one["wall_seconds"], command_of(one)
+        seeds = one["settings"]["seeds"]
+        found.append(Standing(name, one["source"], len(off), near, far, seeds, took, command))
+    return found, [one for name, one in sorted(reproductions().items()) if name not in documents]
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:

@@ -174,8 +174,14 @@ PAPERS_PAGE = """# The papers' tables and figures
 
 Written by `make benchmarks` from the documents in `docs/benchmarks/papers`, which `copter reproduce NAME
 --json` writes: do not edit. Ours are means over the seeds, with their standard deviation; `copter reproduce
---list` says which others there are. Ratios of two figures hold better than figures: jobs, clusters and
-profiles are of the paper's kind, not the paper's own.
+--all docs/benchmarks/papers` makes those that are missing. Ratios of two figures hold better than figures:
+jobs, clusters and profiles are of the paper's kind, and the paper's own where a section says so.
+
+## At a glance
+
+"""
+MISSING = """
+## Not on record yet
 
 """
 
@@ -194,7 +200,27 @@ def report_page(report: Report) -> str:
 
 def papers_page() -> str:
     """The text of docs/papers.md."""
-    return PAPERS_PAGE + sections_as_markdown(papers.measured(PAPERS))
+    there, missing = papers.standings(PAPERS)
+    rows = [
+        (
+            f"`{one.name}`",
+            one.source,
+            *((f"{one.near}", f"{one.far}", f"{one.printed}") if one.printed else ("", "", "")),
+            f"{one.seeds}",
+            seconds(one.seconds),
+        )
+        for one in there
+    ]
+    heads = ("document", "paper", "within 15%", "within 50%", "printed figures", "samples", "took")
+    absent = [(f"`{one.name}`", one.source, f"{one.minutes * one.seeds / 3.0:g} min") for one in missing]
+    return (
+        PAPERS_PAGE
+        + table(heads, rows, 2)
+        + MISSING
+        + table(("reproduction", "paper", "about"), absent, 2)
+        + "\n"
+        + sections_as_markdown(papers.measured(PAPERS))
+    )
 
 
 def readme(suite: SuiteResult, changes: SuiteResult) -> str:

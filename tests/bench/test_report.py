@@ -301,6 +301,20 @@ def test_figures_of_papers_come_from_their_documents(tmp_path):
     assert others and all("Not measured" in one.text and one.commands for one in others)
 
 
+def test_standings_count_what_is_near_the_printed_figures(tmp_path):
+    ours = [(1.0, 1.0), (1.1, 1.0), (0.8, 1.0), (2.0, 1.0), (0.4, 1.0), (-1.0, 1.0), (1.0, None), (1.0, 0.0)]
+    figures = [
+        {"row": "x", "column": "y", "unit": "h", "ours": own, "paper": paper, "std": None}
+        for own, paper in ours
+    ]
+    document = PAPER | {"figures": figures, "wall_seconds": 1.0}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    (one,), missing = papers.standings(tmp_path)
+    assert (one.name, one.printed, one.near, one.far) == (document["name"], 6, 2, 3)
+    assert one.command.startswith(f"copter reproduce {document['name']} --seeds")
+    assert document["name"] not in {each.name for each in missing} and len(missing) > 40
+
+
 def test_a_broken_document_of_a_paper_is_named(tmp_path):
     (tmp_path / "thesis-table-0.json").write_text("{}")
     with pytest.raises(FileError, match="thesis-table-0"):
