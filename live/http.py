@@ -362,6 +362,7 @@ def read_log(
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     first = content.find(b"\n") + 1
     skipped = first if begin > after and first < len(content) else 0
-    text = decoder.decode(content[skipped:])
-    begun, _ = decoder.getstate()  # a character of which the rest is not here
+    over = len(content) < MOST_LOG_BYTES and (path.parent / "ended-0.json").exists()
+    text = decoder.decode(content[skipped:], final=over)
+    begun, _ = decoder.getstate()  # a character of which the rest is not here yet
     return number, text, begin + len(content) - len(begun)

@@ -233,6 +233,11 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
     while part := (answer := http.get("/v1/jobs/one/log", params={"after": after})).text:
         text, after = text + part, int(answer.headers["x-next"])
     assert text == "x" + "é" * 50_000 + "end\ufffd"
+    with (folder / "log-0.txt").open("ab") as log:
+        log.write("é".encode()[:1])  # the rest may come
+    assert http.get("/v1/jobs/one/log", params={"after": after}).text == ""
+    (folder / "ended-0.json").write_text("{}")
+    assert http.get("/v1/jobs/one/log", params={"after": after}).text == "\ufffd"
     refused(http.get("/v1/jobs/one/log", params={"run": 2}), 404, "run 2")
     for name in ("..", "../one", "%2e%2e", "one%2f..%2f..%2ftoken", "one%00"):
         assert http.get(f"/v1/jobs/{name}/log").status_code in (404, 422)
