@@ -219,10 +219,13 @@ class Service:
 
     def _recover(self) -> None:
         """Take in what the journal says."""
-        for _, event in self.journal.history():
+        timer, rounds = self.state.timer, (event for _, event in self.journal.events(kind="Decided"))
+        asked = next(rounds, None)
+        for number, event in self.journal.history():
+            while isinstance(asked, Decided) and asked.seen < number:  # what came since then came after it
+                timer.contention, timer.weight = asked.contention, asked.weight
+                asked = next(rounds, None)
             self._take(event, learn=False)
-            if isinstance(event, Decided):
-                self.state.timer.contention, self.state.timer.weight = event.contention, event.weight
 
     def _write(self, *events: Event, durable: bool = True) -> None:
         """Write events, and let them be true: at once, or when the policy has answered."""

@@ -67,7 +67,23 @@ def test_how_crowded_it_was_is_known_after_a_kill(tmp_path):
     later = again(service)
     assert (later.state.timer.contention, later.state.timer.weight) == (timer.contention, timer.weight)
     assert timer.weight == 7 and timer.contention == pytest.approx((1 + 2 + 3 + 4 + 5 + 6 + 5) / 12)
-    later.close()
+    policy, answer = later.rounds.policy, later.rounds.policy.schedule
+
+    def meanwhile(now):
+        later.submit(named(ELASTIC, "meanwhile"))
+        return answer(now)
+
+    policy.schedule = meanwhile
+    step(later, 60.0)
+    policy.schedule = answer
+    step(later, 60.0)
+    job = later.state.jobs["meanwhile"]
+    assert job.contention == pytest.approx(6 / 12)  # of the second round alone
+    last = again(later)
+    assert {name: one.contention for name, one in last.state.jobs.items()} == pytest.approx(
+        {name: one.contention for name, one in later.state.jobs.items()}
+    )
+    last.close()
 
 
 def test_a_name_is_taken_once_and_for_all(service):
