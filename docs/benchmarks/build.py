@@ -132,7 +132,7 @@ knowing user asks for. By copter, with Sia, it is handed in without a size.
 
 ```sh
 python -m copter.live.comparison slurm --seed 1 --json docs/benchmarks/live/slurm-1.json
-python -m copter.live.comparison ray --seed 1 --json docs/benchmarks/live/ray-1.json
+python -m copter.live.comparison ray --seed 2 --json docs/benchmarks/live/ray-2.json
 ```
 """
 REPLAYED = """
