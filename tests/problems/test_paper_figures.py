@@ -9,7 +9,12 @@ from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
 from copter.problems.shockwave import reproductions as shockwave
 from copter.problems.sia import attribution
+from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic import reproductions as traffic
+from copter.problems.traffic.course import make_instance
+from copter.problems.traffic.matrices import make_matrix
+from copter.problems.traffic.topology import load_topology
+from copter.solvers import make_solver
 
 NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}
 
@@ -61,16 +66,31 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
 def test_the_largest_demands_have_what_a_sort_says():
     found = figures("thesis-figure-5.4", quick=True)
     for model in ("poisson", "bimodal"):
-        shares = [found[model, f"volume of the largest {k}% of the demands"].ours for k in (1, 10, 50)]
+        row = f"generated, 50 nodes, {model}"
+        shares = [found[row, f"volume of the largest {k}% of the demands"].ours for k in (1, 10, 50)]
         assert shares == sorted(shares) and all(
             k < share <= 100.0 for k, share in zip((1, 10, 50), shares, strict=True)
         )
     tenth = "volume of the largest 10% of the demands"
-    assert found["poisson", tenth].ours > found["bimodal", tenth].ours, "few demands dominate Poisson"
+    few, many = (found[f"generated, 50 nodes, {model}", tenth].ours for model in ("poisson", "bimodal"))
+    assert few > many, "few demands dominate Poisson"
+
+
+def test_links_carry_the_share_of_the_volume_that_they_should():
+    topology = load_topology("gabriel/50/0", capacity=1000.0)
+    instance = make_instance(topology, make_matrix("bimodal", topology, seed=1), demands=300, seed=1)
+    for carried in (0.5, 0.9):
+        fitted = traffic.busy(instance, carried)
+        assert len(set(fitted.topology.capacity)) == 1
+        model = TrafficEngineering(fitted.topology, fitted.paths, "max-flow")
+        model.set_volumes(fitted.volumes[0])
+        flow = model.round(make_solver("highs-simplex")).flows.extras["total_flow"]
+        assert flow / fitted.volumes[0].sum() == pytest.approx(carried, abs=0.02)
 
 
 def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
-    flow = {"highs-hot": 100.0, "copter": 99.95, "lp-top": 88.0, "pop-64": 99.5}
+    flow = {"highs-hot": 100.0, "copter": 99.95, "lp-top": 88.0}
+    flow |= {"pop-16": 99.9, "pop-64": 99.5, "pop-128": 99.0}
 
     def rounds(solver):
         one = {"t_total": 2.0, "integral_objective": -flow[solver], "bound": -100.0}
@@ -79,10 +99,12 @@ def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
     replaced(monkeypatch, traffic, rounds)
     found = figures("thesis-figure-5.6", quick=True)
     assert {row: one.ours for (row, column), one in found.items() if column == "flow over the optimum"} == {
-        "LP-All": pytest.approx(100.0),
-        "COpter": pytest.approx(99.95),
-        "LP-Top": pytest.approx(88.0),
-        "POP-64": pytest.approx(99.5),
+        "generated, 50 nodes: LP-All": pytest.approx(100.0),
+        "generated, 50 nodes: COpter": pytest.approx(99.95),
+        "generated, 50 nodes: LP-Top": pytest.approx(88.0),
+        "generated, 50 nodes: POP-16": pytest.approx(99.9),
+        "generated, 50 nodes: POP-64": pytest.approx(99.5),
+        "generated, 50 nodes: POP-128": pytest.approx(99.0),
     }
 
 
