@@ -49,11 +49,12 @@ def claims(folder: Path | None) -> list[Claim]:
 
 def measured(folder: Path) -> list[Claim]:
     """Return a claim for each document of a folder, with the seconds that it took."""
-    documents = _documents(folder).values()
-    took = [f" Measured in {one['wall_seconds']:.0f} s: `{command_of(one)}`." for one in documents]
-    return [
-        replace(_claim(one), text=_claim(one).text + text) for one, text in zip(documents, took, strict=True)
-    ]
+    found = []
+    for document in _documents(folder).values():
+        claim, took = _claim(document), document["wall_seconds"]
+        text = f"{claim.text} Measured in {took:.0f} s: `{command_of(document)}`."
+        found.append(replace(claim, text=text))
+    return found
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,6 @@ class Standing:
         Samples.
     seconds : float
         That it took.
-    command : str
-        That makes it.
     """
 
     name: str
@@ -81,7 +80,6 @@ class Standing:
     far: int
     seeds: int
     seconds: float
-    command: str
 
 
 def standings(folder: Path) -> tuple[list[Standing], list[Reproduction]]:
@@ -92,9 +90,8 @@ def standings(folder: Path) -> tuple[list[Standing], list[Reproduction]]:
         ratios = [ratio for figure in one["figures"] if math.isfinite(ratio := _ratio(figure))]
         off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
         near, far = (sum(each <= limit for each in off) for limit in (NEAR, FAR))
-        took, command = one["wall_seconds"], command_of(one)
-        seeds = one["settings"]["seeds"]
-        found.append(Standing(name, one["source"], len(off), near, far, seeds, took, command))
+        seeds, took = one["settings"]["seeds"], one["wall_seconds"]
+        found.append(Standing(name, one["source"], len(off), near, far, seeds, took))
     return found, [one for name, one in sorted(reproductions().items()) if name not in documents]
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from copter.bench.reproduction import Figure, Reproduction
     from copter.spreading.tasks import Spread
 
+QUICK = 0.1
+"""About the share of the time that a smaller instance takes, before it was measured."""
 EXAMPLES = """\b
 Examples:
   copter reproduce --list
@@ -109,18 +111,21 @@ def _measure(
     seeds, of = options.settings_of(one)["seeds"], commit()
     begin = perf_counter()
     figures = one.measure(Effort(seeds, options.data, options.seed, options.quick, say, spread))
-    return _document(one, figures, perf_counter() - begin, options) | {"commit": of}, figures
+    return _document(one, figures, perf_counter() - begin, options, of), figures
 
 
 def _all(options: ReproduceOptions, chosen: Sequence[Reproduction], folder: Path) -> None:
     """Make the documents that are not in the folder; one that fails does not stop the others."""
-    made = {} if options.again else {one.name: _made(folder, one, options) for one in chosen}
-    left = [one for one in chosen if not made.get(one.name)]
+    from copter.bench.machine import commit, versions
+
+    program = commit(), versions()["copter-opt"]
+    there = {one.name: _earlier(folder, one) for one in chosen}
+    left = [one for one in chosen if options.again or not _is_of(there[one.name], program, options, one)]
     without = [one.name for one in left if one.needs_data and options.data is None]
     if without:
         say(f"Left out, as they need real traces (--data): {', '.join(without)}")
     left = [one for one in left if one.name not in without]
-    minutes = {one.name: _minutes(folder, one, options) for one in left}
+    minutes = {one.name: _minutes(there[one.name], one, options) for one in left}
     total = seconds(60.0 * sum(minutes.values()))
     say(f"{len(chosen) - len(left) - len(without)} are there; {len(left)} to make, in about {total}")
     failed = []
@@ -146,33 +151,32 @@ def _earlier(folder: Path, one: Reproduction) -> dict[str, Any]:
     """Its document in the folder; empty if there is none that can be read."""
     try:
         found: dict[str, Any] = json.loads((folder / f"{one.name}.json").read_text())
-        whole = {"settings", "wall_seconds"} <= found.keys() and {"seeds", "quick"} <= found[
-            "settings"
-        ].keys()
-        return found if whole else {}
+        known = {"settings", "versions", "wall_seconds"} <= found.keys()
+        return found if known and {"seeds", "quick"} <= found["settings"].keys() else {}
     except (OSError, ValueError, AttributeError):  # not there, or no document
         return {}
 
 
-def _made(folder: Path, one: Reproduction, options: ReproduceOptions) -> bool:
-    """Whether its document is there, with these settings and of this program, which nobody changed since."""
-    from copter.bench.machine import commit, versions
+def _is_of(
+    document: dict[str, Any], program: tuple[str, str], options: ReproduceOptions, one: Reproduction
+) -> bool:
+    """Whether a document has these settings and is of this program, which nobody changed since."""
+    if not document or program[0].endswith("+"):
+        return False
+    made = document.get("commit"), document["versions"].get("copter-opt")
+    return made == program and document["settings"] == options.settings_of(one)
 
-    there, now, own = _earlier(folder, one), commit(), versions()
-    same = there.get("commit") == now and there.get("versions", {}).get("copter-opt") == own["copter-opt"]
-    return bool(there) and same and not now.endswith("+") and there["settings"] == options.settings_of(one)
 
-
-def _minutes(folder: Path, one: Reproduction, options: ReproduceOptions) -> float:
+def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOptions) -> float:
     """About how long it takes: as it took before, or as it says itself."""
-    there, seeds = _earlier(folder, one), options.settings_of(one)["seeds"]
-    if there and there["settings"]["quick"] == options.quick:
-        return float(there["wall_seconds"] / 60.0 * seeds / there["settings"]["seeds"])
-    return one.minutes * seeds / 3.0 * (0.1 if options.quick else 1.0)
+    seeds = options.settings_of(one)["seeds"]
+    if document and document["settings"]["quick"] == options.quick:
+        return float(document["wall_seconds"] / 60.0 * seeds / document["settings"]["seeds"])
+    return one.minutes * seeds / 3.0 * (QUICK if options.quick else 1.0)
 
 
 def _document(
-    one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions
+    one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions, commit: str
 ) -> dict[str, Any]:
     """What goes into the JSON file."""
     from copter.bench.machine import machine, versions
@@ -184,6 +188,7 @@ def _document(
         "differs": one.differs,
         "needs_data": one.needs_data,
         "settings": options.settings_of(one),
+        "commit": commit,
         "wall_seconds": wall,
         "machine": machine(),
         "versions": versions(),

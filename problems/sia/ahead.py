@@ -119,7 +119,7 @@ class Plan:
 
     Attributes
     ----------
-    started : dict of str to Configuration
+    started : dict of str to Configuration or None
         What jobs that may run now were planned to have; None where any will do.
     """
 
@@ -131,7 +131,7 @@ class Plan:
         self._solver, self._shim = make_solver("copter", tolerance=1e-5), ChooseOneShim()
         self._columns: dict[str, list[tuple[Configuration, int]]] = {}
         self._ends: dict[str, float] = {}
-        self._planned: tuple[int, dict[str, int]] | None = None
+        self._planned_at: tuple[int, dict[str, int]] | None = None
 
     def update(self, now: ClusterState) -> list[Job]:
         """Take in a round; returns the jobs that are to start now."""
@@ -146,9 +146,9 @@ class Plan:
         if not self.waiting:
             return []
         hour, capacity = int(now.time // HOUR), dict(now.cluster.capacity)
-        if not new and self._planned == (hour, capacity):
+        if not new and self._planned_at == (hour, capacity):
             return []
-        self._planned = hour, capacity
+        self._planned_at = hour, capacity
         hours = self._begin(now, hour)
         self._requests(now, hours)
         return self._plan(now, hour)
@@ -185,13 +185,13 @@ class Plan:
         last = max(min(latest, hour + MOST_HOURS), hour + 1)
         self._program.remove_requests(list(self._columns))
         self._columns = {}
-        wanted = {(type, each): None for type in cluster.names for each in range(hour, last)}
-        there = self._program.resource_ids
-        self._program.remove_resources([key for key in there if key not in wanted])
-        self._program.add_resources([key for key in wanted if key not in set(there)])
-        free = {type: self._free(now, type, hour, last) for type in cluster.names}
-        for type, each in wanted:
-            self._program.update_resources((type, each), upper=float(free[type][each - hour]))
+        wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
+        there = dict.fromkeys(self._program.resource_ids)
+        needed = dict.fromkeys(wanted)
+        self._program.remove_resources([key for key in there if key not in needed])
+        self._program.add_resources([key for key in wanted if key not in there])
+        free = [self._free(now, type, hour, last) for type in cluster.names]
+        self._program.update_resources(wanted, upper=np.concatenate(free))
         at = {key: row for row, key in enumerate(self._program.resource_ids)}
         return _Hours(
             hour,
@@ -248,9 +248,8 @@ class Plan:
                 entries.append((rows[held], np.full(share.size, len(columns)), share))
                 costs.append(float(prices[held] @ share))
                 columns.append((configuration, start))
-        priced = np.array(costs)
         waits = np.array([start - first for _, start in columns], np.float64)
-        priced += WAITING * max(priced.min(initial=math.inf) if costs else 0.0, 1e-9) * waits
+        priced = np.array(costs) + WAITING * max(min(costs, default=0.0), 1e-9) * waits
         at, column, share = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         self._columns[job.name] = columns
         return priced, coo_array((share, (at, column)), (hours.n_resources, len(columns) + 1)).tocsc()

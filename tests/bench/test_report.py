@@ -311,7 +311,7 @@ def test_standings_count_what_is_near_the_printed_figures(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(document))
     (one,), missing = papers.standings(tmp_path)
     assert (one.name, one.printed, one.near, one.far) == (document["name"], 6, 2, 3)
-    assert one.command.startswith(f"copter reproduce {document['name']} --seeds")
+    assert papers.command_of(document).startswith(f"copter reproduce {one.name} --seeds")
     assert document["name"] not in {each.name for each in missing} and len(missing) > 40
 
 

@@ -15,8 +15,7 @@ Source: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,13 +58,8 @@ class _Heard(Learned):
         listened to last.
     """
 
-    def __init__(
-        self,
-        job: GoodputProfile,
-        types: Iterable[str],
-        before: Mapping[str, ThroughputParameters] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(job, types, before)
+    def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
+        super().__init__(job, types)
         self.memories: tuple[_Memory, ...] = ()
         self.since = math.nan
         self.heard_until = self.run_seconds = 0.0
@@ -239,10 +233,9 @@ class Remember(NoProf):
 
     def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
         kinds = self._kinds_of(job.submission)
-        memories = tuple(self._memories.setdefault(kind, _Memory()) for kind in kinds)
-        models = next((memory.models for memory in memories if memory.models), {})
-        known = _Heard(profile, types, dict(models))
-        known.memories = memories
+        known = super()._note(job, profile, types)
+        known.memories = tuple(self._memories.setdefault(kind, _Memory()) for kind in kinds)
+        known.before = dict(next((memory.models for memory in known.memories if memory.models), {}))
         return known
 
     def _fit(self, known: _Heard, types: Iterable[str]) -> bool:

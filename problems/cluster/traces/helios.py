@@ -13,16 +13,9 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.traces.families import FAMILIES, Shape, generate, make_scenario, published
-from copter.problems.cluster.traces.philly import FIRST_HOUR, TracedJob, read_time, sample, since_midnight
-from copter.problems.cluster.traces.tuned import SIA_MODELS
-from copter.problems.cluster.workload import Scenario
-from copter.problems.reading import find, read_csv
+from copter.problems.cluster.traces.philly import TracedJob, read_time, sampled, since_midnight
+from copter.problems.reading import read_csv
 
 FILE = "HeliosData/data/Saturn/cluster_log.csv"
 REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
@@ -52,33 +45,4 @@ def helios_jobs(path: Path) -> tuple[TracedJob, ...]:
     return tuple(read_helios(path))
 
 
-def helios(
-    cluster: Cluster,
-    seed: int,
-    data: Path | None,
-    authors: bool = False,
-    first_hour: float = FIRST_HOUR,
-    **settings: Any,
-) -> Scenario:
-    """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like the authors'.
-
-    Parameters
-    ----------
-    authors : bool
-        The thesis authors' own workloads, see :func:`.families.published`.
-    first_hour : float
-        Of the day, of the trace.
-    **settings
-        Settings of :class:`.families.Shape`.
-    """
-    if authors:
-        others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
-        return published("helios", cluster, seed, data, others)
-    path, shape = find(data, FILE, "Saturn/cluster_log.csv", "cluster_log.csv"), Shape(**settings)
-    if path is None:
-        return generate("helios", cluster, seed, shape)
-    rng, family = np.random.default_rng(seed), FAMILIES["helios"]
-    count = family.jobs if shape.jobs is None else shape.jobs
-    window = family.hours if shape.hours is None else shape.hours
-    jobs = sample(helios_jobs(path), count, rng, SIA_MODELS, window, first_hour)
-    return make_scenario(cluster, jobs, rng, shape)
+helios = sampled("helios", helios_jobs, FILE, "Saturn/cluster_log.csv", "cluster_log.csv")

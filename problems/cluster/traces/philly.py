@@ -9,7 +9,7 @@ thesis 3.4.1, AFS section 5.1 and Table 3 (virtual clusters).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -149,35 +149,53 @@ def sample(
     ]
 
 
-def philly(
-    cluster: Cluster,
-    seed: int,
-    data: Path | None,
-    authors: bool = False,
-    first_hour: float = FIRST_HOUR,
-    **settings: Any,
-) -> Scenario:
-    """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
+def sampled(
+    name: str, jobs_of: Callable[[Path], Sequence[TracedJob]], *places: str
+) -> Callable[..., Scenario]:
+    """Make a trace whose jobs are sampled from a file of production, where there is one.
 
     Parameters
     ----------
-    authors : bool
-        The thesis authors' own workloads, see :func:`.families.published`.
-    first_hour : float
-        Of the day (UTC), of the trace.
-    **settings
-        Settings of :class:`.families.Shape`.
+    name : str
+        Its family, of which jobs are drawn without the file.
+    jobs_of : callable
+        Reads the file.
+    *places : str
+        Where the file may lie in the folder of real traces.
     """
-    if authors:
-        others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
-        return published("philly", cluster, seed, data, others)
-    path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
-    if path is None:
-        return generate("philly", cluster, seed, shape)
-    rng = np.random.default_rng(seed)
-    family = FAMILIES["philly"]
-    count = family.jobs if shape.jobs is None else shape.jobs
-    window = family.hours if shape.hours is None else shape.hours
-    return make_scenario(
-        cluster, sample(philly_jobs(path), count, rng, SIA_MODELS, window, first_hour), rng, shape
-    )
+
+    def make(
+        cluster: Cluster,
+        seed: int,
+        data: Path | None,
+        authors: bool = False,
+        first_hour: float = FIRST_HOUR,
+        **settings: Any,
+    ) -> Scenario:
+        """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
+
+        Parameters
+        ----------
+        authors : bool
+            The thesis authors' own workloads, see :func:`.families.published`.
+        first_hour : float
+            Of the day, of the trace.
+        **settings
+            Settings of :class:`.families.Shape`.
+        """
+        if authors:
+            others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
+            return published(name, cluster, seed, data, others)
+        path, shape = find(data, *places), Shape(**settings)
+        if path is None:
+            return generate(name, cluster, seed, shape)
+        rng, family = np.random.default_rng(seed), FAMILIES[name]
+        count = family.jobs if shape.jobs is None else shape.jobs
+        window = family.hours if shape.hours is None else shape.hours
+        jobs = sample(jobs_of(path), count, rng, SIA_MODELS, window, first_hour)
+        return make_scenario(cluster, jobs, rng, shape)
+
+    return make
+
+
+philly = sampled("philly", philly_jobs, FILE, "philly.csv")
