@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +40,8 @@ class ReproduceOptions(Spreading):
     """Measure a table or figure of a paper again, and print ours beside the paper's."""
 
     name: Annotated[
-        str | None, typer.Argument(help="Which one; --list says which there are. With --all, how they begin.")
+        str | None,
+        typer.Argument(help="Which one, or how the names of several begin; --list says which there are."),
     ] = None
     listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False
     folder: Annotated[
@@ -76,29 +78,42 @@ def reproduce(options: ReproduceOptions) -> None:
     from copter.bench.reproduction import reproductions
 
     known = reproductions()
+    name = options.name or ""
+    # a whole name, or how those of several begin
+    chosen = [one for key, one in known.items() if key.startswith(name)]
+    if name in known and options.folder is None:
+        chosen = [known[name]]
+    if not chosen:
+        check_known(name, list(known), "table or figure")
     if options.folder is not None:
-        begin = options.name or ""
-        chosen = [one for name, one in known.items() if name.startswith(begin)]
-        if not chosen:
-            check_known(begin, list(known), "table or figure")
         _all(options, chosen, options.folder)
-        return
-    name = options.name
-    if options.listed or name is None:
-        _list(list(known.values()))
-        return
-    one = known.get(check_known(name, list(known), "table or figure"))
-    assert one is not None
-    if one.needs_data and options.data is None:
-        raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
+    elif options.listed or not name:
+        _list(chosen)
+    else:
+        _each(options, chosen)
+
+
+def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
+    """Measure some, and show each."""
+    if len(chosen) > 1 and options.json_path is not None:
+        names = ", ".join(one.name for one in chosen)
+        raise typer.BadParameter(
+            f"a file for one document, but there are {names}: use --all", param_hint="--json"
+        )
+    for one in chosen:
+        if one.needs_data and options.data is None:
+            raise typer.BadParameter(f"{one.name} needs real traces: name their folder", param_hint="--data")
     with options.spread() as spread:
-        document, figures = _measure(one, options, spread)
+        for one in chosen:
+            document, figures = _measure(one, options, spread)
+            publish(document, options.json_path, partial(_show_one, one, document, figures, options))
 
-    def show() -> None:
-        _show(one, figures, quick=options.quick)
-        say(f"measured in {seconds(document['wall_seconds'])}")
 
-    publish(document, options.json_path, show)
+def _show_one(
+    one: Reproduction, document: Mapping[str, Any], figures: Sequence[Figure], options: ReproduceOptions
+) -> None:
+    _show(one, figures, quick=options.quick)
+    say(f"measured in {seconds(document['wall_seconds'])}")
 
 
 def _measure(

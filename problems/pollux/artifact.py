@@ -77,10 +77,10 @@ class Artifact:
             averages = json.load(file)["avgs"]
         return float(np.mean([averages[f"workload-{number}"] for number in numbers]))
 
-    def run(
+    def simulator(
         self, policy: str, jobs: list[JobSubmission], *, slowdown: float = 0.0, **settings: Any
-    ) -> list[JobRecord]:
-        """Play jobs under a policy.
+    ) -> Simulator:
+        """Jobs under a policy, not yet played.
 
         Parameters
         ----------
@@ -93,14 +93,17 @@ class Artifact:
         if policy == "pollux":
             placer = SiaPlacer()
             jobs = [replace(job, batch_size=NEUMF_BATCH) if job.kind == "rigid" else job for job in jobs]
-        simulator = Simulator(
+        return Simulator(
             Scenario(CLUSTER, jobs, self.profiles),
             make_policy(policy, **settings),
             placer=placer,
             resize=FixedDelay(),
             interference=SharedNodes(slowdown) if slowdown else None,
         )
-        return simulator.play().job_results()
+
+    def run(self, policy: str, jobs: list[JobSubmission], **settings: Any) -> list[JobRecord]:
+        """Play jobs under a policy, see :meth:`simulator`."""
+        return self.simulator(policy, jobs, **settings).play().job_results()
 
     def average_jct(self, policy: str, folder: str = "workloads", **settings: Any) -> list[float]:
         """Average JCT of each workload, in seconds.

@@ -200,4 +200,4 @@ class AutoscalingPollux(Pollux):
             generations=self._generations,
             population=self._size,
         )
-        return self._utility(now.jobs, self._settled(jobs, matrices[0], there), cluster.gpus)
+        return self._utility(now.jobs, self._settled(jobs, matrices[0], there, cluster), cluster.gpus)

@@ -6,7 +6,8 @@ that it had at most before, and begins with one.
 
 Pollux knows one kind of GPU.  With several types, the algorithm runs on the nodes of all, and a job that it
 put on more than one type keeps the type of which it got the most GPUs, of equals the one that it is faster on
-(thesis section 3.4.3); the other GPUs stay idle.
+(thesis section 3.4.3); the other GPUs stay idle.  A rigid job that has too few of each type gets what is left
+of one type (:meth:`Pollux._gather`).
 
 Source: Pollux section 4.2.
 """
@@ -111,7 +112,7 @@ class Pollux:
         self._population = matrices
         self._rows = {job.name: row for row, job in enumerate(jobs)}
         self._columns = {node: column for column, node in enumerate(nodes)}
-        answer = self._settled(jobs, matrices[0], nodes)
+        answer = self._settled(jobs, matrices[0], nodes, now.cluster)
         self._answer = answer
         self.figures = {
             "fitness": float(values[0]),
@@ -212,10 +213,51 @@ class Pollux:
 
     # ---- the answer ------------------------------------------------------------------------------
 
-    def _settled(self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[Node]) -> dict[str, Placement]:
+    def _settled(
+        self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[Node], cluster: Cluster
+    ) -> dict[str, Placement]:
         """What the jobs get by an allocation matrix."""
-        placements = {job.name: self._settle(job, row, nodes) for job, row in zip(jobs, matrix, strict=True)}
-        return {name: placement for name, placement in placements.items() if placement is not None}
+        answer, without = dict[str, Placement](), list[Job]()
+        for job, row in zip(jobs, matrix, strict=True):
+            placement = self._settle(job, row, nodes)
+            if placement is not None:
+                answer[job.name] = placement
+            elif job.gpus is not None and row.any():
+                without.append(job)
+        if without:
+            self._gather(without, answer, nodes, cluster)
+        return answer
+
+    def _gather(
+        self, jobs: list[Job], answer: dict[str, Placement], nodes: list[Node], cluster: Cluster
+    ) -> None:
+        """Rigid jobs that the algorithm put on several types, too few of each, on what is left of one type.
+
+        That is a node, or nodes of which nobody else has any; without it they could wait for ever, for the
+        algorithm finds such a matrix as fit as any.
+        """
+        sizes = {type.name: type.gpus_per_node for type in cluster.types}
+        free = {(type, node): sizes[type] for type, node in nodes}
+        for placement in answer.values():
+            for node, gpus in placement.nodes:
+                free[placement.type, node] -= gpus
+        for job in jobs:
+            assert job.gpus is not None
+            for type in cluster.names:
+                there = {node: gpus for (of, node), gpus in free.items() if of == type and gpus}
+                enough = [node for node, gpus in there.items() if gpus >= job.gpus][:1]
+                whole = [node for node, gpus in there.items() if gpus == sizes[type]]
+                place, left = dict[int, int](), job.gpus
+                for node in enough or whole:
+                    if left:
+                        place[node] = min(left, there[node])
+                        left -= place[node]
+                found = None if left else self._runnable(job, type, place)
+                if found is not None:
+                    answer[job.name] = found
+                    for node, gpus in found.nodes:
+                        free[type, node] -= gpus
+                    break
 
     def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
         """GPUs of one type for a job, as many of those that it was given as it can run on."""

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, Reproduction
-from copter.problems.sia.comparison import Sample, Setting, ratio, row, samples
+from copter.problems.sia.comparison import Setting, ratio, row, samples
 
 TRACES = {"Philly": "philly", "Helios": "helios", "newTrace": "new-trace"}
 _THREE = ("Sia", "Pollux", "Gavel+TJ")
@@ -64,27 +64,43 @@ def _paper(columns: Sequence[str], values: Sequence[float] | None) -> dict[str, 
     return {} if values is None else dict(zip(columns, values, strict=True))
 
 
-def _compared(effort: Effort, settings: Mapping[str, Setting]) -> dict[tuple[str, str], list[Sample]]:
-    """Samples of the three policies under several settings, by their labels and the policies' names."""
-    cases = {
-        (label, name): (setting, name, f"{label}, ") for label, setting in settings.items() for name in _THREE
-    }
-    return samples(effort, cases)
+def _compared(
+    effort: Effort,
+    label: str,
+    setting: Setting,
+    columns: Sequence[str],
+    printed: Mapping[str, Mapping[str, float]],
+    below: Mapping[str, float],
+) -> list[Figure]:
+    """Rows of the three policies under a setting, and how far Sia's average JCT is below the others'.
 
-
-def _table_33(effort: Effort, traces: Sequence[str] = tuple(TRACES)) -> list[Figure]:
-    figures, found = [], _compared(effort, {label: Setting(TRACES[label], authors=True) for label in traces})
-    for label in traces:
-        jct = {}
-        for name in _THREE:
-            outcomes = [figures for figures, _ in found[label, name]]
-            figures += row(f"{label} {name}", outcomes, _paper(_TABLE_33, PAPER_33[label, name]), _TABLE_33)
-            figures += row(f"{label} {name}", outcomes, {}, (*FAIRNESS, *FAIRNESS_AUTHORS))
-            jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
-        for rival in ("Pollux", "Gavel+TJ"):
-            paper = 100.0 * (1.0 - PAPER_33[label, "Sia"][0] / PAPER_33[label, rival][0])
-            figures.append(ratio(f"{label} Sia", f"JCT below {rival}", jct["Sia"], jct[rival], paper))
+    Parameters
+    ----------
+    label : str
+        How the rows' names begin.
+    printed : mapping of str to mapping of str to float
+        Printed figures, by policy and column.
+    below : mapping of str to float
+        The percent that the paper prints, by the other policy.
+    """
+    found = samples(effort, {name: (setting, name, label) for name in _THREE})
+    figures, jct = [], {}
+    for name in _THREE:
+        outcomes = [outcome for outcome, _ in found[name]]
+        figures += row(f"{label}{name}", outcomes, printed.get(name, {}), columns)
+        jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
+    for rival, paper in below.items():
+        figures.append(ratio(f"{label}Sia", f"JCT below {rival}", jct["Sia"], jct[rival], paper))
     return figures
+
+
+def _table_33(effort: Effort, label: str) -> list[Figure]:
+    printed = {name: _paper(_TABLE_33, PAPER_33[label, name]) for name in _THREE}
+    sia = printed["Sia"]["average JCT"]
+    below = {name: 100.0 * (1.0 - sia / printed[name]["average JCT"]) for name in ("Pollux", "Gavel+TJ")}
+    setting = Setting(TRACES[label], authors=True)
+    columns = (*_TABLE_33, *FAIRNESS, *FAIRNESS_AUTHORS)
+    return _compared(effort, f"{label} ", setting, columns, printed, below)
 
 
 def _table_34(effort: Effort) -> list[Figure]:
@@ -98,44 +114,32 @@ def _table_34(effort: Effort) -> list[Figure]:
 
 
 def _figure_31(effort: Effort) -> list[Figure]:
-    parts = {
-        "adaptive, homogeneous": Setting("philly", "homogeneous-64"),
-        "adaptive, heterogeneous": Setting("philly"),
-        "rigid, heterogeneous": Setting("philly", settings={"rigid": 1.0, "requested": True}),
+    rigid = {"rigid": 1.0, "requested": True}
+    parts: Mapping[str, tuple[Setting, Mapping[str, float], float]] = {
+        "adaptive, homogeneous": (
+            Setting("philly", "homogeneous-64"),
+            {"Gavel+TJ": 4.3, "Pollux": 2.0, "Sia": 1.9},
+            math.nan,
+        ),
+        "adaptive, heterogeneous": (
+            Setting("philly"),
+            {"Gavel+TJ": 1.9, "Pollux": 1.0, "Sia": 0.6},
+            math.nan,
+        ),
+        "rigid, heterogeneous": (Setting("philly", settings=rigid), {}, 25.0),
     }
-    printed = {
-        ("adaptive, homogeneous", "Gavel+TJ"): 4.3,
-        ("adaptive, homogeneous", "Pollux"): 2.0,
-        ("adaptive, homogeneous", "Sia"): 1.9,
-        ("adaptive, heterogeneous", "Gavel+TJ"): 1.9,
-        ("adaptive, heterogeneous", "Pollux"): 1.0,
-        ("adaptive, heterogeneous", "Sia"): 0.6,
-    }
-    figures, found = [], _compared(effort, parts)
-    for label in parts:
-        jct = {}
-        for name in reversed(_THREE):
-            outcomes = [figures for figures, _ in found[label, name]]
-            paper = {"average JCT": printed.get((label, name), math.nan)}
-            figures += row(f"{label}: {name}", outcomes, paper, ("average JCT",))
-            jct[name] = figures[-1].ours
-        said = 25.0 if label.startswith("rigid") else math.nan
-        figures.append(ratio(f"{label}: Sia", "JCT below Gavel+TJ", jct["Sia"], jct["Gavel+TJ"], said))
-        figures.append(ratio(f"{label}: Sia", "JCT below Pollux", jct["Sia"], jct["Pollux"]))
+    figures = []
+    for label, (setting, jct, said) in parts.items():
+        printed = {name: {"average JCT": value} for name, value in jct.items()}
+        below = {"Gavel+TJ": said, "Pollux": math.nan}
+        figures += _compared(effort, f"{label}: ", setting, ("average JCT",), printed, below)
     return figures
 
 
 def _figure_33(effort: Effort) -> list[Figure]:
     setting = Setting("philly", "physical-44", {"jobs": 30, "hours": 3.0})
-    found = samples(effort, {name: (setting, name, "") for name in _THREE})
-    figures, jct = [], {}
-    for name in _THREE:
-        outcomes = [figures for figures, _ in found[name]]
-        figures += row(name, outcomes, {}, ("average JCT", "p99 JCT", "makespan", "restarts a job"))
-        jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
-    for rival, printed in (("Pollux", 35.0), ("Gavel+TJ", 50.0)):
-        figures.append(ratio("Sia", f"JCT below {rival}", jct["Sia"], jct[rival], printed))
-    return figures
+    columns = ("average JCT", "p99 JCT", "makespan", "restarts a job")
+    return _compared(effort, "", setting, columns, {}, {"Pollux": 35.0, "Gavel+TJ": 50.0})
 
 
 def _figure_35(effort: Effort) -> list[Figure]:
@@ -158,16 +162,11 @@ def _figure_35(effort: Effort) -> list[Figure]:
 
 def _figure_36(effort: Effort) -> list[Figure]:
     figures = []
-    rates = {f"{rate} jobs an hour": Setting("helios", settings={"jobs": 8 * rate}) for rate in RATES}
-    found = _compared(effort, rates)
-    for label in rates:
-        jct = {}
-        for name in _THREE:
-            outcomes = [figures for figures, _ in found[label, name]]
-            figures += row(f"{label}: {name}", outcomes, {}, ("average JCT",))
-            jct[name] = figures[-1].ours
+    for rate in RATES:
+        setting = Setting("helios", settings={"jobs": 8 * rate})
         # The text says from 50 to 65%.
-        figures.append(ratio(f"{label}: Sia", "JCT below Pollux", jct["Sia"], jct["Pollux"], 50.0))
+        below = {"Pollux": 50.0}
+        figures += _compared(effort, f"{rate} jobs an hour: ", setting, ("average JCT",), {}, below)
     return figures
 
 
@@ -183,22 +182,13 @@ def _figure_37(effort: Effort) -> list[Figure]:
 
 
 REPRODUCTIONS = (
-    Reproduction(
-        "sia-table-3.3",
-        "Sia, Pollux and Gavel with TunedJobs on 64 GPUs of three types, three traces",
-        "thesis, Table 3.3",
-        DIFFERS,
-        _table_33,
-        minutes=90.0,
-        seeds=10,
-    ),
     *(
         Reproduction(
             f"sia-table-3.3-{trace}",
             f"Sia, Pollux and Gavel with TunedJobs on 64 GPUs of three types, {label}",
             "thesis, Table 3.3",
             DIFFERS,
-            partial(_table_33, traces=(label,)),
+            partial(_table_33, label=label),
             minutes=60.0 if label == "newTrace" else 15.0,
             seeds=10,
         )

@@ -107,6 +107,25 @@ def test_of_two_types_the_one_with_more_gpus_is_kept_and_of_equals_the_faster():
     assert policy._settle(job, np.array([0, 0, 0], np.int8), nodes) is None
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_rigid_job_that_was_put_on_several_types_gets_one(seed):
+    """The algorithm finds 4 + 4 GPUs of two types as fit as 8 of one: the job waited for ever."""
+    cluster = Cluster([GpuType("t4", 4, 6), GpuType("rtx", 8, 3), GpuType("a100", 8, 2)])
+    jobs = [JobSubmission(f"r{k}", 0.0, "", "train", "rigid", gpus) for k, gpus in enumerate((8, 8, 16, 3))]
+    speed = {"t4": 1.0, "rtx": 2.0, "a100": 3.0}
+    profiles = {"train": training("train", speed=speed)}
+    simulator = simulate(Scenario(cluster, jobs, profiles), Pollux(seed=seed), placer=SiaPlacer())
+    assert simulator.completed == 4
+    assert {(one.job, one.gpus) for one in simulator.segments} == {
+        ("r0", 8),
+        ("r1", 8),
+        ("r2", 16),
+        ("r3", 3),
+    }
+    # as there is room for all, nobody waits for long
+    assert max(job.started for job in simulator.job_results()) <= 120.0
+
+
 def test_one_job_alone_grows_to_the_best_shape():
     """With one job the fitness is its speedup: it ends up with the configuration of most goodput."""
     profile = training("train", work=50_000.0)

@@ -49,9 +49,16 @@ def test_pop_is_timed_by_its_longest_part():
     assert outcome.solves[-1] == policy.figures["parallel_seconds_estimated"]
 
 
-def test_values_are_in_the_order_of_the_columns():
-    outcome = Outcome(0.5, 7.0, tuple(np.arange(101) / 100.0))
-    assert outcome.values == pytest.approx((0.5, 7.0, 0.5, 0.99, 1.0))
+def test_solve_times_are_shown_as_percentiles():
+    columns = Outcome(0.5, 7.0, tuple(np.arange(101) / 100.0)).columns
+    assert columns["average JCT"] == (0.5, "h") and columns["makespan"] == (7.0, "h")
+    assert [columns[f"solve p{p}"][0] for p in (10, 50, 99, 100)] == pytest.approx([0.1, 0.5, 0.99, 1.0])
+
+
+def test_a_day_that_is_cut_off_has_no_times_of_jobs():
+    scenario = generate(gpus=128, jobs_per_day=400, hours=1.0)
+    outcome = play(scenario, Sia(), hours=0.5)
+    assert len(outcome.solves) <= 30 and np.isnan(outcome.jct) and "makespan" not in outcome.columns
 
 
 def test_figures_are_means_over_the_days():

@@ -1,0 +1,75 @@
+"""How integral the answers of a relaxation are: values at 0 or at all that a request has, and those between.
+
+Source: thesis, Figure 4.4 and section 5.1.1, where simplex and proximal points give nearly integral answers,
+and ADMM (SCS, OSQP) does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from copter.bench.reproduction import Figure
+from copter.bench.settings import SolverSettings
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solution import Solution
+
+SOLVERS: Mapping[str, str] = {
+    "COpter": "copter",
+    "HiGHS simplex": "highs-simplex",
+    "SCS": "scs",
+    "OSQP": "osqp",
+}
+"""By the names of rows."""
+TOLERANCE = 1e-4
+SECONDS = 300.0
+"""That each solver may take."""
+SAME = 1e-3
+"""Shares that differ by less are the same."""
+
+
+def composition(program: ContinualProgram, solution: Solution) -> tuple[float, float]:
+    """Shares of values and of requests that are integral.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+        Whose requests each share out a total.
+    solution : Solution
+        With an allocation of it.
+
+    Returns
+    -------
+    values : float
+        Share of the variables that are 0 or all of what their request gets, within :data:`SAME`; in percent.
+    requests : float
+        Share of the requests that have no other variables; in percent.
+    """
+    assert solution.x is not None
+    slot, _, value = solution.x.sparse
+    whole = np.bincount(slot, value)
+    share = value / np.where(whole[slot] > 0, whole[slot], 1.0)
+    between = (share > SAME) & (share < 1.0 - SAME)
+    values = 1.0 - between.sum() / program.n_variables
+    return 100.0 * float(values), 100.0 * (1.0 - np.unique(slot[between]).size / len(program))
+
+
+def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[Figure]:
+    """How integral each solver's answer of one program is, and how long it takes from scratch."""
+    figures = []
+    for name, solver in SOLVERS.items():
+        say(f"{name}: {program.n_variables} variables")
+        solution = SolverSettings(solver, TOLERANCE, time_limit=SECONDS).make().solve(program)
+        shown = composition(program, solution) if solution.found else (math.nan, math.nan)
+        printed = 99.99 if solver == "highs-simplex" else math.nan
+        figures += [
+            Figure(name, "values at 0 or 1", "%", shown[0], printed),
+            Figure(name, "requests with such values alone", "%", shown[1]),
+            Figure(name, "certified gap", "", solution.gap if solution.found else math.nan),
+        ]
+    return figures
