@@ -16,8 +16,9 @@ less the fewest that jobs without a deadline are expected to need at that hour o
 z_i stands for starting at once, whatever it costs and whoever else is there; B is above every price, so that
 it is for jobs that have no other way.
 
-The program is kept from hour to hour, solved by copter's solver, and rounded to one column for each job.  A
-job whose column starts in the present hour is handed to Sia, on the type and with no more GPUs than planned.
+The program is kept from hour to hour; who comes within an hour is added to it.  It is solved by copter's
+solver, and rounded to one column for each job.  A job whose column starts in the present hour is handed to
+Sia, on the type and with no more GPUs than planned.
 
 Prices are known, or forecast as the mean of the same hour on the days before, and as what is now while there
 were none; or as what is now for ever, which chooses where a job runs, and never to wait for a price.
@@ -28,7 +29,7 @@ Source: thesis section 6.2, which proposes it; the program is copter's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -131,7 +132,8 @@ class Plan:
         self._solver, self._shim = make_solver("copter", tolerance=1e-5), ChooseOneShim()
         self._columns: dict[str, list[tuple[Configuration, int]]] = {}
         self._ends: dict[str, float] = {}
-        self._planned_at: tuple[int, dict[str, int]] | None = None
+        self._hours: _Hours | None = None
+        self._at_once = 0.0
 
     def update(self, now: ClusterState) -> list[Job]:
         """Take in a round; returns the jobs that are to start now."""
@@ -145,13 +147,16 @@ class Plan:
         self.ahead.see(now, [job for name, job in now.jobs.items() if not self._is_planned(name)])
         if not self.waiting:
             return []
-        hour, capacity = int(now.time // HOUR), dict(now.cluster.capacity)
-        if not new and self._planned_at == (hour, capacity):
+        hours, asked = self._hours, new
+        if hours is None or not hours.hold(now, new.values()):
+            hours = self._hours = self._begin(now)
+            asked = self.waiting
+        elif not new:
             return []
-        self._planned_at = hour, capacity
-        hours = self._begin(now, hour)
-        self._requests(now, hours)
-        return self._plan(now, hour)
+        free = [self._free(now, type, hours) for type in now.cluster.names]
+        self._program.update_resources(hours.resources, upper=np.concatenate(free))
+        self._requests(asked, now, hours)
+        return self._plan(now, hours.first)
 
     def _is_planned(self, name: str) -> bool:
         return name in self.waiting or name in self.started
@@ -178,50 +183,50 @@ class Plan:
             self._program.remove_request(name)
             del self._columns[name]
 
-    def _begin(self, now: ClusterState, hour: int) -> _Hours:
+    def _begin(self, now: ClusterState) -> _Hours:
         """Have a resource for each type and hour from now to the last deadline, forecasts, and no request."""
-        cluster = now.cluster
-        latest = max(math.ceil((job.submission.deadline or 0.0) / HOUR) for job in self.waiting.values())
+        cluster, hour = now.cluster, int(now.time // HOUR)
+        latest = max(_deadline_hour(job) for job in self.waiting.values())
         last = max(min(latest, hour + MOST_HOURS), hour + 1)
         self._program.remove_requests(list(self._columns))
         self._columns = {}
+        self._at_once = 0.0
         wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
-        there = dict.fromkeys(self._program.resource_ids)
-        needed = dict.fromkeys(wanted)
+        there, needed = dict.fromkeys(self._program.resource_ids), dict.fromkeys(wanted)
         self._program.remove_resources([key for key in there if key not in needed])
         self._program.add_resources([key for key in wanted if key not in there])
-        free = [self._free(now, type, hour, last) for type in cluster.names]
-        self._program.update_resources(wanted, upper=np.concatenate(free))
         at = {key: row for row, key in enumerate(self._program.resource_ids)}
         return _Hours(
             hour,
             last,
+            dict(cluster.capacity),
             {type: self.ahead.prices(type, hour, last - hour) for type in cluster.names},
             {type: np.array([at[type, each] for each in range(hour, last)]) for type in cluster.names},
-            len(at),
+            wanted,
         )
 
-    def _free(self, now: ClusterState, type: str, hour: int, last: int) -> NDArray[np.float64]:
+    def _free(self, now: ClusterState, type: str, hours: _Hours) -> NDArray[np.float64]:
         """GPUs of a type that are expected to be free in each hour.
 
         A job that was let go holds what it has, or was planned to have, until it should be complete, and in
         any case for the present hour.
         """
-        free = np.array([self.ahead.free(now.cluster, type, each) for each in range(hour, last)])
+        first, last = hours.first, hours.last
+        free = np.array([self.ahead.free(now.cluster, type, each) for each in range(first, last)])
         for name, planned in self.started.items():
             held = now.jobs[name].allocation or planned
             if held is not None and held.type == type:
-                share = _shares(now.time, max(self._ends.get(name, 0.0), (hour + 1) * HOUR), last)
+                share = _shares(now.time, max(self._ends.get(name, 0.0), (first + 1) * HOUR), last)
                 free[: share.size] -= held.gpus * share
         return np.maximum(free, 0.0)
 
-    def _requests(self, now: ClusterState, hours: _Hours) -> None:
-        """Add the jobs that wait, with the columns that they have from now on."""
-        priced = {name: self._request(job, now, hours) for name, job in self.waiting.items()}
-        at_once = AT_ONCE * max((float(costs.max(initial=0.0)) for costs, _ in priced.values()), default=0.0)
+    def _requests(self, jobs: Mapping[str, Job], now: ClusterState, hours: _Hours) -> None:
+        """Add jobs that wait, with the columns that they have from now on."""
+        priced = {name: self._request(job, now, hours) for name, job in jobs.items()}
+        dearest = max((float(costs.max(initial=0.0)) for costs, _ in priced.values()), default=0.0)
+        self._at_once = max(self._at_once, AT_ONCE * dearest, 1e-9)
         for name, (costs, usage) in priced.items():
-            final = np.append(costs, max(at_once, 1e-9))
-            self._program.add_request(name, final, usage, total=1.0, relation="==")
+            self._program.add_request(name, np.append(costs, self._at_once), usage, total=1.0, relation="==")
 
     def _request(
         self, job: Job, now: ClusterState, hours: _Hours
@@ -233,26 +238,40 @@ class Plan:
         if job.gpus is not None:
             least = most = job.gpus
         columns: list[tuple[Configuration, int]] = []
-        costs: list[float] = []
+        costs = [np.zeros(0)]
         entries = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
         for configuration in now.cluster.configurations:
+            if not least <= configuration.gpus <= most:
+                continue
             seconds = _seconds(job, configuration)
             latest = min(submission.deadline, hours.last * HOUR) - seconds
-            if not least <= configuration.gpus <= most or not latest >= now.time:
+            if not latest >= now.time:
                 continue
             rows, prices = hours.rows[configuration.type], hours.prices[configuration.type]
-            for start in range(first, math.floor(latest / HOUR) + 1):
-                begin = max(start * HOUR, now.time)
-                share = configuration.gpus * _shares(begin, begin + seconds, hours.last)
-                held = slice(start - first, start - first + share.size)
-                entries.append((rows[held], np.full(share.size, len(columns)), share))
-                costs.append(float(prices[held] @ share))
-                columns.append((configuration, start))
+            # one that starts now, and those that start with an hour: their shares are the same, an hour apart
+            begun = configuration.gpus * _shares(now.time, now.time + seconds, hours.last)
+            whole = configuration.gpus * _shares(0.0, seconds, hours.last - first)
+            starts = np.arange(1, math.floor(latest / HOUR) - first + 1)
+            held = starts[:, None] + np.arange(whole.size)
+            column = len(columns) + np.append(np.zeros(begun.size, np.int64), np.repeat(starts, whole.size))
+            row = np.append(rows[: begun.size], rows[held])
+            entries.append((row, column, np.append(begun, np.tile(whole, starts.size))))
+            costs.append(np.append(prices[: begun.size] @ begun, prices[held] @ whole))
+            columns += [
+                (configuration, first),
+                *((configuration, first + start) for start in starts.tolist()),
+            ]
         waits = np.array([start - first for _, start in columns], np.float64)
-        priced = np.array(costs) + WAITING * max(min(costs, default=0.0), 1e-9) * waits
+        price = np.concatenate(costs)
+        priced = price + WAITING * max(price.min(initial=math.inf) if price.size else 0.0, 1e-9) * waits
         at, column, share = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         self._columns[job.name] = columns
-        return priced, coo_array((share, (at, column)), (hours.n_resources, len(columns) + 1)).tocsc()
+        return priced, coo_array((share, (at, column)), (len(hours.resources), len(columns) + 1)).tocsc()
+
+
+def _deadline_hour(job: Job) -> int:
+    """The hour after which a job is late."""
+    return math.ceil((job.submission.deadline or 0.0) / HOUR)
 
 
 @dataclass(frozen=True)
@@ -263,19 +282,28 @@ class _Hours:
     ----------
     first, last : int
         The present one, and the one after the last.
+    capacity : dict of str to int
+        GPUs of each type of the cluster.
     prices : dict of str to (last - first,) array
         Forecasts.
     rows : dict of str to (last - first,) int array
         Positions of the resources of each type.
-    n_resources : int
-        Resources of the program.
+    resources : list of (str, int)
+        All of them: types and hours.
     """
 
     first: int
     last: int
+    capacity: dict[str, int]
     prices: dict[str, NDArray[np.float64]]
     rows: dict[str, NDArray[np.int64]]
-    n_resources: int
+    resources: list[tuple[str, int]]
+
+    def hold(self, now: ClusterState, new: Iterable[Job]) -> bool:
+        """Whether they are still those to plan for, with some new jobs too: only these are added then."""
+        latest = min(max(map(_deadline_hour, new), default=0), self.first + MOST_HOURS)
+        same = self.first == int(now.time // HOUR) and self.capacity == dict(now.cluster.capacity)
+        return same and latest <= self.last
 
 
 def _seconds(job: Job, configuration: Configuration) -> float:

@@ -1,7 +1,6 @@
 """Figures 3.8 and 3.10 to 3.13, 4.2 and 4.4 of the thesis: Sia against itself under other settings.
 
-All runs are Sia's, on 64 GPUs of three types but for Figures 3.10, 4.2 and 4.4; the workload of each is that
-of the thesis, generated.
+All runs are Sia's, on 64 GPUs of three types but for Figures 3.10, 4.2 and 4.4.
 
 Section 3.5.3 of the thesis has a hybrid-parallel GPT that scales linearly, and that Sia scales with the load.
 It shows two pictures and prints no figures of them: throughput is linear in GPUs, and under Sia the
@@ -43,6 +42,10 @@ _JCT = {"average JCT": ("average_jct_hours", "h")}
 _TIMES = _JCT | {"p99 JCT": ("p99_jct_hours", "h"), "makespan": ("makespan_hours", "h")}
 _GENERATED = (
     "10 samples in the paper; the workload is generated, with the shares and rates of published samples."
+)
+_AUTHORS = (
+    "10 samples in the paper. With real traces the jobs are those of the authors' published workloads, else "
+    "generated with their shares and rates."
 )
 _ORACLE = "Sia knows the true goodput; in the paper it learns it."
 ALONE = 3600.0
@@ -173,11 +176,13 @@ def _parameters(effort: Effort) -> list[Figure]:
     figures = []
     columns = _TIMES | {"unfair jobs": ("unfair_fraction", "")}
     for p in (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0):
-        figures += Played(effort, f"p = {p:g}", Setting("helios"), p=p).row(f"p = {p:g}", columns)
+        figures += Played(effort, f"p = {p:g}", Setting("helios", authors=True), p=p).row(
+            f"p = {p:g}", columns
+        )
     base: dict[str, float] = {}
     for seconds, printed in ((60.0, math.nan), (30.0, math.nan), (120.0, math.nan), (300.0, 12.0)):
         name = f"rounds of {seconds:g} s"
-        played = Played(effort, name, Setting("helios"), round_seconds=seconds)
+        played = Played(effort, name, Setting("helios", authors=True), round_seconds=seconds)
         figures += played.row(name, _TIMES)
         shown = {"average JCT": played.mean("average_jct_hours")}
         base = base or shown
@@ -207,7 +212,7 @@ def _estimators(effort: Effort) -> list[Figure]:
     figures: list[Figure] = []
     shown: dict[str, dict[str, float]] = {}
     for name, estimator in (("Oracle", "oracle"), ("Bootstrap", "bootstrap"), ("No Prof", "no-profile")):
-        played = Played(effort, name, Setting("helios"), estimator)
+        played = Played(effort, name, Setting("helios", authors=True), estimator)
         figures += played.row(name, _TIMES | {"restarts a job": ("restarts_per_job", "")})
         shown[name] = {"average JCT": played.mean("average_jct_hours")}
     figures.append(_change("Bootstrap over Oracle", "average JCT", shown["Bootstrap"], shown["Oracle"], 8.0))
@@ -313,9 +318,10 @@ REPRODUCTIONS = (
         "sia-figure-3.11",
         "Fairness knob p, and length of rounds",
         "thesis, section 3.5.8 and Figure 3.11",
-        f"{_GENERATED} {_ORACLE}",
+        f"{_AUTHORS} {_ORACLE}",
         _parameters,
-        minutes=10.0,
+        minutes=1.5,
+        seeds=5,
     ),
     Reproduction(
         "sia-figure-3.12",
@@ -329,10 +335,11 @@ REPRODUCTIONS = (
         "sia-figure-3.13",
         "Oracle, Bootstrap and no profiling",
         "thesis, section 3.5.8 and Figure 3.13",
-        f"{_GENERATED} Reports of step times have an error of 5%. Profiling, 0.1 GPU-hours a job, runs on "
+        f"{_AUTHORS} Reports of step times have an error of 5%. Profiling, 0.1 GPU-hours a job, runs on "
         "all types at the same time and delays the first start by its share.",
         _estimators,
-        minutes=15.0,
+        minutes=1.0,
+        seeds=5,
     ),
     Reproduction(
         "thesis-figures-4.2-4.4",
