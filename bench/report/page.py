@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from copter.bench.conditions import with_commands
 from copter.bench.report import papers
-from copter.bench.report.model import Claim, Report
+from copter.bench.report.model import Claim, Picture, Report
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import claim, first_screen, overall
 from copter.bench.results import SuiteResult
@@ -68,13 +67,19 @@ def as_markdown(report: Report, pictures: str = PICTURES) -> str:
     return _environment(escape=False).get_template("report.md.j2").render(report=report, folder=pictures)
 
 
-def sections_as_markdown(claims: Sequence[Claim]) -> str:
-    """Return claims without their pictures as sections of a page."""
-    module: Any = _environment(escape=False).get_template("section.md.j2").make_module({"folder": ""})
-    return "\n".join(module.section(replace(one, pictures=()), 2) for one in claims)
+def sections_as_markdown(claims: Sequence[Claim], pictures: str) -> str:
+    """Return claims as sections of a page.
+
+    Parameters
+    ----------
+    pictures : str
+        Where their pictures lie, from where the page lies.
+    """
+    module: Any = _environment(escape=False).get_template("section.md.j2").make_module({"folder": pictures})
+    return "\n".join(module.section(one, 2) for one in claims)
 
 
-def write_pictures(report: Report, folder: Path) -> None:
+def write_pictures(pictures: Iterable[Picture], folder: Path) -> None:
     """Write a file of SVG for each picture, for pages that are not HTML; others there are removed."""
     light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
     style = (
@@ -84,7 +89,7 @@ def write_pictures(report: Report, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob("*.svg"):
         file.unlink()
-    for picture in report.pictures:
+    for picture in pictures:
         begin, rest = picture.svg.split(">", 1)
         width, height = begin.partition('viewBox="0 0 ')[2].partition('"')[0].split()
         # points, so that the letters have the size of the text around
@@ -98,7 +103,7 @@ def write_report(report: Report, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / HTML).write_text(as_html(report), encoding="utf-8")
     (folder / MARKDOWN).write_text(as_markdown(report), encoding="utf-8")
-    write_pictures(report, folder / PICTURES)
+    write_pictures(report.pictures, folder / PICTURES)
 
 
 def _environment(*, escape: bool) -> Environment:

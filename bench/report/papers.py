@@ -23,7 +23,9 @@ WANTED = ("thesis-", "shockwave-figure-12")
 """What the names of those that the report shows begin with."""
 NEAR, FAR = 1.15, 1.5
 """Factors of a printed figure within which ours counts as the same, and as of the same kind."""
-_POINTS_OF_A_PICTURE = 3
+_POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
+_HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
+"""Of the series of a picture, one after the other: hues of :data:`.pictures.HUES`, and marks."""
 _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2.2)}
 
 
@@ -174,6 +176,38 @@ def _number(value: float | None) -> float:
 
 
 def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
+    """Of a figure ours, of what is printed in figures ours over the paper's."""
+    drawn = _drawn(key, document) if "figure" in document["name"] else None
+    return drawn or _compared(key, document)
+
+
+def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
+    """Our values of the first column, or of all that have its unit, row by row.
+
+    Rows that are called "what: whose" are one row each for every "what".
+    """
+    first = document["figures"][0]
+    split = any(": " in figure["row"] for figure in document["figures"])
+    rows: dict[str, list[tuple[str, Point]]] = {}
+    for figure in document["figures"]:
+        same = figure["column"] == first["column"] if split else figure["unit"] == first["unit"]
+        ours, std = _number(figure["ours"]), _number(figure["std"])
+        if not same or not ours > 0.0:
+            continue
+        what, _, whose = figure["row"].partition(": ") if split else (figure["row"], "", figure["column"])
+        rows.setdefault(what, []).append((whose or "ours", Point(ours, 0.0, ours + std)))
+    series = list(dict.fromkeys(whose for marks in rows.values() for whose, _ in marks))
+    if not (_POINTS_OF_A_PICTURE <= len(rows) <= _ROWS_OF_A_PICTURE and len(series) <= len(_HUES)):
+        return None
+    styles = {whose: Look(hue, mark, "", 2.2) for whose, (hue, mark) in zip(series, _HUES, strict=False)}
+    unit = f" {first['unit']}" if first["unit"] else ""
+    what = f"{first['column']}, " if split or len(series) == 1 else ""
+    caption = f"{document['source']}: {what}ours, with a deviation of the samples"
+    across = Edge(first["column"] if what else "", lambda value: f"{value:g}{unit}")
+    return Picture(f"paper-{key}", caption, dots(caption, list(rows.items()), styles, across))
+
+
+def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
     """Ours over the paper's, for the figures that the paper prints."""
     rows = []
     for figure in document["figures"]:

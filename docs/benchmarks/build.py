@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def papers_page() -> str:
         + MISSING
         + table(("reproduction", "paper", "about"), absent, 2)
         + "\n"
-        + sections_as_markdown(papers.measured(PAPERS))
+        + sections_as_markdown(papers.measured(PAPERS), f"benchmarks/papers/{PICTURES}")
     )
 
 
@@ -470,7 +471,8 @@ def main() -> None:
     suite, changes = load_suite(RESULTS), load_suite(CHANGES)
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
-    write_pictures(report, RESULTS / PICTURES)
+    write_pictures(report.pictures, RESULTS / PICTURES)
+    write_pictures(chain(*(one.pictures for one in papers.measured(PAPERS))), PAPERS / PICTURES)
     (DOCS / "report.md").write_text(report_page(report), encoding="utf-8")
     (DOCS / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")

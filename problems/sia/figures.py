@@ -242,9 +242,16 @@ def _evolution(effort: Effort) -> list[Figure]:
             ("most", np.nanmax(values)),
         ):
             figures.append(Figure(name, what, "%", float(value), paper if what == which else math.nan))
-    for name in NAMES[4:]:
+    largest = {
+        "path_x": max(record.running + record.queue for record in records),
+        "path_n": max(record.n_variables for record in records),
+    }
+    for name, most in largest.items():
         total = float(np.nansum([getattr(record, name) for record in records]))
         figures.append(Figure(name, "sum over the rounds", "", total))
+        # Of the length T^e times the most that there may be: Definition 1 has small exponents e.
+        exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
+        figures.append(Figure(name, "exponent", "", exponent))
     return figures
 
 
