@@ -393,8 +393,8 @@ REPRODUCTIONS = (
         "Two traces run quickly over CoDDL: average JCT, queue length, efficiency, blocking",
         _SOURCE + "Figure 7, section 5.2",
         "Simulated. Submission times and iterations are 1% of trace 9's and 0.2% of trace 3's, restarts 20 "
-        "to 60 s a model. Curves are stand-ins with the paper's best GPU counts (docs/afs.md); the public trace "
-        "has fewer jobs than Table 3, of which the first 3,000 are played.",
+        "to 60 s a model. Curves are stand-ins with the paper's best GPU counts (docs/afs.md); the public "
+        "trace has fewer jobs than Table 3, of which the first 3,000 are played.",
         figure_7,
         needs_data=True,
         minutes=2,

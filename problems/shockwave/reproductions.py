@@ -57,6 +57,8 @@ from copter.problems.shockwave.simulation import ReplayResult
 from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 from copter.problems.shockwave.window import ROUNDS
 
+TRAINED = (0.0, 0.2, 0.4, 0.6, 0.8)
+"""Shares of the training at which predictions are shown."""
 PUBLISHED = {
     "gavel": "max_min_fairness",
     "gavel-max-sum": "max_sum_throughput_perf",
@@ -382,12 +384,18 @@ def figure_5(effort: Effort) -> list[Figure]:
     """Measure Figure 5: errors of the three rules of prediction, on the jobs of all traces."""
     jobs = [job for gpus in ((32,) if effort.quick else SIZES) for job in published_trace(effort, gpus)]
     paper = {"restatement": (6.0, 16.0)}
-    figures = []
+    figures, curves = [], []
     for rule, errors in prediction_errors(jobs).items():
         regime, run_time = paper.get(rule, (float("nan"),) * 2)
-        figures.append(Figure(rule, "regimes", "%", 100.0 * float(errors.regime.mean()), regime))
-        figures.append(Figure(rule, "run time", "%", 100.0 * float(errors.run_time.mean()), run_time))
-    return figures
+        row = f"on average: {rule}"
+        figures.append(Figure(row, "regimes", "%", 100.0 * float(errors.regime.mean()), regime))
+        figures.append(Figure(row, "run time", "%", 100.0 * float(errors.run_time.mean()), run_time))
+        for share in TRAINED:
+            row = f"{share:.0%} of the training over: {rule}"
+            for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
+                value = 100.0 * float(np.interp(share, errors.progress, values))
+                curves.append(Figure(row, column, "%", value))
+    return figures + curves
 
 
 def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[RegimeJob]:
