@@ -192,13 +192,14 @@ def find(data: Path | None, *places: str) -> Path | None:
     data : Path or None
         Folder of real traces, or a file itself.
     *places : str
-        Where it may lie, seen from the folder or from the folder ``cluster`` in it.
+        Where it may lie, seen from the folder, from the folder ``cluster`` in it or, if it is that folder
+        itself, from the one around.
     """
     if data is None:
         return None
     if data.is_file():
         return data if any(data.name == Path(place).name for place in places) else None
-    for root in (data, data / "cluster"):
+    for root in (data, data / "cluster", *((data.parent,) if data.name == "cluster" else ())):
         for place in places:
             if (root / place).exists():
                 return root / place
