@@ -1,8 +1,11 @@
 """Figures of the papers that rest on courses: what is made of the records, with rounds that are made up."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from copter.bench.composition import composition
 from copter.bench.reproduction import Effort, reproductions
 from copter.bench.results import SolverResult
 from copter.problems.load_balancing import reproductions as shards
@@ -14,7 +17,9 @@ from copter.problems.traffic import reproductions as traffic
 from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
+from copter.program.program import ContinualProgram
 from copter.solvers import make_solver
+from copter.store.allocation import SparseX
 
 NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}
 
@@ -61,6 +66,34 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
     assert found["stateful, POP-16", "time a round"].ours == 2.0
     assert found["stateful, Heuristic", "imbalance"].ours == pytest.approx(5.0)
     assert found["stateful, Heuristic", "movements a round"].ours == 4.0
+
+
+def test_exact_is_held_against_its_relaxation(monkeypatch):
+    speed = {"copter": 1.0, "highs-simplex": 2.0, "heuristic": 0.5, "pop-4": 2.0, "highs-milp": 6.0}
+
+    def rounds(solver):
+        moves = 5 if solver == "highs-milp" else 4
+        later = {"t_total": speed[solver], "movements": moves, "imbalance": 0.05}
+        return [{"t_total": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
+
+    replaced(monkeypatch, shards, rounds)
+    found = figures("thesis-figure-5.2-exact")
+    assert found["stateful", "LP-Relaxed faster than Exact"].ours == 3.0
+    assert found["stateful", "COpter's movements over Exact's"].ours == 0.8
+    assert found["stateless, Exact", "imbalance"].ours == 5.0
+
+
+def test_values_between_are_those_that_split_a_request():
+    """A request with a third and two thirds of its whole, one with all of it, and one with a crumb more."""
+    program = ContinualProgram()
+    program.add_resource("r", 10.0)
+    for name in ("split", "whole", "crumb"):
+        program.add_request(name, [1.0, 1.0, 1.0], {"r": [0.0, 0.0, 0.0]}, total=3.0, relation="==")
+    slots = [program.slot_of[name] for name in ("split", "split", "whole", "crumb", "crumb")]
+    x = SparseX(np.array(slots), np.array([0, 2, 1, 0, 1]), np.array([1.0, 2.0, 3.0, 2.9999, 0.0001]))
+    solution = SimpleNamespace(x=SimpleNamespace(sparse=x))
+    values, requests = composition(program, solution)
+    assert values == pytest.approx(100.0 * 7 / 9) and requests == pytest.approx(200.0 / 3)
 
 
 def test_the_largest_demands_have_what_a_sort_says():

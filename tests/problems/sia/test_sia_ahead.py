@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from copter.errors import InputError
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.jobs import Timer
+from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.prices import Prices, read_prices, total_cost
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.results import Segment
+from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.sia import Sia
-from copter.problems.sia.ahead import PriceError
+from copter.problems.sia.ahead import WAITING, Plan, PriceError
 
 CLUSTER = Cluster([GpuType("A", 1, 2), GpuType("B", 1, 2)])
 HOURLY = {"m": ReplicaProfile("m", 0.0, 3600.0, {"A": (1, 1.0), "B": (1, 1.0)})}
@@ -145,6 +148,46 @@ def test_a_segment_costs_its_hours():
     fields = {"place": None, "restart_seconds": 0.0, "progress": 0.0}
     one = Segment("a", 1800.0, 7200.0, "A", 4, 1, **fields)
     assert total_cost([one], Prices({"A": [2.0, 1.0]})) == pytest.approx(4 * (0.5 * 2.0 + 1.0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    time=st.floats(0.0, 3.5 * HOUR),
+    seconds=st.floats(1.0, 4.0 * HOUR),
+    ahead=st.floats(0.01, 12.0),
+    table=st.lists(st.floats(0.1, 9.0), min_size=20, max_size=20),
+)
+def test_columns_hold_and_cost_what_a_plain_loop_says(time, seconds, ahead, table):
+    cluster, timer = Cluster([GpuType("A", 2, 1), GpuType("B", 1, 1)]), Timer()
+    timer.time = time
+    profile = ReplicaProfile("m", 0.0, seconds, {"A": (1, 1.0), "B": (1, 0.5)})
+    job = SimulatedJob(
+        JobSubmission("j", time, "", "m", deadline=time + ahead * HOUR), profile, "adaptive", timer
+    )
+    prices = Prices({"A": table, "B": table[::-1]})
+    plan, now = Plan(prices, "known"), ClusterState(time, 0, 60.0, cluster, {"j": job})
+    plan.waiting["j"] = job
+    hours = plan._begin(now)
+    costs, usage = plan._request(job, now, hours)
+    wanted, shares = [], np.zeros((len(hours.resources), len(costs) + 1))
+    hour = int(time // HOUR)
+    for configuration in cluster.configurations:
+        took = float(profile.clock(configuration)[-1])
+        for start in range(hour, hours.last):
+            begin = max(start * HOUR, time)
+            if begin + took > min(job.submission.deadline, hours.last * HOUR) or took == np.inf:
+                continue
+            for at, (type, each) in enumerate(hours.resources):
+                there = min(begin + took, (each + 1) * HOUR) - max(begin, each * HOUR)
+                if type == configuration.type and there > 0 and len(wanted) < shares.shape[1]:
+                    shares[at, len(wanted)] = configuration.gpus * there / HOUR
+            wanted.append((prices.cost(configuration.type, configuration.gpus, begin, begin + took), start))
+    assert len(wanted) == len(costs)
+    if wanted:
+        least = min(cost for cost, _ in wanted)
+        expected = [cost + WAITING * max(least, 1e-9) * (start - hour) for cost, start in wanted]
+        assert costs == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert usage.toarray() == pytest.approx(shares, abs=1e-9)
 
 
 def test_who_comes_later_in_the_hour_finds_the_gpus_of_those_before_taken():
