@@ -1,7 +1,7 @@
 """How integral the answers of a relaxation are: values at 0 or at all that a request has, and those between.
 
-Source: thesis, Figure 4.4 and section 5.1.1, where simplex and proximal points give nearly integral answers,
-and ADMM (SCS, OSQP) does not.
+Source: thesis, Figure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers, and
+ADMM (SCS, OSQP), it says, does not.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
     Returns
     -------
     values : float
-        Share of the variables that are 0 or all of what their request gets, within :data:`SAME`; in percent.
+        Share of the variables that are 0 or all of their request's total, within :data:`SAME`; in percent.
     requests : float
         Share of the requests that have no other variables; in percent.
     """
     assert solution.x is not None
     slot, _, value = solution.x.sparse
-    whole = np.bincount(slot, value)
-    share = value / np.where(whole[slot] > 0, whole[slot], 1.0)
+    share = value / program.store.requests.total[slot]
     between = (share > SAME) & (share < 1.0 - SAME)
     values = 1.0 - between.sum() / program.n_variables
     return 100.0 * float(values), 100.0 * (1.0 - np.unique(slot[between]).size / len(program))

@@ -186,14 +186,18 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
 
     Rows that are called "what: whose" are one row each for every "what".
     """
+    if not document["figures"]:
+        return None
     first = document["figures"][0]
     split = any(": " in figure["row"] for figure in document["figures"])
     rows: dict[str, list[tuple[str, Point]]] = {}
     for figure in document["figures"]:
         same = figure["column"] == first["column"] if split else figure["unit"] == first["unit"]
         ours, std = _number(figure["ours"]), _number(figure["std"])
-        if not same or not ours > 0.0:
+        if not same or math.isnan(ours):
             continue
+        if ours <= 0.0:  # the axis is logarithmic
+            return None
         what, _, whose = figure["row"].partition(": ") if split else (figure["row"], "", figure["column"])
         rows.setdefault(what, []).append((whose or "ours", Point(ours, 0.0, ours + std)))
     series = list(dict.fromkeys(whose for marks in rows.values() for whose, _ in marks))

@@ -340,11 +340,11 @@ def claims() -> str:
     rows = []
     for words, name, row, column, more, why in CLAIMS:
         path = PAPERS / f"{name}.json"
-        if not path.exists():
+        found = json.loads(path.read_text())["figures"] if path.exists() else []
+        figure = next((one for one in found if (one["row"], one["column"]) == (row, column)), None)
+        if figure is None or figure["ours"] is None:
             rows.append((words, f"`{name}`", "", "", "not on record"))
             continue
-        found = json.loads(path.read_text())["figures"]
-        figure = next(one for one in found if (one["row"], one["column"]) == (row, column))
         ours, paper = figure["ours"], figure["paper"]
         behind = (paper - ours if more else ours - paper) / abs(paper)
         verdict = "beaten" if behind < 0 else "met" if behind <= NEAR else "missed"

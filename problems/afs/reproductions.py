@@ -192,6 +192,8 @@ def figure_7(effort: Effort) -> list[Figure]:
     """Average JCT, queue length, efficiency and blocking index of two traces run quickly, over CoDDL."""
     figures: list[Figure] = []
     for trace, printed in _QUICKLY.items():
+        if trace not in QUICK and effort.quick:
+            continue
         hours: dict[str, list[float]] = {policy: [] for policy in printed}
         regimes: dict[str, list[Mapping[str, float]]] = {policy: [] for policy in printed}
         for seed in range(effort.seed, effort.seed + effort.seeds):

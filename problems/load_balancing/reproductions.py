@@ -91,7 +91,9 @@ def _over_exact(mode: Mode, played: Mapping[str, Sequence[Sequence[Record]]]) ->
     for name in (_RELAXED, _OURS):
         pairs = list(zip(played[name], played[_EXACT], strict=True))
         faster = [_mean(theirs, "t_total") / _mean(ours, "t_total") for ours, theirs in pairs]
-        moved = [_mean(ours, "movements") / _mean(theirs, "movements") for ours, theirs in pairs]
+        moved = [
+            _mean(ours, "movements") / (_mean(theirs, "movements") or math.nan) for ours, theirs in pairs
+        ]
         # the text: 2 to 3 times by the same solver
         printed = 2.0 if name == _RELAXED else math.nan
         figures.append(mean_figure(mode, f"{name} faster than {_EXACT}", "x", faster, printed))

@@ -243,10 +243,14 @@ class Pollux:
                 free[placement.type, node] -= gpus
         for job in jobs:
             assert job.gpus is not None
-            for type in cluster.names:
+            held, at = (None, ()) if job.allocation is None else (job.allocation.type, job.place or ())
+            for type in sorted(cluster.names, key=lambda type: type != held):
                 there = {node: gpus for (of, node), gpus in free.items() if of == type and gpus}
-                enough = [node for node, gpus in there.items() if gpus >= job.gpus][:1]
-                whole = [node for node, gpus in there.items() if gpus == sizes[type]]
+                mine = dict(at) if type == held else {}
+                # where it runs, else as tight as it goes
+                order = sorted(there, key=lambda node: (node not in mine, there[node], node))
+                enough = [node for node in order if there[node] >= job.gpus][:1]
+                whole = [node for node in order if there[node] == sizes[type]]
                 place, left = dict[int, int](), job.gpus
                 for node in enough or whole:
                     if left:

@@ -96,7 +96,7 @@ class Trained:
     efficiency : float
         Statistical efficiency, a mean over the jobs that run at any time.
     throughput, goodput : dict of str to float
-        By job, over the time in which it had GPUs: batches of its initial size a second, and such of
+        By job, over the rounds at whose end it ran: batches of its initial size a second, and such of
         which each is worth as much as one at that size.
     """
 
@@ -113,7 +113,8 @@ class Trained:
         for _ in simulator.run():
             for name, job in simulator.jobs.items():
                 held, level = job.allocation, job.level
-                if held is None or not isinstance(job.profile, MeasuredProfile):
+                restarting = simulator.timer.time < job.restart_until
+                if held is None or restarting or not isinstance(job.profile, MeasuredProfile):
                     continue
                 gain = float(job.profile.curve(held)[level])
                 share = job.profile.efficiency(held, level)

@@ -16,9 +16,9 @@ less the fewest that jobs without a deadline are expected to need at that hour o
 z_i stands for starting at once, whatever it costs and whoever else is there; B is above every price, so that
 it is for jobs that have no other way.
 
-The program is kept from hour to hour; who comes within an hour is added to it.  It is solved by copter's
-solver, and rounded to one column for each job.  A job whose column starts in the present hour is handed to
-Sia, on the type and with no more GPUs than planned.
+The program is kept from hour to hour, and within an hour its requests alone are made anew where somebody
+comes.  It is solved by copter's solver, and rounded to one column for each job.  A job whose column starts in
+the present hour is handed to Sia, on the type and with no more GPUs than planned.
 
 Prices are known, or forecast as the mean of the same hour on the days before, and as what is now while there
 were none; or as what is now for ever, which chooses where a job runs, and never to wait for a price.
@@ -29,7 +29,7 @@ Source: thesis section 6.2, which proposes it; the program is copter's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -133,7 +133,6 @@ class Plan:
         self._columns: dict[str, list[tuple[Configuration, int]]] = {}
         self._ends: dict[str, float] = {}
         self._hours: _Hours | None = None
-        self._at_once = 0.0
 
     def update(self, now: ClusterState) -> list[Job]:
         """Take in a round; returns the jobs that are to start now."""
@@ -147,15 +146,14 @@ class Plan:
         self.ahead.see(now, [job for name, job in now.jobs.items() if not self._is_planned(name)])
         if not self.waiting:
             return []
-        hours, asked = self._hours, new
+        hours = self._hours
         if hours is None or not hours.hold(now, new.values()):
             hours = self._hours = self._begin(now)
-            asked = self.waiting
         elif not new:
             return []
         free = [self._free(now, type, hours) for type in now.cluster.names]
         self._program.update_resources(hours.resources, upper=np.concatenate(free))
-        self._requests(asked, now, hours)
+        self._requests(now, hours)
         return self._plan(now, hours.first)
 
     def _is_planned(self, name: str) -> bool:
@@ -188,9 +186,7 @@ class Plan:
         cluster, hour = now.cluster, int(now.time // HOUR)
         latest = max(_deadline_hour(job) for job in self.waiting.values())
         last = max(min(latest, hour + MOST_HOURS), hour + 1)
-        self._program.remove_requests(list(self._columns))
-        self._columns = {}
-        self._at_once = 0.0
+        self._clear()
         wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
         there, needed = dict.fromkeys(self._program.resource_ids), dict.fromkeys(wanted)
         self._program.remove_resources([key for key in there if key not in needed])
@@ -220,13 +216,19 @@ class Plan:
                 free[: share.size] -= held.gpus * share
         return np.maximum(free, 0.0)
 
-    def _requests(self, jobs: Mapping[str, Job], now: ClusterState, hours: _Hours) -> None:
-        """Add jobs that wait, with the columns that they have from now on."""
-        priced = {name: self._request(job, now, hours) for name, job in jobs.items()}
+    def _clear(self) -> None:
+        """Have no request."""
+        self._program.remove_requests(list(self._columns))
+        self._columns = {}
+
+    def _requests(self, now: ClusterState, hours: _Hours) -> None:
+        """Have the jobs that wait, with the columns that they have from now on."""
+        self._clear()
+        priced = {name: self._request(job, now, hours) for name, job in self.waiting.items()}
         dearest = max((float(costs.max(initial=0.0)) for costs, _ in priced.values()), default=0.0)
-        self._at_once = max(self._at_once, AT_ONCE * dearest, 1e-9)
+        at_once = max(AT_ONCE * dearest, 1e-9)
         for name, (costs, usage) in priced.items():
-            self._program.add_request(name, np.append(costs, self._at_once), usage, total=1.0, relation="==")
+            self._program.add_request(name, np.append(costs, at_once), usage, total=1.0, relation="==")
 
     def _request(
         self, job: Job, now: ClusterState, hours: _Hours
@@ -251,7 +253,9 @@ class Plan:
             # one that starts now, and those that start with an hour: their shares are the same, an hour apart
             begun = configuration.gpus * _shares(now.time, now.time + seconds, hours.last)
             whole = configuration.gpus * _shares(0.0, seconds, hours.last - first)
-            starts = np.arange(1, math.floor(latest / HOUR) - first + 1)
+            # of a job that takes a whole number of hours but for rounding, the last start may be one too late
+            later = min(math.floor(latest / HOUR) - first, hours.last - first - whole.size)
+            starts = np.arange(1, later + 1)
             held = starts[:, None] + np.arange(whole.size)
             column = len(columns) + np.append(np.zeros(begun.size, np.int64), np.repeat(starts, whole.size))
             row = np.append(rows[: begun.size], rows[held])
@@ -300,7 +304,7 @@ class _Hours:
     resources: list[tuple[str, int]]
 
     def hold(self, now: ClusterState, new: Iterable[Job]) -> bool:
-        """Whether they are still those to plan for, with some new jobs too: only these are added then."""
+        """Whether they are still those to plan for, with some new jobs too."""
         latest = min(max(map(_deadline_hour, new), default=0), self.first + MOST_HOURS)
         same = self.first == int(now.time // HOUR) and self.capacity == dict(now.cluster.capacity)
         return same and latest <= self.last

@@ -60,7 +60,7 @@ class Outcome:
     Attributes
     ----------
     jct, makespan : float
-        Hours, of the jobs that completed; NaN if it was stopped before all had.
+        Hours; NaN of a day that is not played to its end.
     solves : (rounds,) tuple of float
         Seconds of each round's solve.
     """

@@ -205,6 +205,33 @@ def test_who_comes_later_in_the_hour_finds_the_gpus_of_those_before_taken():
         assert [one.type for one in simulator.segments] == ["A", "B"]
 
 
+def test_who_waits_is_planned_anew_when_somebody_comes_within_the_hour():
+    """At 0.8 h it is too late for the slow type, on which the older job could have begun at 0 h."""
+    cluster = Cluster([GpuType("A", 1, 1), GpuType("B", 1, 1)])
+    profiles = {
+        "old": ReplicaProfile("old", 0.0, 1800.0, {"A": (1, 1.0), "B": (1, 0.5 / 1.9)}),
+        "new": ReplicaProfile("new", 0.0, 0.7 * 3600.0, {"A": (1, 1.0)}),
+    }
+    jobs = [
+        JobSubmission("old", 0.0, "", "old", max_gpus=1, deadline=2 * HOUR),
+        JobSubmission("new", 0.8 * HOUR, "", "new", max_gpus=1, deadline=2.5 * HOUR),
+    ]
+    prices = Prices({"A": [100.0, 1.0, 100.0], "B": [10.0, 10.0, 10.0]})
+    simulator = Simulator(Scenario(cluster, jobs, profiles), Sia(prices=prices, forecast="known")).play()
+    old, new = simulator.job_results()
+    assert old.finished <= 2 * HOUR and new.finished <= 2.5 * HOUR
+
+
+@pytest.mark.parametrize("seconds", [3600.0, np.nextafter(3600.0, 4000.0), np.nextafter(3600.0, 0.0), 7200.0])
+def test_jobs_of_whole_hours_but_for_rounding_are_planned(seconds):
+    cluster = Cluster([GpuType("A", 1, 1)])
+    profiles = {"m": ReplicaProfile("m", 0.0, float(seconds), {"A": (1, 1.0)})}
+    jobs = [JobSubmission("j", 0.0, "", "m", max_gpus=1, deadline=48 * HOUR)]
+    policy = Sia(prices=Prices({"A": [2.0, 1.0]}), forecast="known")
+    (job,) = Simulator(Scenario(cluster, jobs, profiles), policy).play().job_results()
+    assert job.finished <= 48 * HOUR
+
+
 def test_a_small_job_with_a_way_is_not_late_for_a_large_one():
     cluster = Cluster([GpuType("A", 1, 1)])
     profiles = {
