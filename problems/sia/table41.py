@@ -49,7 +49,7 @@ PAPER: Mapping[tuple[int, str], Mapping[str, float]] = {
 the text."""
 WARM_UP_HOURS = 0.1
 """Played before, on no clock: kernels are compiled then."""
-LARGEST_HOURS = 6.0
+LARGEST_HOURS = 2.0
 """Of the day on 25,600 GPUs."""
 
 
@@ -229,7 +229,7 @@ REPRODUCTIONS = (
         f"{_PROVEN} The authors publish one day of this size.",
         _large,
         needs_data=True,
-        minutes=90.0,
+        minutes=35.0,
         seeds=1,
     ),
     Reproduction(
@@ -239,7 +239,7 @@ REPRODUCTIONS = (
         f"{_PROVEN} The 100k jobs are drawn on from the 40k-job day; its first {LARGEST_HOURS:g} hours.",
         _largest,
         needs_data=True,
-        minutes=120.0,
+        minutes=10.0,
         seeds=1,
     ),
     Reproduction(
