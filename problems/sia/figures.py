@@ -320,8 +320,9 @@ REPRODUCTIONS = (
         "sia-figure-3.10",
         "Time of the policy by the size of the cluster",
         "thesis, section 3.5.7 and Figure 3.10",
-        f"One sample, of larger clusters its first 4 hours, and Pollux up to 256 GPUs; copter on 2 cores in place of GLPK's branch and "
-        f"bound, a compiled genetic algorithm in place of one in Python. {_ORACLE}",
+        "One sample, of larger clusters its first 4 hours, and Pollux up to 256 GPUs; copter on 2 cores in "
+        "place of GLPK's branch and bound, a compiled genetic algorithm in place of one in Python. "
+        f"{_ORACLE}",
         _overhead,
         minutes=10.0,
     ),
