@@ -202,14 +202,6 @@ def _largest(effort: Effort) -> list[Figure]:
     return _measure(effort, [grown(whole, 2.5, effort.seed)], PROVEN, gpus, hours)
 
 
-def _medium(effort: Effort) -> list[Figure]:
-    """All three on a quarter of the cluster; parts of the paper's size are POP-4's."""
-    hours = 1.0 if effort.quick else 4.0
-    data, seeds = _data(effort), range(min(effort.seeds, DAYS[2560][1]))
-    days = [day(data, 2560, effort.seed + k + 1, hours=hours) for k in seeds]
-    return _measure(effort, days, {"LP*": LpStar, **_pop(4, 16), "COpter": Sia})
-
-
 def _trade_off(effort: Effort) -> list[Figure]:
     """Figure 4.1: quality against time."""
     days = [day(_data(effort), 2560, effort.seed + 1, hours=1.0 if effort.quick else 2.0)]
@@ -241,16 +233,6 @@ REPRODUCTIONS = (
         needs_data=True,
         minutes=10.0,
         seeds=1,
-    ),
-    Reproduction(
-        "thesis-table-4.1-small",
-        "Table 4.1 on 2,560 GPUs, with parts of the paper's size too (POP-4)",
-        "thesis, Table 4.1",
-        f"A quarter of the cluster and of the jobs, those of the first 4 hours. {_HIGHS}",
-        _medium,
-        needs_data=True,
-        minutes=15.0,
-        seeds=2,
     ),
     Reproduction(
         "thesis-figure-4.1",
