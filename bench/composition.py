@@ -59,7 +59,7 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
 
 
 def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[Figure]:
-    """How integral each solver's answer of one program is, and how long it takes from scratch."""
+    """How integral each solver's answer of one program is, from scratch, and its certified gap."""
     figures = []
     for name, solver in SOLVERS.items():
         say(f"{name}: {program.n_variables} variables")

@@ -205,9 +205,9 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
         return None
     styles = {whose: Look(hue, mark, "", 2.2) for whose, (hue, mark) in zip(series, _HUES, strict=False)}
     unit = f" {first['unit']}" if first["unit"] else ""
-    what = f"{first['column']}, " if split or len(series) == 1 else ""
-    caption = f"{document['source']}: {what}ours, with a deviation of the samples"
-    across = Edge(first["column"] if what else "", lambda value: f"{value:g}{unit}")
+    column = first["column"] if split or len(series) == 1 else ""
+    caption = f"{document['source']}: {column + ', ' if column else ''}ours, with a deviation of the samples"
+    across = Edge(column, lambda value: f"{value:g}{unit}")
     return Picture(f"paper-{key}", caption, dots(caption, list(rows.items()), styles, across))
 
 

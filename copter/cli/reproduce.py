@@ -106,14 +106,7 @@ def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
     with options.spread() as spread:
         for one in chosen:
             document, figures = _measure(one, options, spread)
-            publish(document, options.json_path, partial(_show_one, one, document, figures, options))
-
-
-def _show_one(
-    one: Reproduction, document: Mapping[str, Any], figures: Sequence[Figure], options: ReproduceOptions
-) -> None:
-    _show(one, figures, quick=options.quick)
-    say(f"measured in {seconds(document['wall_seconds'])}")
+            publish(document, options.json_path, partial(_show, one, document, figures))
 
 
 def _measure(
@@ -224,7 +217,7 @@ def _list(known: Sequence[Reproduction]) -> None:
     )
 
 
-def _show(one: Reproduction, figures: Sequence[Figure], *, quick: bool) -> None:
+def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[Figure]) -> None:
     rows = [
         (
             figure.row,
@@ -236,7 +229,7 @@ def _show(one: Reproduction, figures: Sequence[Figure], *, quick: bool) -> None:
         )
         for figure in figures
     ]
-    small = " (a smaller instance: not to be compared)" if quick else ""
+    small = " (a smaller instance: not to be compared)" if document["settings"]["quick"] else ""
     table(
         f"{one.title}: {one.source}{small}",
         ("", "figure", "ours", "paper", "unit", "ours/paper"),
@@ -244,6 +237,7 @@ def _show(one: Reproduction, figures: Sequence[Figure], *, quick: bool) -> None:
         text_columns=2,
     )
     say(f"What differs: {one.differs}")
+    say(f"measured in {seconds(document['wall_seconds'])}")
 
 
 def _number(value: float, spread: float = math.nan) -> str:

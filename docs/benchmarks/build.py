@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from copter.bench.conditions import with_commands
 from copter.bench.formats import digits, megabytes, seconds, share, small, times
 from copter.bench.report import papers
-from copter.bench.report.model import Report
+from copter.bench.report.model import Claim, Report
 from copter.bench.report.page import (
     HTML,
     PICTURES,
@@ -33,10 +34,10 @@ from copter.bench.report.sections import speed_of_the_machine
 from copter.bench.results import LineResult, SuiteResult, load_suite
 from copter.bench.statistics import seconds_of, spread
 from copter.cli.suite import notes_of
+from copter.problems.sia.reproductions import TRACES
 
 HERE = Path(__file__).parent
 DOCS, README = HERE.parent, HERE.parents[1] / "README.md"
-NEAR = papers.NEAR - 1.0
 RESULTS, PAPERS = HERE / "full", HERE / "papers"
 CHANGES = HERE / "changes"
 """Lines of few changes, which came after the last run of the whole suite."""
@@ -193,134 +194,116 @@ The claims that the texts put in figures. *Beaten* is better than printed, *met*
 side.
 
 """
-SMALLER = "Pollux' JCT is as printed, Sia's somewhat above; some of the ten samples are published"
-CLAIMS: tuple[tuple[str, str, str, str, bool, str], ...] = (
+ABOVE = "Pollux' JCT is as printed, Sia's somewhat above; some of the ten samples are published"
+
+
+class Printed(NamedTuple):
+    """A claim of a paper that is a figure of a document.
+
+    Attributes
+    ----------
+    words : str
+        What is claimed.
+    document, row, column : str
+        Where ours and theirs stand.
+    more : bool
+        Whether more is better.
+    why : str
+        Said where ours is not as good.
+    """
+
+    words: str
+    document: str
+    row: str
+    column: str
+    more: bool = False
+    why: str = ""
+
+
+_OVER, _JCT, _CHANGE = "makespan over ours, least", "average JCT", "average JCT, change"
+CLAIMS = (
     *(
-        (
+        Printed(
             f"Sia's average JCT below that of {rival}, {label}",
-            f"sia-table-3.3-{label.lower() if label != 'newTrace' else 'new-trace'}",
+            f"sia-table-3.3-{trace}",
             f"{label} Sia",
             f"JCT below {rival}",
-            True,
-            SMALLER,
+            more=True,
+            why=ABOVE,
         )
-        for label in ("Philly", "Helios", "newTrace")
+        for label, trace in TRACES.items()
         for rival in ("Pollux", "Gavel+TJ")
     ),
-    ("Sia's average JCT on one type of GPU", "sia-table-3.4", "Sia", "average JCT", False, ""),
-    (
+    Printed("Sia's average JCT on one type of GPU", "sia-table-3.4", "Sia", _JCT),
+    Printed(
         "Sia below Pollux at 20 jobs an hour",
         "sia-figure-3.6",
         "20 jobs an hour: Sia",
         "JCT below Pollux",
-        True,
-        SMALLER,
+        more=True,
+        why=ABOVE,
     ),
-    (
+    Printed(
         "Sia below Gavel on rigid jobs",
         "sia-figure-3.1",
         "rigid, heterogeneous: Sia",
         "JCT below Gavel+TJ",
-        True,
-        "rigid jobs of the trace ask for GPUs otherwise than theirs",
+        more=True,
+        why="rigid jobs of the trace ask for GPUs otherwise than theirs",
     ),
-    (
+    Printed(
         "What a time-share penalty takes off the average JCT",
         "sia-figure-3.8",
         "tau = 180 s",
-        "average JCT, change",
-        False,
-        "no reading of the printed penalty does; the wait of a burst goes",
+        _CHANGE,
+        why="no reading of the printed penalty does; the wait of a burst goes",
     ),
-    (
-        "What adapting GPU counts takes off the average JCT",
-        "sia-figure-3.12",
-        "GPU count adapts",
-        "average JCT, change",
-        False,
-        "",
+    Printed(
+        "What adapting GPU counts takes off the average JCT", "sia-figure-3.12", "GPU count adapts", _CHANGE
     ),
-    (
-        "What little profiling costs over knowing all",
-        "sia-figure-3.13",
-        "Bootstrap over Oracle",
-        "average JCT, change",
-        False,
-        "",
+    Printed(
+        "What little profiling costs over knowing all", "sia-figure-3.13", "Bootstrap over Oracle", _CHANGE
     ),
-    ("COpter's p99 of a solve, 10k GPUs", "thesis-table-4.1", "COpter", "solve p99", False, ""),
-    ("COpter's average JCT, 10k GPUs", "thesis-table-4.1", "COpter", "average JCT", False, ""),
-    ("Solver, updates and warm start together", "thesis-figure-4.6", "all three", "mean", True, ""),
-    (
-        "Shockwave's makespan against Themis', least",
-        "shockwave-figure-9",
-        "themis",
-        "makespan over ours, least",
-        True,
-        "",
+    Printed("COpter's p99 of a solve, 10k GPUs", "thesis-table-4.1", "COpter", "solve p99"),
+    Printed("COpter's average JCT, 10k GPUs", "thesis-table-4.1", "COpter", _JCT),
+    Printed("Solver, updates and warm start together", "thesis-figure-4.6", "all three", "mean", more=True),
+    Printed("Shockwave's makespan against Themis', least", "shockwave-figure-9", "themis", _OVER, more=True),
+    Printed("Shockwave's makespan against AlloX', least", "shockwave-figure-9", "allox", _OVER, more=True),
+    Printed("Shockwave's worst FTF", "shockwave-figure-9", "shockwave, mean", "worst FTF"),
+    Printed("Jobs that Shockwave is unfair to", "shockwave-figure-9", "shockwave, mean", "unfair"),
+    Printed("Shockwave's JCT over Pollux'", "shockwave-figure-11", "shockwave over pollux", "JCT"),
+    Printed("Pollux' statistical efficiency", "pollux-table-2", "pollux", "efficiency", more=True),
+    Printed(
+        "Cost of training in the cloud by goodput", "pollux-figure-10", "goodput over throughput", "cost"
     ),
-    (
-        "Shockwave's makespan against AlloX', least",
-        "shockwave-figure-9",
-        "allox",
-        "makespan over ours, least",
-        True,
-        "",
-    ),
-    ("Shockwave's worst FTF", "shockwave-figure-9", "shockwave, mean", "worst FTF", False, ""),
-    ("Jobs that Shockwave is unfair to", "shockwave-figure-9", "shockwave, mean", "unfair", False, ""),
-    (
-        "Shockwave's JCT over Pollux'",
-        "shockwave-figure-11",
-        "shockwave over pollux",
-        "JCT",
-        False,
-        "",
-    ),
-    ("Pollux' statistical efficiency", "pollux-table-2", "pollux", "efficiency", True, ""),
-    (
-        "Cost of training in the cloud by goodput",
-        "pollux-figure-10",
-        "goodput over throughput",
-        "cost",
-        False,
-        "",
-    ),
-    (
+    Printed(
         "Pollux' goodput over Tiresias'",
         "pollux-table-2",
         "pollux",
         "goodput over tiresias's",
-        True,
-        "the workload that the authors ship is not the text's: their simulator has Tiresias ahead on it too",
+        more=True,
+        why="the workload that the authors ship is not the text's: their simulator has Tiresias nearer too",
     ),
-    ("AFS-L's JCT against SRTF's, least of the traces", "afs-figure-5a", "least", "afs-l", True, ""),
-    (
+    Printed("AFS-L's JCT against SRTF's, least of the traces", "afs-figure-5a", "least", "afs-l", more=True),
+    Printed(
         "AFS-P's JCT against Tiresias-L's, least of the traces",
         "afs-figure-5b",
         "least",
         "afs-p",
-        True,
-        "curves between the published GPU counts are stand-ins",
+        more=True,
+        why="curves between the published GPU counts are stand-ins",
     ),
-    (
-        "AFS-P's JCT against Themis' over CoDDL, trace 9",
-        "afs-figure-7",
-        "trace 9: themis-e",
-        "over AFS-P",
-        True,
-        "",
-    ),
-    (
-        "AFS-P's JCT against Optimus' over CoDDL, trace 9",
-        "afs-figure-7",
-        "trace 9: optimus-events",
-        "over AFS-P",
-        True,
-        "",
+    *(
+        Printed(
+            f"AFS-P's JCT against {name} over CoDDL, trace 9",
+            "afs-figure-7",
+            f"trace 9: {policy}",
+            "over AFS-P",
+            more=True,
+        )
+        for name, policy in (("Themis'", "themis-e"), ("Optimus'", "optimus-events"))
     ),
 )
-"""Words, document, row, column, whether more is better, and why ours is not as good where it is not."""
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
@@ -335,7 +318,13 @@ def report_page(report: Report) -> str:
     return f"{head}\n\n{REPORT}{rest}{REPORT_END}"
 
 
-def claims() -> str:
+@cache
+def measured() -> list[Claim]:
+    """The documents of the papers as sections, with their pictures."""
+    return papers.measured(PAPERS)
+
+
+def claimed() -> str:
     """A table of what the papers claim: ours beside theirs, and whether that is as good."""
     rows = []
     for words, name, row, column, more, why in CLAIMS:
@@ -347,7 +336,7 @@ def claims() -> str:
             continue
         ours, paper = figure["ours"], figure["paper"]
         behind = (paper - ours if more else ours - paper) / abs(paper)
-        verdict = "beaten" if behind < 0 else "met" if behind <= NEAR else "missed"
+        verdict = "beaten" if behind < 0 else "met" if behind <= papers.NEAR - 1.0 else "missed"
         if verdict == "missed" and why:
             verdict += f": {why}"
         shown = (f"{digits(value)} {figure['unit']}".strip() for value in (ours, paper))
@@ -374,11 +363,11 @@ def papers_page() -> str:
         PAPERS_PAGE
         + table(heads, rows, 2)
         + CLAIMED
-        + claims()
+        + claimed()
         + (MISSING if absent else "")
         + (table(("reproduction", "paper", "about"), absent, 2) if absent else "")
         + "\n"
-        + sections_as_markdown(papers.measured(PAPERS), f"benchmarks/papers/{PICTURES}")
+        + sections_as_markdown(measured(), f"benchmarks/papers/{PICTURES}")
     )
 
 
@@ -630,7 +619,7 @@ def main() -> None:
     report = make_report(suite, notes_of(RESULTS), PAPERS)
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
     write_pictures(report.pictures, RESULTS / PICTURES)
-    write_pictures(chain(*(one.pictures for one in papers.measured(PAPERS))), PAPERS / PICTURES)
+    write_pictures(chain(*(one.pictures for one in measured())), PAPERS / PICTURES)
     (DOCS / "report.md").write_text(report_page(report), encoding="utf-8")
     (DOCS / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")

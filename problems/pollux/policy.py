@@ -237,31 +237,43 @@ class Pollux:
         algorithm finds such a matrix as fit as any.
         """
         sizes = {type.name: type.gpus_per_node for type in cluster.types}
-        free = {(type, node): sizes[type] for type, node in nodes}
+        free: dict[str, dict[int, int]] = {name: {} for name in cluster.names}
+        for type, node in nodes:
+            free[type][node] = sizes[type]
         for placement in answer.values():
             for node, gpus in placement.nodes:
-                free[placement.type, node] -= gpus
+                free[placement.type][node] -= gpus
         for job in jobs:
-            assert job.gpus is not None
-            held, at = (None, ()) if job.allocation is None else (job.allocation.type, job.place or ())
+            held = None if job.allocation is None else job.allocation.type
             for type in sorted(cluster.names, key=lambda type: type != held):
-                there = {node: gpus for (of, node), gpus in free.items() if of == type and gpus}
-                mine = dict(at) if type == held else {}
-                # where it runs, else as tight as it goes
-                order = sorted(there, key=lambda node: (node not in mine, there[node], node))
-                enough = [node for node in order if there[node] >= job.gpus][:1]
-                whole = [node for node in order if there[node] == sizes[type]]
-                place, left = dict[int, int](), job.gpus
-                for node in enough or whole:
-                    if left:
-                        place[node] = min(left, there[node])
-                        left -= place[node]
-                found = None if left else self._runnable(job, type, place)
+                found = self._fitting(job, type, free[type], sizes[type])
                 if found is not None:
                     answer[job.name] = found
                     for node, gpus in found.nodes:
-                        free[type, node] -= gpus
+                        free[type][node] -= gpus
                     break
+
+    def _fitting(self, job: Job, type: str, free: Mapping[int, int], size: int) -> Placement | None:
+        """A rigid job's GPUs on one node, or on wholly free ones; where it runs, else as tight as it goes.
+
+        Parameters
+        ----------
+        free : mapping of int to int
+            GPUs by node of the type.
+        size : int
+            GPUs of a node.
+        """
+        assert job.gpus is not None
+        runs_here = job.allocation is not None and job.allocation.type == type
+        mine = dict(job.place or ()) if runs_here else {}
+        order = sorted(filter(free.get, free), key=lambda node: (node not in mine, free[node], node))
+        enough = [node for node in order if free[node] >= job.gpus][:1]
+        place, left = dict[int, int](), job.gpus
+        for node in enough or (node for node in order if free[node] == size):
+            if left:
+                place[node] = min(left, free[node])
+                left -= place[node]
+        return None if left else self._runnable(job, type, place)
 
     def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
         """GPUs of one type for a job, as many of those that it was given as it can run on."""

@@ -146,11 +146,13 @@ class Plan:
         self.ahead.see(now, [job for name, job in now.jobs.items() if not self._is_planned(name)])
         if not self.waiting:
             return []
-        hours = self._hours
-        if hours is None or not hours.hold(now, new.values()):
-            hours = self._hours = self._begin(now)
-        elif not new:
+        hours = self._hours if self._hours is not None and self._hours.hold(now, new.values()) else None
+        if hours is not None and not new:
             return []
+        self._program.remove_requests(list(self._columns))
+        self._columns = {}
+        if hours is None:
+            hours = self._hours = self._begin(now)
         free = [self._free(now, type, hours) for type in now.cluster.names]
         self._program.update_resources(hours.resources, upper=np.concatenate(free))
         self._requests(now, hours)
@@ -182,11 +184,10 @@ class Plan:
             del self._columns[name]
 
     def _begin(self, now: ClusterState) -> _Hours:
-        """Have a resource for each type and hour from now to the last deadline, forecasts, and no request."""
+        """Have a resource for each type and hour from now to the last deadline; there are no requests."""
         cluster, hour = now.cluster, int(now.time // HOUR)
         latest = max(_deadline_hour(job) for job in self.waiting.values())
         last = max(min(latest, hour + MOST_HOURS), hour + 1)
-        self._clear()
         wanted = [(type, each) for type in cluster.names for each in range(hour, last)]
         there, needed = dict.fromkeys(self._program.resource_ids), dict.fromkeys(wanted)
         self._program.remove_resources([key for key in there if key not in needed])
@@ -216,14 +217,8 @@ class Plan:
                 free[: share.size] -= held.gpus * share
         return np.maximum(free, 0.0)
 
-    def _clear(self) -> None:
-        """Have no request."""
-        self._program.remove_requests(list(self._columns))
-        self._columns = {}
-
     def _requests(self, now: ClusterState, hours: _Hours) -> None:
-        """Have the jobs that wait, with the columns that they have from now on."""
-        self._clear()
+        """Add the jobs that wait, with the columns that they have from now on."""
         priced = {name: self._request(job, now, hours) for name, job in self.waiting.items()}
         dearest = max((float(costs.max(initial=0.0)) for costs, _ in priced.values()), default=0.0)
         at_once = max(AT_ONCE * dearest, 1e-9)
@@ -267,7 +262,7 @@ class Plan:
             ]
         waits = np.array([start - first for _, start in columns], np.float64)
         price = np.concatenate(costs)
-        priced = price + WAITING * max(price.min(initial=math.inf) if price.size else 0.0, 1e-9) * waits
+        priced = price + WAITING * max(price.min() if price.size else 0.0, 1e-9) * waits
         at, column, share = (np.concatenate(parts) for parts in zip(*entries, strict=True))
         self._columns[job.name] = columns
         return priced, coo_array((share, (at, column)), (len(hours.resources), len(columns) + 1)).tocsc()

@@ -1,6 +1,7 @@
 """Figures 3.8 and 3.10 to 3.13, 4.2 and 4.4 of the thesis: Sia against itself under other settings.
 
-All runs are Sia's, on 64 GPUs of three types but for Figures 3.10, 4.2 and 4.4.
+All runs are on 64 GPUs of three types but for Figures 3.10, 4.2 and 4.4; in Figure 3.10 Pollux and Gavel are
+beside it.
 
 Section 3.5.3 of the thesis has a hybrid-parallel GPT that scales linearly, and that Sia scales with the load.
 It shows two pictures and prints no figures of them: throughput is linear in GPUs, and under Sia the
@@ -34,6 +35,7 @@ from copter.problems.sia.replay import NAMES, Replay
 from copter.problems.sia.scheduler import Sia
 from copter.solvers.registry import make_solver
 
+HELIOS = Setting("helios", authors=True)
 BURST_HOURS = (2.5, 3.0)
 """The jobs that section 3.5.6 looks at."""
 
@@ -180,13 +182,11 @@ def _parameters(effort: Effort) -> list[Figure]:
     figures = []
     columns = _TIMES | {"unfair jobs": ("unfair_fraction", "")}
     for p in (-1.0, -0.5, -0.25, 0.25, 0.5, 1.0):
-        figures += Played(effort, f"p = {p:g}", Setting("helios", authors=True), p=p).row(
-            f"p = {p:g}", columns
-        )
+        figures += Played(effort, f"p = {p:g}", HELIOS, p=p).row(f"p = {p:g}", columns)
     base: dict[str, float] = {}
     for seconds, printed in ((60.0, math.nan), (30.0, math.nan), (120.0, math.nan), (300.0, 12.0)):
         name = f"rounds of {seconds:g} s"
-        played = Played(effort, name, Setting("helios", authors=True), round_seconds=seconds)
+        played = Played(effort, name, HELIOS, round_seconds=seconds)
         figures += played.row(name, _TIMES)
         shown = {"average JCT": played.mean("average_jct_hours")}
         base = base or shown
@@ -216,7 +216,7 @@ def _estimators(effort: Effort) -> list[Figure]:
     figures: list[Figure] = []
     shown: dict[str, dict[str, float]] = {}
     for name, estimator in (("Oracle", "oracle"), ("Bootstrap", "bootstrap"), ("No Prof", "no-profile")):
-        played = Played(effort, name, Setting("helios", authors=True), estimator)
+        played = Played(effort, name, HELIOS, estimator)
         figures += played.row(name, _TIMES | {"restarts a job": ("restarts_per_job", "")})
         shown[name] = {"average JCT": played.mean("average_jct_hours")}
     figures.append(_change("Bootstrap over Oracle", "average JCT", shown["Bootstrap"], shown["Oracle"], 8.0))

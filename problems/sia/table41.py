@@ -146,11 +146,10 @@ def grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 
 def _row(row: str, outcomes: Sequence[Outcome], paper: Mapping[str, float]) -> list[Figure]:
     """Figures of one row: means over the days."""
+    shown = [one.columns for one in outcomes]
     return [
-        mean_figure(
-            row, column, unit, (one.columns[column][0] for one in outcomes), paper.get(column, math.nan)
-        )
-        for column, (_, unit) in outcomes[0].columns.items()
+        mean_figure(row, column, unit, (one[column][0] for one in shown), paper.get(column, math.nan))
+        for column, (_, unit) in shown[0].items()
     ]
 
 
