@@ -1,0 +1,16 @@
+from copter.problems.placement.inflation import arrivals as arrivals
+from copter.problems.placement.online import Course as Course
+from copter.problems.placement.online import play as play
+from copter.problems.placement.plan import Planner as Planner
+from copter.problems.placement.policy import Place as Place
+from copter.problems.placement.policy import PlacementError as PlacementError
+from copter.problems.placement.policy import Policy as Policy
+from copter.problems.placement.policy import make_policy as make_policy
+from copter.problems.placement.policy import policy_names as policy_names
+from copter.problems.placement.reserving import Reserving as Reserving
+from copter.problems.placement.scored import Fgd as Fgd
+from copter.problems.placement.servers import Servers as Servers
+from copter.problems.placement.servers import read_servers as read_servers
+from copter.problems.placement.tasks import Kind as Kind
+from copter.problems.placement.tasks import Tasks as Tasks
+from copter.problems.placement.tasks import read_tasks as read_tasks

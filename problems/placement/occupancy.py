@@ -1,0 +1,123 @@
+"""What is free on each server, and whether a task fits there, as arrays for kernels.
+
+A share of a GPU is of one GPU: a task of 1 x 600 does not fit on two with 500 left each.  Tasks with several
+GPUs have as much of each.  GPUs that a policy does not choose are the lowest that have enough.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.servers import MILLI, Servers
+from copter.problems.placement.tasks import Tasks
+
+
+class Free(NamedTuple):
+    """What is free; a task that is placed takes from it.
+
+    Attributes
+    ----------
+    cpu, memory : (n,) ndarray
+    gpus : (n, m) ndarray
+        Thousandths of each GPU; 0 where there is none.
+    """
+
+    cpu: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, servers: Servers) -> Free:
+        """All of some servers."""
+        return cls(servers.cpu.copy(), servers.memory.copy(), servers.free_gpus())
+
+    def copy(self) -> Free:
+        """As it is now."""
+        return Free(*(array.copy() for array in self))
+
+
+class Most(NamedTuple):
+    """The most that any server has: thousandths of cores and of GPUs; at least 1."""
+
+    cpu: int
+    gpus: int
+
+    @classmethod
+    def of(cls, servers: Servers) -> Most:
+        """Return the most that any of some servers has."""
+        return cls(max(int(servers.cpu.max()), 1), max(MILLI * int(servers.gpus.max()), 1))
+
+
+class Fleet(NamedTuple):
+    """Kinds of tasks and where they may run, for kernels.
+
+    Attributes
+    ----------
+    model : (n,) ndarray
+        Of each server's GPUs.
+    allowed : (kinds, models) ndarray
+    cpu, memory, gpus, milli : (kinds,) ndarray
+        What a task of each kind takes; so many GPUs with `milli` of each.
+    """
+
+    model: NDArray[np.int64]
+    allowed: NDArray[np.bool_]
+    cpu: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    milli: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, servers: Servers, tasks: Tasks) -> Fleet:
+        """Return the fleet of some servers and of all kinds of a list of tasks."""
+        return cls(servers.model, tasks.allowed(servers), *tasks.asked)
+
+
+@kernel(inner=True)
+def fits(free: Free, fleet: Fleet, kind: int, server: int) -> bool:
+    """Whether a task of a kind fits on a server."""
+    if free.cpu[server] < fleet.cpu[kind] or free.memory[server] < fleet.memory[kind]:
+        return False
+    wanted = fleet.gpus[kind]
+    if wanted == 0:
+        return True
+    if not fleet.allowed[kind, fleet.model[server]]:
+        return False
+    for gpu in range(free.gpus.shape[1]):
+        if free.gpus[server, gpu] >= fleet.milli[kind]:
+            wanted -= 1
+            if wanted == 0:
+                return True
+    return False
+
+
+@kernel(inner=True)
+def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int) -> None:
+    """Take what a task has on a server, or with sign -1 give it back; `gpus` are the bits of its GPUs."""
+    free.cpu[server] -= sign * fleet.cpu[kind]
+    free.memory[server] -= sign * fleet.memory[kind]
+    for gpu in range(free.gpus.shape[1]):
+        if (gpus >> gpu) & 1:
+            free.gpus[server, gpu] -= sign * fleet.milli[kind]
+
+
+@kernel(inner=True)
+def tightest(free: Free, fleet: Fleet, kind: int, server: int) -> int:
+    """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several."""
+    wanted, milli, gpus = fleet.gpus[kind], fleet.milli[kind], 0
+    if wanted == 1:
+        best, least = -1, 0
+        for gpu in range(free.gpus.shape[1]):
+            left = free.gpus[server, gpu]
+            if left >= milli and (best < 0 or left < least):
+                best, least = gpu, left
+        return 1 << best
+    for gpu in range(free.gpus.shape[1]):
+        if wanted and free.gpus[server, gpu] >= milli:
+            gpus |= 1 << gpu
+            wanted -= 1
+    return gpus

@@ -1,0 +1,475 @@
+"""A plan: which mixes of tasks servers should come to have, by column generation.
+
+Servers with the same free are one *class* c, of n_c servers.  A *pattern* p is a mix that fits on a server of
+a class, a_kp tasks of each kind k.  With d_k tasks of kind k expected and w_k what one is worth,
+
+    maximise    sum_p (sum_k w_k a_kp) y_p
+    subject to  sum over the patterns of c of y_p <= n_c    every class, price u_c
+                sum_p a_kp y_p <= d_k                       every kind, price v_k
+                y >= 0.
+
+There are far too many patterns to list.  Those are added that prices say are missing, sum_k (w_k - v_k) a_kp
+> u_c, and the program, which is kept, is solved again from its last answer.  They are searched for by filling
+a server with kinds in random orders: by what a task adds, w_k - v_k, over what it takes of CPU, memory and
+GPUs, each weighted at random.  So what is found is a plan, and no bound: an order that would have found more
+may not have been drawn.
+
+Servers then get patterns: as many as the whole part of y_p, and those that are left the patterns with most of
+a server left over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.occupancy import Fleet, Free
+from copter.problems.placement.servers import MILLI
+from copter.program.program import ContinualProgram
+from copter.solvers.registry import make_solver
+
+TRIES = 300
+"""Orders that are tried for each class and iteration."""
+MOST_TASKS = 256
+"""Tasks of a pattern at most."""
+FEW = 20
+"""The same for the first plan."""
+KEPT = 6
+"""Patterns that are added at most for each class and iteration."""
+ITERATIONS = 60
+ENOUGH = 2e-5
+"""New patterns that would add less than this, relative to the plan, are not looked for further."""
+_NOISE = (0.0, 0.3, 1.0)
+
+Counts = NDArray[np.int64]
+
+
+class Pattern(NamedTuple):
+    """A mix of tasks for a server of a class.
+
+    Attributes
+    ----------
+    group : int
+        The class.
+    kinds : (s,) ndarray
+        Kind of each task of the mix.
+    gpus : (s,) ndarray
+        Bits of the GPUs of each.
+    """
+
+    group: int
+    kinds: Counts
+    gpus: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Servers by what they have free.
+
+    Attributes
+    ----------
+    first : (c,) ndarray
+        A server of each class.
+    members : list of ndarray
+        The servers of each class, in order.
+    """
+
+    first: Counts
+    members: list[Counts]
+
+    @classmethod
+    def of(cls, free: Free, fleet: Fleet) -> Groups:
+        """Group servers whose free CPU, memory and GPUs, and whose model, are the same."""
+        state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
+        _, first, group = np.unique(state, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        ends = np.cumsum(np.bincount(group, minlength=first.size))
+        return cls(first.astype(np.int64), np.split(order, ends[:-1]))
+
+
+class Planner:
+    """A plan for servers as they are, made better as long as patterns are found.
+
+    Parameters
+    ----------
+    free : Free
+        What servers have; a copy is looked at.
+    demand : (kinds,) ndarray
+        Tasks expected of each kind.
+    worth : (kinds,) ndarray
+        What a task of each kind is worth.
+    solver : str
+        By name.
+
+    Attributes
+    ----------
+    value : float
+        What the plan is worth with patterns in parts.
+    """
+
+    def __init__(
+        self,
+        free: Free,
+        fleet: Fleet,
+        demand: NDArray[np.float64],
+        worth: NDArray[np.float64],
+        rng: np.random.Generator,
+        solver: str = "copter",
+    ) -> None:
+        self._free, self._fleet, self._demand, self._worth, self._rng = free.copy(), fleet, demand, worth, rng
+        self.groups = Groups.of(self._free, fleet)
+        self.patterns: list[Pattern] = []
+        self.value = 0.0
+        self._prices = np.zeros(len(self.groups.members)), np.zeros(demand.size)
+        self._known: set[tuple[int, bytes]] = set()
+        self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
+        self._most = np.ceil(demand).astype(np.int64)
+        self._solver = make_solver(solver, tolerance=1e-5)
+        self._program = ContinualProgram()
+        sizes = [float(members.size) for members in self.groups.members]
+        self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
+        self._program.add_resources([("kind", kind) for kind in range(demand.size)], upper=demand)
+
+    def improve(self, iterations: int = ITERATIONS) -> NDArray[np.float64]:
+        """Add patterns until none is worth it, or so many times; return how many servers have each."""
+        shares = np.zeros(len(self.patterns))
+        if not self.patterns:
+            self._begin()
+        for _ in range(iterations):
+            added = self._search(*self._prices) if self.value else math.inf
+            if not self.patterns:
+                return shares
+            solution = self._solver.solve(self._program)
+            self.value = -solution.objective
+            x = solution.x
+            assert x is not None  # no pattern at all is feasible
+            shares = np.array([x[number][0] for number in range(len(self.patterns))])
+            every = solution.price
+            self._prices = (
+                np.array([every["class", group] for group in range(len(self.groups.members))]),
+                np.array([every["kind", kind] for kind in range(self._demand.size)]),
+            )
+            if added <= ENOUGH * self.value:
+                break
+        return shares
+
+    def _begin(self) -> None:
+        """Add the patterns of a plan that takes servers one after another, each for the most that is left."""
+        left = np.round(self._demand).astype(np.int64)
+        for group in self._rng.permutation(len(self.groups.members)):
+            free = self.groups.members[group].size
+            while free:
+                attempts = self._filled(int(group), self._worth, 0.0, left, FEW)
+                if attempts is None:
+                    break
+                best = int(_sums(attempts, self._worth).argmax())
+                tasks, gpus = attempts.mix(best)
+                counts = np.bincount(tasks, minlength=left.size)
+                there = np.flatnonzero(counts)
+                if not there.size:
+                    break
+                times = min(free, int((left[there] // counts[there]).min()))
+                left -= times * counts
+                free -= times
+                self._add(int(group), tasks, gpus)
+
+    def _search(self, of_group: NDArray[np.float64], of_kind: NDArray[np.float64]) -> float:
+        """Add the best patterns that are found at some prices; return what they promise to add."""
+        promised, gain = 0.0, self._worth - of_kind
+        for group, members in enumerate(self.groups.members):
+            price = float(of_group[group])
+            attempts = self._filled(group, gain, price, self._most, TRIES)
+            if attempts is None:
+                continue
+            added = _sums(attempts, gain) - price
+            best, taken = np.argsort(-added), 0
+            for one in best:
+                if added[one] <= 1e-6 * max(1.0, price) or taken == KEPT:
+                    break
+                taken += self._add(group, *attempts.mix(one))
+            promised += max(float(added[best[0]]), 0.0) * members.size
+        return promised
+
+    def _filled(
+        self, group: int, gain: NDArray[np.float64], price: float, most: Counts, tries: int
+    ) -> _Attempts | None:
+        """Fill a server of a class with tasks that add something, at most so many; None if there are none."""
+        free, fleet, server = self._free, self._fleet, int(self.groups.first[group])
+        fit = fleet.allowed[:, fleet.model[server]] | (fleet.gpus == 0)
+        kinds = np.flatnonzero(fit & (gain > 1e-9) & (most > 0))
+        if not kinds.size:
+            return None
+        scratch = _Scratch.of(self._unit, free.gpus.shape[1], kinds.size)
+        attempts = self._attempts(server, kinds, gain[kinds], price, tries)
+        _fill_all(free, fleet, server, self._unit, kinds, most, attempts, scratch)
+        return attempts
+
+    def _attempts(
+        self, server: int, kinds: Counts, gain: NDArray[np.float64], price: float, tries: int
+    ) -> _Attempts:
+        """Draw ways in which a server is filled with some kinds."""
+        free, fleet, rng = self._free, self._fleet, self._rng
+        sizes = np.array([free.cpu[server], free.memory[server], free.gpus[server].sum()], float)
+        asked = np.column_stack([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli])[kinds]
+        shares = asked / np.maximum(sizes, 1.0)
+        weights = rng.exponential(size=(tries, 3)) ** 2
+        noise = rng.choice(_NOISE, size=(tries, 1)) * rng.standard_normal((tries, kinds.size))
+        orders = np.argsort(-(np.log(gain) - np.log(weights @ shares.T + 1e-9) + noise), axis=1)
+        # A server's worth, in parts for its CPU and memory.
+        worth = max(price, float(sizes[2]))
+        parts = worth * rng.exponential(size=(tries, 2, 2)) * rng.choice((0.1, 0.5, 1.0), size=(tries, 2, 1))
+        nets = (
+            gain * np.exp(rng.choice((0.0, 0.1), size=(tries, 1, 1)) * noise[:, None])
+            - parts @ shares[:, :2].T
+        )
+        nets[:, :, fleet.gpus[kinds] != 1] = -1.0
+        return _Attempts(
+            orders,
+            nets,
+            rng.integers(-1, free.gpus.shape[1] + 1, tries),
+            rng.random(tries) < 0.5,
+            np.empty((tries, MOST_TASKS), np.int64),
+            np.empty((tries, MOST_TASKS), np.int64),
+            np.zeros(tries, np.int64),
+        )
+
+    def _add(self, group: int, kinds: Counts, gpus: Counts) -> int:
+        """Add a pattern if it is new; return whether it is."""
+        counts = np.bincount(kinds, minlength=self._demand.size)
+        key = group, counts.astype(np.int16).tobytes()
+        if key in self._known:
+            return 0
+        self._known.add(key)
+        usage = {("class", group): [1.0]}
+        usage |= {("kind", int(kind)): [float(counts[kind])] for kind in np.flatnonzero(counts)}
+        self._program.add_request(len(self.patterns), [-float(counts @ self._worth)], usage=usage)
+        self.patterns.append(Pattern(group, kinds.copy(), gpus.copy()))
+        return 1
+
+    def assign(self, shares: NDArray[np.float64]) -> dict[int, Pattern]:
+        """Return the pattern of each server that gets one.
+
+        Parameters
+        ----------
+        shares : (patterns,) ndarray
+            How many servers should have each.
+        """
+        given: dict[int, Pattern] = {}
+        of_group: list[list[int]] = [[] for _ in self.groups.members]
+        for number, pattern in enumerate(self.patterns):
+            if shares[number] > 1e-6:
+                of_group[pattern.group].append(number)
+        for members, numbers in zip(self.groups.members, of_group, strict=True):
+            if not numbers:
+                continue
+            parts = shares[numbers]
+            whole = np.floor(parts + 1e-4).astype(np.int64)
+            rest = parts - whole
+            for _ in range(int(min(members.size - whole.sum(), np.ceil(rest.sum() - 1e-4)))):
+                most = int(rest.argmax())
+                whole[most] += 1
+                rest[most] -= 1.0
+            chosen = [number for number, many in zip(numbers, whole, strict=True) for _ in range(many)]
+            given |= {
+                int(server): self.patterns[number] for server, number in zip(members, chosen, strict=False)
+            }
+        return given
+
+
+@kernel(inner=True)
+def _fill_one(fleet: Fleet, kind: int, left: Counts, cpu: int, memory: int) -> int:
+    """Bits of GPUs that a task gets, taken from `left`; -1 if it does not fit."""
+    if fleet.cpu[kind] > cpu or fleet.memory[kind] > memory:
+        return -1
+    wanted, milli, gpus = fleet.gpus[kind], fleet.milli[kind], 0
+    if wanted == 1:
+        best = -1
+        for gpu in range(left.size):
+            if left[gpu] >= milli and (best < 0 or left[gpu] < left[best]):
+                best = gpu
+        if best < 0:
+            return -1
+        left[best] -= milli
+        return 1 << best
+    enough = 0
+    for gpu in range(left.size):
+        enough += left[gpu] >= milli
+    if enough < wanted:
+        return -1
+    for gpu in range(left.size):
+        if wanted and left[gpu] >= milli:
+            left[gpu] -= milli
+            gpus |= 1 << gpu
+            wanted -= 1
+    return gpus
+
+
+class _Attempts(NamedTuple):
+    """Ways in which a server is filled, and what comes of each.
+
+    Attributes
+    ----------
+    orders : (t, kinds) ndarray
+        In which kinds are tried at last.
+    nets : (t, 2, kinds) ndarray
+        What a task adds, less the worth of its CPU and memory, for the first GPUs and for the others.
+    split : (t,) ndarray
+        How many GPUs are the first; with -1 none is filled by itself.
+    several : (t,) ndarray
+        Whether tasks with several GPUs come before all others.
+    tasks, gpus : (t, MOST_TASKS) ndarray
+        The kinds of its tasks and their GPUs.
+    sizes : (t,) ndarray
+        How many they are.
+    """
+
+    orders: Counts
+    nets: NDArray[np.float64]
+    split: Counts
+    several: NDArray[np.bool_]
+    tasks: Counts
+    gpus: Counts
+    sizes: Counts
+
+    def mix(self, one: int) -> tuple[Counts, Counts]:
+        """Kinds and GPUs of the tasks of an attempt."""
+        size = self.sizes[one]
+        return self.tasks[one, :size], self.gpus[one, :size]
+
+
+class _Scratch(NamedTuple):
+    """What a filling needs.
+
+    Attributes
+    ----------
+    left : (m,) ndarray
+        Of each GPU.
+    counts : (kinds,) ndarray
+        Tasks of each kind so far.
+    best, item : (2, units + 1) ndarray
+        Of a GPU with so much left: the most that its tasks can add, and the kind of one of these, or -1.
+    """
+
+    left: Counts
+    counts: Counts
+    best: NDArray[np.float64]
+    item: Counts
+
+    @classmethod
+    def of(cls, unit: int, gpus: int, kinds: int) -> _Scratch:
+        units = MILLI // unit + 1
+        return cls(
+            np.empty(gpus, np.int64),
+            np.empty(kinds, np.int64),
+            np.empty((2, units)),
+            np.empty((2, units), np.int64),
+        )
+
+
+def _sums(attempts: _Attempts, gain: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the tasks of each attempt add."""
+    there = np.arange(attempts.tasks.shape[1]) < attempts.sizes[:, None]
+    total: NDArray[np.float64] = np.where(there, gain[np.where(there, attempts.tasks, 0)], 0.0).sum(axis=1)
+    return total
+
+
+@kernel
+def _fill_all(
+    free: Free,
+    fleet: Fleet,
+    server: int,
+    unit: int,
+    kinds: Counts,
+    most: Counts,
+    attempts: _Attempts,
+    scratch: _Scratch,
+) -> None:
+    """Fill a server in all ways of some attempts."""
+    for one in range(attempts.split.size):
+        _fill(free, fleet, server, unit, kinds, most, attempts, one, scratch)
+
+
+@kernel(inner=True)
+def _fill(
+    free: Free,
+    fleet: Fleet,
+    server: int,
+    unit: int,
+    kinds: Counts,
+    most: Counts,
+    attempts: _Attempts,
+    one: int,
+    scratch: _Scratch,
+) -> None:
+    left, counts, item = scratch.left, scratch.counts, scratch.item
+    cpu, memory, size = free.cpu[server], free.memory[server], 0
+    tasks, gpus, order = attempts.tasks[one], attempts.gpus[one], attempts.orders[one]
+    for gpu in range(left.size):
+        left[gpu] = free.gpus[server, gpu]
+    counts[:] = 0
+    # Tasks with several GPUs if they come first, GPUs one by one, then all kinds in order.
+    for stage in range(3):
+        if stage == 1:
+            if attempts.split[one] < 0:
+                continue
+            _knapsack(attempts.nets[one], kinds, fleet.milli, unit, scratch)
+            for gpu in range(left.size):
+                which = 0 if gpu < attempts.split[one] else 1
+                units = left[gpu] // unit
+                while units > 0:
+                    at = item[which, units]
+                    if at < 0:
+                        break
+                    kind = kinds[at]
+                    if (
+                        size == tasks.size
+                        or counts[at] == most[kind]
+                        or fleet.cpu[kind] > cpu
+                        or fleet.memory[kind] > memory
+                    ):
+                        units -= 1
+                        continue
+                    tasks[size], gpus[size] = kind, 1 << gpu
+                    size += 1
+                    counts[at] += 1
+                    cpu -= fleet.cpu[kind]
+                    memory -= fleet.memory[kind]
+                    left[gpu] -= fleet.milli[kind]
+                    units = min(units - fleet.milli[kind] // unit, left[gpu] // unit)
+        elif stage == 2 or attempts.several[one]:
+            for place in range(kinds.size):
+                at = order[place]
+                kind = kinds[at]
+                while size < tasks.size and counts[at] < most[kind] and (stage == 2 or fleet.gpus[kind] > 1):
+                    bits = _fill_one(fleet, kind, left, cpu, memory)
+                    if bits < 0:
+                        break
+                    tasks[size], gpus[size] = kind, bits
+                    size += 1
+                    counts[at] += 1
+                    cpu -= fleet.cpu[kind]
+                    memory -= fleet.memory[kind]
+    attempts.sizes[one] = size
+
+
+@kernel(inner=True)
+def _knapsack(nets: NDArray[np.float64], kinds: Counts, milli: Counts, unit: int, scratch: _Scratch) -> None:
+    """The best tasks for one GPU with so many units left, as often as one likes."""
+    best, item = scratch.best, scratch.item
+    for which in range(2):
+        best[which, 0], item[which, 0] = 0.0, -1
+        for units in range(1, best.shape[1]):
+            best[which, units], item[which, units] = best[which, units - 1], item[which, units - 1]
+            for at in range(kinds.size):
+                rest = units - milli[kinds[at]] // unit
+                if (
+                    nets[which, at] > 0.0
+                    and rest >= 0
+                    and best[which, rest] + nets[which, at] > best[which, units]
+                ):
+                    best[which, units], item[which, units] = best[which, rest] + nets[which, at], at

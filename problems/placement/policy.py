@@ -1,0 +1,112 @@
+"""What places tasks as they come, and policies by name from the entry-point group ``copter.placement``.
+
+A package declares what it has, and `copter run placement --policy` knows it::
+
+    [project.entry-points."copter.placement"]
+    my-policy = "my_package.my_policy:MyPolicy"
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple
+
+from copter.errors import CopterError, choices
+from copter.kernels import kernel
+from copter.problems.placement.occupancy import Fleet, Free, take
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Tasks
+
+GROUP = "copter.placement"
+
+
+class PlacementError(CopterError, ValueError):
+    """A policy that there is not, or a task that is not there."""
+
+
+class Place(NamedTuple):
+    """Where a task runs.
+
+    Attributes
+    ----------
+    server : int
+        Index in order of names.
+    gpus : int
+        Bits of its GPUs.
+    """
+
+    server: int
+    gpus: int
+
+
+class Policy(ABC):
+    """Places each task when it comes, moves none, and knows only what tasks are like on average.
+
+    Parameters
+    ----------
+    servers : Servers
+        All free.
+    known : Tasks
+        What is known of the tasks that come: kinds and how frequent they are.  Arrivals are of these kinds.
+    seed : int
+        Of what a policy draws.
+    """
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        self.servers, self.known, self.seed = servers, known, seed
+        self.free, self.fleet = Free.of(servers), Fleet.of(servers, known)
+
+    def place(self, kind: int) -> Place | None:
+        """Place a task of a kind; None if it fits nowhere.
+
+        A policy places whatever fits, and takes what the task has.
+        """
+        place = self.choose(kind)
+        if place is not None:
+            _take(self.free, self.fleet, kind, place.server, place.gpus, 1)
+        return place
+
+    def leave(self, kind: int, place: Place) -> None:
+        """Give back what a task had."""
+        give_back(self.free, self.fleet, kind, place)
+
+    @abstractmethod
+    def choose(self, kind: int) -> Place | None:
+        """Return where a task of a kind goes, if it fits anywhere."""
+
+
+def give_back(free: Free, fleet: Fleet, kind: int, place: Place) -> None:
+    """Give back what a task of a kind had at its place."""
+    _take(free, fleet, kind, place.server, place.gpus, -1)
+
+
+def policy_names() -> list[str]:
+    """Names of all policies that are installed."""
+    return list(_entries())
+
+
+def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Policy:
+    """Make a policy for servers that are free.
+
+    Raises
+    ------
+    PlacementError
+        There is no such policy.
+    """
+    if name not in _entries():
+        raise PlacementError(f"no policy {name!r}: {choices(name, _entries())}")
+    made: Any = _entries()[name].load()
+    policy: Policy = made(servers, known, seed)
+    return policy
+
+
+@cache
+def _entries() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+
+
+@kernel
+def _take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int) -> None:
+    take(free, fleet, kind, server, gpus, sign)

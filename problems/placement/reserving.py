@@ -1,0 +1,281 @@
+"""copter's own policy: servers are reserved for the mixes of a plan, tasks take what is reserved for them.
+
+A task that comes goes
+
+1. where a task of its kind is reserved for, on the server with fewest open reservations, so that servers
+fill;
+2. else into what is neither taken nor reserved, where least is left;
+3. else where what must be given up of reservations is worth least.
+
+So whatever fits is placed, and nothing moves.  The last reservation of a kind is worth w_k times the
+probability that it is still needed: that at least as many tasks as there are open reservations come until the
+demand for which the plan was made.  Arrivals are taken as Poisson, and as normal for the tail.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest
+from copter.problems.placement.plan import Counts, Planner
+from copter.problems.placement.policy import Place, Policy, give_back
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Tasks
+
+CPU_WORTH = 20.0
+"""What a task without GPUs is worth, in thousandths of a GPU: little, but it comes all the same."""
+
+
+class Reservations(NamedTuple):
+    """What is reserved, by server.
+
+    Attributes
+    ----------
+    begins : (n + 1,) ndarray
+        Reservations of server s are those from begins[s] to begins[s + 1].
+    server, kind, gpus : (r,) ndarray
+        Those of each reservation; GPUs as bits.
+    open : (r,) bool ndarray
+    on : (n,) ndarray
+        Open ones on each server.
+    of : (kinds,) ndarray
+        Open ones of each kind.
+    """
+
+    begins: Counts
+    server: Counts
+    kind: Counts
+    gpus: Counts
+    open: NDArray[np.bool_]
+    on: Counts
+    of: Counts
+
+
+class Reserving(Policy):
+    """A plan for the demand that fills the cluster, and reservations by it.
+
+    Attributes
+    ----------
+    planned : Free
+        What is neither taken nor reserved.
+    """
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        super().__init__(servers, known, seed)
+        worth = known.asked.worth
+        self._worth = np.where(worth > 0, worth, CPU_WORTH).astype(np.float64)
+        mean = float(known.frequency @ worth)
+        self._demand = known.frequency * (servers.milli / mean if mean else 0.0)
+        self._most = Most.of(servers)
+        self._came = np.zeros(len(known.kinds))
+        self._rng = np.random.default_rng(seed)
+        self.planned = self.free.copy()
+        self._reserved = self.plan()
+        self._gone = np.zeros(self._reserved.kind.size, np.bool_)
+
+    def plan(self) -> Reservations:
+        """Reserve what a plan for the tasks that are still to come has on what is free."""
+        n, kinds = len(self.servers), len(self.known.kinds)
+        planner = Planner(self.free, self.fleet, self._demand, self._worth, self._rng)
+        given = planner.assign(planner.improve())
+        begins = np.zeros(n + 1, np.int64)
+        for server, pattern in given.items():
+            begins[server + 1] = pattern.kinds.size
+        begins = np.cumsum(begins)
+        kind, gpus = np.empty(begins[-1], np.int64), np.empty(begins[-1], np.int64)
+        for server, pattern in given.items():
+            kind[begins[server] : begins[server + 1]] = pattern.kinds
+            gpus[begins[server] : begins[server + 1]] = pattern.gpus
+        reserved = Reservations(
+            begins,
+            np.repeat(np.arange(n), np.diff(begins)),
+            kind,
+            gpus,
+            np.ones(kind.size, np.bool_),
+            np.diff(begins),
+            np.bincount(kind, minlength=kinds),
+        )
+        _reserve(self.planned, self.fleet, reserved)
+        return reserved
+
+    def leave(self, kind: int, place: Place) -> None:
+        """Give back what a task had; it is not reserved again."""
+        super().leave(kind, place)
+        give_back(self.planned, self.fleet, kind, place)
+
+    def choose(self, kind: int) -> Place | None:
+        """Return where a task of a kind goes, and give up what is reserved there."""
+        self._came[kind] += 1
+        place = _own(self._reserved, kind)
+        if place < 0:
+            server = _tightest_server(self.planned, self.fleet, kind, self._most)
+            if server < 0:
+                left = np.maximum(self._demand - self._came, 0.0)
+                values = self._worth * _needed(left, self._reserved.of)
+                server = _give_up(
+                    self._reserved, self.free, self.planned, self.fleet, kind, values, self._gone
+                )
+                if server < 0:
+                    return None
+            gpus = int(_place(self.planned, self.fleet, kind, server))
+            return Place(int(server), gpus)
+        return Place(int(self._reserved.server[place]), int(self._reserved.gpus[place]))
+
+
+def _needed(left: NDArray[np.float64], reserved: Counts) -> NDArray[np.float64]:
+    """Return the probability that the last reservation of each kind is needed; `left` tasks are expected."""
+    return np.array(
+        [
+            0.5 * math.erfc((many - 0.5 - expected) / math.sqrt(2.0 * max(expected, 1e-6)))
+            for expected, many in zip(left, reserved, strict=True)
+        ]
+    )
+
+
+@kernel
+def _reserve(planned: Free, fleet: Fleet, reserved: Reservations) -> None:
+    for one in range(reserved.kind.size):
+        take(planned, fleet, reserved.kind[one], reserved.server[one], reserved.gpus[one], 1)
+
+
+@kernel
+def _own(reserved: Reservations, kind: int) -> int:
+    """Return a reservation of a kind on the server with fewest open ones, now closed; -1 if there is none."""
+    best = -1
+    if reserved.of[kind] == 0:
+        return best
+    for one in range(reserved.kind.size):
+        if reserved.kind[one] == kind and reserved.open[one]:
+            if best < 0 or reserved.on[reserved.server[one]] < reserved.on[reserved.server[best]]:
+                best = one
+    _close(reserved, best)
+    return best
+
+
+@kernel(inner=True)
+def _close(reserved: Reservations, one: int) -> None:
+    reserved.open[one] = False
+    reserved.on[reserved.server[one]] -= 1
+    reserved.of[reserved.kind[one]] -= 1
+
+
+@kernel
+def _tightest_server(free: Free, fleet: Fleet, kind: int, most: Most) -> int:
+    """Return the server on which least would be left; -1 if a task fits nowhere."""
+    best, least = -1, 0.0
+    for server in range(free.cpu.size):
+        if fits(free, fleet, kind, server):
+            left = free.cpu[server] / most.cpu + free.gpus[server].sum() / most.gpus
+            if best < 0 or left < least:
+                best, least = server, left
+    return best
+
+
+@kernel
+def _place(planned: Free, fleet: Fleet, kind: int, server: int) -> int:
+    """Take what a task needs of what is neither taken nor reserved; return bits of its GPUs."""
+    gpus = 0 if fleet.gpus[kind] == 0 else tightest(planned, fleet, kind, server)
+    take(planned, fleet, kind, server, gpus, 1)
+    return gpus
+
+
+@kernel(inner=True)
+def _loss(
+    reserved: Reservations,
+    planned: Free,
+    fleet: Fleet,
+    kind: int,
+    server: int,
+    gpus: int,
+    values: NDArray[np.float64],
+    gone: NDArray[np.bool_],
+) -> float:
+    """Value of the reservations that a task on some GPUs of a server displaces; they are marked in `gone`."""
+    first, last = reserved.begins[server], reserved.begins[server + 1]
+    cpu, memory, loss = planned.cpu[server], planned.memory[server], 0.0
+    for one in range(first, last):
+        gone[one] = False
+    gpu = 0
+    while True:
+        # what is short now: the next GPU, or at last CPU and memory
+        short = False
+        while gpu < planned.gpus.shape[1] and not short:
+            left = planned.gpus[server, gpu]
+            for one in range(first, last):
+                if gone[one] and (reserved.gpus[one] >> gpu) & 1:
+                    left += fleet.milli[reserved.kind[one]]
+            short = bool((gpus >> gpu) & 1) and left < fleet.milli[kind]
+            if not short:
+                gpu += 1
+        if not short and cpu >= fleet.cpu[kind] and memory >= fleet.memory[kind]:
+            return loss
+        best, least = -1, 0.0
+        for one in range(first, last):
+            if reserved.open[one] and not gone[one]:
+                its = reserved.kind[one]
+                helps = bool((reserved.gpus[one] >> gpu) & 1) if short else True
+                if not short and not (
+                    (cpu < fleet.cpu[kind] and fleet.cpu[its] > 0)
+                    or (memory < fleet.memory[kind] and fleet.memory[its] > 0)
+                ):
+                    helps = False
+                if helps and (best < 0 or values[its] < least):
+                    best, least = one, values[its]
+        gone[best] = True
+        loss += least
+        cpu += fleet.cpu[reserved.kind[best]]
+        memory += fleet.memory[reserved.kind[best]]
+
+
+@kernel(inner=True)
+def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -> int:
+    """Bits of the GPUs for a task with several: those on which least is reserved."""
+    gpus = 0
+    for _ in range(fleet.gpus[kind]):
+        best = -1
+        for gpu in range(free.gpus.shape[1]):
+            if free.gpus[server, gpu] >= fleet.milli[kind] and not (gpus >> gpu) & 1:
+                if best < 0 or planned.gpus[server, gpu] > planned.gpus[server, best]:
+                    best = gpu
+        gpus |= 1 << best
+    return gpus
+
+
+@kernel
+def _give_up(
+    reserved: Reservations,
+    free: Free,
+    planned: Free,
+    fleet: Fleet,
+    kind: int,
+    values: NDArray[np.float64],
+    gone: NDArray[np.bool_],
+) -> int:
+    """Give up the reservations of least value that make room for a task; return its server, or -1."""
+    best, chosen, least = -1, 0, 0.0
+    for server in range(free.cpu.size):
+        if not fits(free, fleet, kind, server):
+            continue
+        if fleet.gpus[kind] == 1:
+            for gpu in range(free.gpus.shape[1]):
+                if free.gpus[server, gpu] >= fleet.milli[kind]:
+                    loss = _loss(reserved, planned, fleet, kind, server, 1 << gpu, values, gone)
+                    if best < 0 or loss < least:
+                        best, chosen, least = server, 1 << gpu, loss
+        else:
+            gpus = _emptiest(free, planned, fleet, kind, server)
+            loss = _loss(reserved, planned, fleet, kind, server, gpus, values, gone)
+            if best < 0 or loss < least:
+                best, chosen, least = server, gpus, loss
+    if best >= 0:
+        _loss(reserved, planned, fleet, kind, best, chosen, values, gone)
+        for one in range(reserved.begins[best], reserved.begins[best + 1]):
+            if gone[one]:
+                _close(reserved, one)
+                take(planned, fleet, reserved.kind[one], best, reserved.gpus[one], -1)
+    return best

@@ -1,0 +1,375 @@
+"""Policies that score every server on which a task fits, and take the best; ties go to the first by name.
+
+Fragmentation gradient descent (FGD): a server's fragments for a task of type m are all that its GPUs have
+free if m cannot run there, and else what is free on GPUs with less left than m asks of one.  F is their mean
+over the typical types of tasks, by frequency; a task goes where it adds least to F:
+
+    score = int(100 sigmoid((F_before - F_after) / 1000)),
+
+on the GPU, if it asks for a share, that scores best.  Typical types are the most frequent ones, of all CPU,
+GPUs, shares and models that are asked for, up to 95% of the tasks.
+
+Best fit: least left, as a mean over CPU and GPUs.  Dot product: least product of what is free and what is
+asked.  GPU packing: shares on GPUs in use, then GPUs of servers in use, then free servers.  GPU clustering:
+servers that have tasks with as many GPUs, and only those.
+
+Source: Weng et al. (ATC 2023), sections 4 and 6.1, and the scores of the simulator that they publish: their
+integers decide as much as the formula does, by their ties.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest
+from copter.problems.placement.policy import Place, Policy
+from copter.problems.placement.servers import MILLI, Servers
+from copter.problems.placement.tasks import Tasks
+
+BEST = 100
+"""Scores are whole numbers up to this."""
+TYPICAL = 0.95
+"""Share of the tasks whose types FGD looks at."""
+
+Scores = NDArray[np.int64]
+
+
+class Scored(Policy):
+    """Scores of all servers for all kinds, kept: a server is scored anew for a kind if it has changed since.
+
+    Attributes
+    ----------
+    scores, gpus : (kinds, n) ndarray
+        Score, -1 where a task does not fit; bits of the GPUs that it would have.
+    """
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        super().__init__(servers, known, seed)
+        shape = len(known.kinds), len(servers)
+        self.scores, self.gpus = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
+        self._changes: list[int] = []  # servers, in order
+        self._seen = [-1] * len(known.kinds)
+        self._all = np.arange(len(servers))
+
+    def place(self, kind: int) -> Place | None:
+        """Place a task of a kind; None if it fits nowhere."""
+        place = super().place(kind)
+        if place is not None:
+            self._changes.append(place.server)
+        return place
+
+    def leave(self, kind: int, place: Place) -> None:
+        """Give back what a task had."""
+        super().leave(kind, place)
+        self._changes.append(place.server)
+
+    def choose(self, kind: int) -> Place | None:
+        """Return the server that scores best."""
+        seen, self._seen[kind] = self._seen[kind], len(self._changes)
+        changed = self._all if seen < 0 else np.unique(np.array(self._changes[seen:], np.int64))
+        if changed.size:
+            self.score(kind, changed)
+        return self.best(kind)
+
+    def best(self, kind: int) -> Place | None:
+        """Return the first of those that score best, if any does."""
+        server = int(self.scores[kind].argmax())
+        if self.scores[kind, server] < 0:
+            return None
+        return Place(server, int(self.gpus[kind, server]))
+
+    @abstractmethod
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score some servers for a kind."""
+
+
+class Random(Scored):
+    """Any server on which a task fits, and any of its GPUs that has enough."""
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        super().__init__(servers, known, seed)
+        self._rng = np.random.default_rng(seed)
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """All that fit score 0."""
+        _score_any(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
+
+    def best(self, kind: int) -> Place | None:
+        """Return one of them."""
+        fit = np.flatnonzero(self.scores[kind] >= 0)
+        if not fit.size:
+            return None
+        server = int(fit[self._rng.integers(fit.size)])
+        if self.fleet.gpus[kind] != 1:
+            return Place(server, int(self.gpus[kind, server]))
+        enough = np.flatnonzero(self.free.gpus[server] >= self.fleet.milli[kind])
+        return Place(server, 1 << int(enough[self._rng.integers(enough.size)]))
+
+
+class BestFit(Scored):
+    """Least left: half of it CPU, half GPUs, each over the most that a server has."""
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score by what would be left."""
+        _score_fit(
+            self.free, self.fleet, kind, servers, Most.of(self.servers), self.scores[kind], self.gpus[kind]
+        )
+
+
+class DotProduct(Scored):
+    """Least product of what is free and what is asked, over CPU and GPUs."""
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score by the product."""
+        _score_product(
+            self.free, self.fleet, kind, servers, Most.of(self.servers), self.scores[kind], self.gpus[kind]
+        )
+
+
+class GpuPacking(Scored):
+    """Shares on GPUs in use before free GPUs of servers in use, those before free servers."""
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score by the GPUs that would be begun."""
+        sizes = self.servers.gpus
+        _score_packing(self.free, self.fleet, kind, servers, sizes, self.scores[kind], self.gpus[kind])
+
+
+class GpuClustering(Scored):
+    """Tasks with as many GPUs beside each other."""
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        super().__init__(servers, known, seed)
+        names = sorted({kind.group for kind in known.kinds if kind.gpus})
+        self._group = [names.index(kind.group) if kind.gpus else -1 for kind in known.kinds]
+        self._tasks = np.zeros((len(servers), max(len(names), 1)), np.int64)  # of each group on each server
+
+    def place(self, kind: int) -> Place | None:
+        """Place a task of a kind; None if it fits nowhere."""
+        place = super().place(kind)
+        if place is not None and self._group[kind] >= 0:
+            self._tasks[place.server, self._group[kind]] += 1
+        return place
+
+    def leave(self, kind: int, place: Place) -> None:
+        """Give back what a task had."""
+        super().leave(kind, place)
+        if self._group[kind] >= 0:
+            self._tasks[place.server, self._group[kind]] -= 1
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score by the groups there, then by what is in use."""
+        _score_any(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
+        if self._group[kind] < 0:
+            return
+        there = self._tasks[servers] > 0
+        groups, mine = there.sum(axis=1), there[:, self._group[kind]]
+        step = np.where(mine, np.where(groups == 1, 3, 2), np.where(groups == 0, 1, 0))
+        full = Most.of(self.servers).gpus
+        used = (full - self.free.gpus[servers].sum(axis=1)) * (BEST // 4) // full
+        fit = self.scores[kind, servers] >= 0
+        self.scores[kind, servers] = np.where(fit, step * (BEST // 4) + used, -1)
+
+
+class Types(NamedTuple):
+    """Typical types of tasks.
+
+    Attributes
+    ----------
+    cpu, gpus, milli : (t,) ndarray
+    allowed : (t, models) ndarray
+    share : (t,) ndarray
+        Of the tasks; their sum is 1.
+    """
+
+    cpu: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    milli: NDArray[np.int64]
+    allowed: NDArray[np.bool_]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, known: Tasks, servers: Servers, up_to: float = TYPICAL) -> Types:
+        """Most frequent types of a list of tasks, until they are so much of it."""
+        count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+        allowed = known.allowed(servers)
+        first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+        for index, number in enumerate(np.bincount(known.kind, minlength=len(known.kinds))):
+            kind = known.kinds[index]
+            key = kind.cpu, kind.gpus, kind.milli, kind.models
+            count[key] = count.get(key, 0) + int(number)
+            first.setdefault(key, index)
+        chosen, total = list[tuple[int, int, int, tuple[str, ...]]](), 0
+        for key in sorted(count, key=lambda key: (-count[key], key)):
+            if total >= up_to * len(known) or not count[key]:
+                break
+            chosen.append(key)
+            total += count[key]
+        at = [first[key] for key in chosen]
+        cpu, gpus, milli = (np.array([key[place] for key in chosen], np.int64) for place in range(3))
+        share = np.array([count[key] for key in chosen]) / max(total, 1)
+        return cls(cpu, gpus, milli, allowed[at], share)
+
+
+class Fgd(Scored):
+    """Fragmentation gradient descent."""
+
+    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
+        super().__init__(servers, known, seed)
+        self._types = Types.of(known, servers)
+        self._left = np.empty(self.free.gpus.shape[1], np.int64)
+
+    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+        """Score by the fragments that a task adds."""
+        _score_fragments(
+            self.free,
+            self.fleet,
+            self._types,
+            kind,
+            servers,
+            self._left,
+            self.scores[kind],
+            self.gpus[kind],
+        )
+
+
+@kernel
+def _score_any(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, gpus: Scores) -> None:
+    for server in servers:
+        scores[server] = -1
+        if fits(free, fleet, kind, server):
+            scores[server], gpus[server] = 0, tightest(free, fleet, kind, server)
+
+
+@kernel
+def _score_fit(
+    free: Free, fleet: Fleet, kind: int, servers: Scores, most: Most, scores: Scores, gpus: Scores
+) -> None:
+    for server in servers:
+        scores[server] = -1
+        if fits(free, fleet, kind, server):
+            cpu = (free.cpu[server] - fleet.cpu[kind]) / most.cpu
+            gpu = (free.gpus[server].sum() - fleet.gpus[kind] * fleet.milli[kind]) / most.gpus
+            scores[server] = int((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST)
+            gpus[server] = tightest(free, fleet, kind, server)
+
+
+@kernel
+def _score_product(
+    free: Free, fleet: Fleet, kind: int, servers: Scores, most: Most, scores: Scores, gpus: Scores
+) -> None:
+    for server in servers:
+        scores[server] = -1
+        if fits(free, fleet, kind, server):
+            cpu = free.cpu[server] / most.cpu * (fleet.cpu[kind] / most.cpu)
+            gpu = free.gpus[server].sum() / most.gpus * (fleet.gpus[kind] * fleet.milli[kind] / most.gpus)
+            scores[server] = int((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST)
+            gpus[server] = tightest(free, fleet, kind, server)
+
+
+@kernel
+def _score_packing(
+    free: Free, fleet: Fleet, kind: int, servers: Scores, sizes: Scores, scores: Scores, gpus: Scores
+) -> None:
+    for server in servers:
+        scores[server] = -1
+        if not fits(free, fleet, kind, server):
+            continue
+        gpus[server] = tightest(free, fleet, kind, server)
+        whole, begun, left = 0, 0, 0
+        for gpu in range(free.gpus.shape[1]):
+            if free.gpus[server, gpu] == MILLI:
+                whole += 1
+                begun += (gpus[server] >> gpu) & 1
+            elif (gpus[server] >> gpu) & 1:
+                left += free.gpus[server, gpu] * 100 // MILLI
+        if fleet.gpus[kind] == 0:
+            scores[server] = 0
+        elif whole == sizes[server]:
+            scores[server] = max(BEST // 3 - whole, whole)
+        elif begun:
+            scores[server] = max(BEST // 2 - begun, BEST // 3)
+        else:
+            scores[server] = max(BEST - left // 10, BEST // 2)
+
+
+@kernel(inner=True)
+def _fragments(cpu: int, left: Scores, model: int, types: Types) -> float:
+    """Mean fragments of a server with so much CPU and `left` of each GPU."""
+    total, mean = left.sum(), 0.0
+    if total == 0:
+        return 0.0
+    for type in range(types.cpu.size):
+        milli, wanted = types.milli[type], types.gpus[type]
+        fragments = total
+        if wanted and types.cpu[type] <= cpu and types.allowed[type, model]:
+            enough, short = 0, 0
+            for gpu in range(left.size):
+                if left[gpu] >= milli:
+                    enough += 1
+                else:
+                    short += left[gpu]
+            if enough >= wanted:
+                fragments = short
+        mean += types.share[type] * fragments
+    return mean
+
+
+@kernel(inner=True)
+def _better(before: float, after: float) -> int:
+    return int(BEST / (1.0 + math.exp((after - before) / 1000.0)))
+
+
+@kernel
+def _score_fragments(
+    free: Free,
+    fleet: Fleet,
+    types: Types,
+    kind: int,
+    servers: Scores,
+    left: Scores,
+    scores: Scores,
+    gpus: Scores,
+) -> None:
+    milli, count = fleet.milli[kind], fleet.gpus[kind]
+    for server in servers:
+        scores[server] = -1
+        if not fits(free, fleet, kind, server):
+            continue
+        model, cpu = fleet.model[server], free.cpu[server] - fleet.cpu[kind]
+        for gpu in range(left.size):
+            left[gpu] = free.gpus[server, gpu]
+        before = _fragments(free.cpu[server], left, model, types)
+        if count == 1 and milli < MILLI:
+            for gpu in range(left.size):
+                here = left[gpu]
+                repeated = False
+                for other in range(gpu):
+                    repeated = repeated or left[other] == here
+                if here >= milli and not repeated:
+                    left[gpu] -= milli
+                    score = _better(before, _fragments(cpu, left, model, types))
+                    left[gpu] = here
+                    if score > scores[server]:
+                        scores[server], gpus[server] = score, 1 << gpu
+        else:
+            gpus[server] = _take_lowest(left, count, milli)
+            scores[server] = _better(before, _fragments(cpu, left, model, types))
+
+
+@kernel(inner=True)
+def _take_lowest(left: Scores, count: int, milli: int) -> int:
+    """Take the lowest GPUs that have enough from `left`; return their bits."""
+    gpus = 0
+    for gpu in range(left.size):
+        if count and left[gpu] >= milli:
+            left[gpu] -= milli
+            gpus |= 1 << gpu
+            count -= 1
+    return gpus

@@ -1,0 +1,367 @@
+"""Tasks on servers: what every policy keeps to, FGD against a plain twin, the plan against all patterns."""
+
+import itertools
+import json
+import math
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from typer.testing import CliRunner
+
+from copter.cli.main import app
+from copter.errors import InputError
+from copter.problems.placement import (
+    Kind,
+    PlacementError,
+    Planner,
+    Servers,
+    Tasks,
+    arrivals,
+    make_policy,
+    play,
+    policy_names,
+    read_servers,
+    read_tasks,
+)
+from copter.problems.placement.occupancy import Fleet, Free
+from copter.problems.placement.scored import Types
+
+MODELS = ("", "A", "B")
+
+
+def servers_of(rows):
+    """Servers of rows (cpu, memory, gpus, model)."""
+    cpu, memory, gpus, model = zip(*rows, strict=True)
+    names = tuple(f"s{number:03d}" for number in range(len(rows)))
+    index = [MODELS.index(name) for name in model]
+    return Servers(names, *(np.array(each, np.int64) for each in (cpu, memory, gpus, index)), MODELS)
+
+
+def drawn(seed, n=12, kinds=14, tasks=80):
+    """A small cluster and a list of tasks of every sort."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        gpus = int(rng.choice([0, 1, 2, 4]))
+        rows.append(
+            (
+                int(rng.integers(8, 64)) * 1000,
+                int(rng.integers(32, 256)) * 1024,
+                gpus,
+                "AB"[gpus % 2] * bool(gpus),
+            )
+        )
+    rows[0] = (64000, 262144, 4, "A")
+    drawn_kinds = {}
+    while len(drawn_kinds) < kinds:
+        gpus = int(rng.choice([0, 1, 1, 1, 2, 4]))
+        milli = 0 if not gpus else 1000 if gpus > 1 else int(rng.choice([1000, 500, 460, 330, 120]))
+        models = () if not gpus or rng.random() < 0.7 else (str(rng.choice(["A", "B"])),)
+        kind = Kind(int(rng.integers(1, 12)) * 1000, int(rng.integers(1, 32)) * 1024, gpus, milli, models)
+        drawn_kinds[kind] = None
+    return servers_of(rows), Tasks(tuple(drawn_kinds), rng.integers(kinds, size=tasks))
+
+
+class Ledger:
+    """What is free, in plain Python."""
+
+    def __init__(self, servers):
+        self.servers = servers
+        self.cpu, self.memory = servers.cpu.tolist(), servers.memory.tolist()
+        self.gpus = [[1000] * int(count) for count in servers.gpus]
+
+    def fits(self, kind, server):
+        model = self.servers.models[self.servers.model[server]]
+        if kind.gpus and kind.models and model not in kind.models:
+            return False
+        enough = sum(left >= kind.milli for left in self.gpus[server]) if kind.gpus else 0
+        return self.cpu[server] >= kind.cpu and self.memory[server] >= kind.memory and enough >= kind.gpus
+
+    def take(self, kind, place):
+        assert self.fits(kind, place.server)
+        chosen = [gpu for gpu in range(64) if place.gpus >> gpu & 1]
+        assert len(chosen) == kind.gpus
+        for gpu in chosen:
+            self.gpus[place.server][gpu] -= kind.milli
+            assert self.gpus[place.server][gpu] >= 0
+        self.cpu[place.server] -= kind.cpu
+        self.memory[place.server] -= kind.memory
+
+
+@pytest.mark.parametrize("name", policy_names())
+@pytest.mark.parametrize("seed", range(3))
+def test_no_server_is_over_and_whatever_fits_is_placed(name, seed):
+    servers, tasks = drawn(seed)
+    coming = arrivals(tasks, servers, seed)
+    policy = make_policy(name, servers, tasks, seed)
+    course, ledger = play(policy, coming), Ledger(servers)
+    for kind, place in zip(coming, course.places, strict=True):
+        if place is None:
+            assert not any(ledger.fits(tasks.kinds[kind], server) for server in range(len(servers)))
+        else:
+            ledger.take(tasks.kinds[kind], place)
+    assert None in course.places  # the list asks for more than there is
+    assert policy.free.cpu.tolist() == ledger.cpu
+    for kind, place in zip(coming, course.places, strict=True):
+        if place is not None:
+            policy.leave(int(kind), place)
+    empty = Free.of(servers)
+    assert all((left == all_).all() for left, all_ in zip(policy.free, empty, strict=True))
+    assert policy.place(int(coming[0])) is not None
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_the_same_seed_gives_the_same_places(name):
+    servers, tasks = drawn(5)
+    coming = arrivals(tasks, servers, 1)
+    first, second = (play(make_policy(name, servers, tasks, 7), coming).places for _ in range(2))
+    assert first == second
+
+
+def fragments(cpu, left, model, types):
+    """Mean fragments of a server (Weng et al., section 4.2)."""
+    total = 0.0
+    for (asked, gpus, milli, models), share in types:
+        can = gpus and asked <= cpu and (not models or model in models)
+        can = can and sum(one >= milli for one in left) >= gpus
+        total += share * (sum(one for one in left if one < milli) if can else sum(left))
+    return total
+
+
+def plain_fgd(servers, tasks, coming):
+    """FGD without kernels or anything kept."""
+    count = Counter(
+        (kind.cpu, kind.gpus, kind.milli, kind.models) for kind in (tasks.kinds[k] for k in tasks.kind)
+    )
+    chosen = []
+    for key in sorted(count, key=lambda key: (-count[key], key)):
+        if sum(count[one] for one in chosen) >= 0.95 * len(tasks):
+            break
+        chosen.append(key)
+    types = [(key, count[key] / sum(count[one] for one in chosen)) for key in chosen]
+    ledger, places = Ledger(servers), []
+    for kind in (tasks.kinds[k] for k in coming):
+        best = None
+        for server in range(len(servers)):
+            if not ledger.fits(kind, server):
+                continue
+            model = servers.models[servers.model[server]]
+            left, cpu = ledger.gpus[server], ledger.cpu[server]
+            before = fragments(cpu, left, model, types)
+            enough = [gpu for gpu, free in enumerate(left) if free >= kind.milli]
+            share = kind.gpus == 1 and kind.milli < 1000
+            for gpus in [(gpu,) for gpu in enough] if share else [tuple(enough[: kind.gpus])]:
+                new = [free - kind.milli * (gpu in gpus) for gpu, free in enumerate(left)]
+                after = fragments(cpu - kind.cpu, new, model, types)
+                score = int(100 / (1 + math.exp((after - before) / 1000)))
+                if best is None or score > best[0]:
+                    best = score, server, sum(1 << gpu for gpu in gpus)
+        places.append(best and best[1:])
+        if best:
+            ledger.take(kind, type("Place", (), {"server": best[1], "gpus": best[2]}))
+    return places
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fgd_is_its_plain_twin(seed):
+    servers, tasks = drawn(seed + 20)
+    coming = arrivals(tasks, servers, seed)
+    course = play(make_policy("fgd", servers, tasks), coming)
+    assert [place and tuple(place) for place in course.places] == plain_fgd(servers, tasks, coming)
+
+
+def test_typical_types_know_no_memory():
+    servers, _ = drawn(0)
+    kinds = Kind(1000, 1, 1, 500, ()), Kind(1000, 2, 1, 500, ()), Kind(2000, 1, 1, 500, ())
+    types = Types.of(Tasks(kinds, np.array([0, 1, 1, 2])), servers)
+    assert types.cpu.tolist() == [1000, 2000]
+    assert types.share.tolist() == [0.75, 0.25]
+
+
+def patterns(free, kinds):
+    """All mixes that fit on a server with one GPU, which `kinds` are shares of."""
+    ranges = [range(1000 // kind.milli + 1) for kind in kinds]
+    for counts in itertools.product(*ranges):
+        use = [
+            sum(n * getattr(kind, what) for n, kind in zip(counts, kinds, strict=True))
+            for what in ("cpu", "memory", "milli")
+        ]
+        if use[0] <= free[0] and use[1] <= free[1] and use[2] <= 1000:
+            yield counts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_is_worth_what_all_patterns_are(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [(int(rng.integers(8, 20)) * 1000, int(rng.integers(20, 60)) * 1024) for _ in range(2)]
+    servers = servers_of([(*sizes[number % 2], 1, "A") for number in range(10)])
+    kinds = tuple(
+        Kind(int(rng.integers(1, 9)) * 1000, int(rng.integers(1, 20)) * 1024, 1, milli, ())
+        for milli in (460, 330, 250, 210)
+    )
+    tasks = Tasks(kinds, np.arange(4))
+    demand = rng.uniform(3.0, 9.0, 4)
+    worth = tasks.asked.worth.astype(float)
+    every = [(group, mix) for group, size in enumerate(sizes) for mix in patterns(size, kinds)]
+    usage = np.array(
+        [[*(mix[k] for k in range(4)), *(group == g for g in range(2))] for group, mix in every]
+    ).T
+    best = linprog([-float(worth @ mix) for _, mix in every], usage, [*demand, 5.0, 5.0])
+    planner = Planner(Free.of(servers), Fleet.of(servers, tasks), demand, worth, np.random.default_rng(0))
+    shares = planner.improve()
+    assert planner.value == pytest.approx(-best.fun, rel=2e-3)
+    assert planner.value <= -best.fun * (1 + 1e-4)
+    ledger = Ledger(servers)
+    given = planner.assign(shares)
+    assert given
+    for server, pattern in given.items():
+        for kind, gpus in zip(pattern.kinds, pattern.gpus, strict=True):
+            ledger.take(kinds[kind], type("Place", (), {"server": server, "gpus": int(gpus)}))
+
+
+def test_plans_leave_the_pairs_that_fill_gpus():
+    # Of 0.7 and 0.3 every GPU is filled by one of each; best fit puts three small ones on a GPU at first.
+    servers = servers_of([(64000, 262144, 1, "A")] * 40)
+    tasks = Tasks((Kind(1000, 1024, 1, 700, ()), Kind(1000, 1024, 1, 300, ())), np.array([0, 1] * 40))
+    # small ones first, which is no order that was planned for
+    course = play(make_policy("copter", servers, tasks), np.array([1] * 38 + [0] * 38))
+    rival = play(make_policy("best-fit", servers, tasks), np.array([1] * 38 + [0] * 38))
+    assert None not in course.places
+    assert None in rival.places
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_arrivals_is_the_protocols(seed):
+    servers, tasks = drawn(seed, tasks=8)
+    coming = arrivals(tasks, servers, seed)
+    worth = tasks.asked.worth
+    assert Counter(coming[: len(tasks)].tolist()) == Counter(tasks.kind.tolist())
+    more = coming[len(tasks) :]
+    # of those drawn, one GPU's share counts, and without the last it is not enough yet
+    total = worth[tasks.kind].sum() + tasks.asked.milli[more].sum()
+    assert total >= 1.3 * servers.milli > total - tasks.asked.milli[more[-1]]
+    assert not np.array_equal(coming, arrivals(tasks, servers, seed + 1))
+
+
+def test_a_list_that_asks_for_too_much_loses_tasks():
+    servers = servers_of([(64000, 262144, 2, "A")])
+    tasks = Tasks((Kind(1000, 1024, 1, 1000, ()),), np.zeros(9, np.int64))
+    assert arrivals(tasks, servers, 0).size == 2  # of 2.6
+
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nb,64000,262144,2,T4\na,32000,131072,1,P100\n"
+PODS = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+    "p0,4000,8192,1,460,\np1,8000,8192,1,1000,T4\np2,2000,4096,0,0,\np3,4000,8192,1,460,P100|T4\n"
+)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "nodes.csv").write_text(NODES)
+    (tmp_path / "pods.csv").write_text(PODS)
+    return tmp_path / "nodes.csv", tmp_path / "pods.csv"
+
+
+def test_files_are_read(files):
+    servers, tasks = read_servers(files[0]), read_tasks(files[1])
+    assert servers.names == ("a", "b")  # ties go to the first by name, whatever the order of the file
+    assert servers.gpus.tolist() == [1, 2]
+    assert [servers.models[model] for model in servers.model] == ["P100", "T4"]
+    assert tasks.kinds[3].models == ("P100", "T4")
+    assert tasks.allowed(servers)[1].tolist() == [False, True]
+    assert [kind.group for kind in tasks.kinds] == ["gpu-share", "1-gpu", "cpu", "gpu-share"]
+
+
+@pytest.mark.parametrize(
+    ("which", "line", "says"),
+    [
+        (0, "b,1,1,1,T4", "sn: 'b' is there twice"),
+        (0, "c,-1,1,1,T4", "cpu_milli: -1 must not be negative"),
+        (0, "c,1,1,1,", "model: is empty, and the server has GPUs"),
+        (0, "c,1,1,70,T4", "gpu: 70 is more than 64"),
+        (0, "c,x,1,1,T4", "cpu_milli: 'x'"),
+        (1, "p0,1,1,1,1000,", "name: 'p0' is there twice"),
+        (1, "p9,1,1,1,0,", "gpu_milli: 0 must be from 1 to 1000"),
+        (1, "p9,1,1,1,1001,", "gpu_milli: 1001 must be from 1 to 1000"),
+        (1, "p9,1,-1,1,1000,", "memory_mib: -1 must not be negative"),
+    ],
+)
+def test_a_wrong_line_is_named(files, which, line, says):
+    files[which].write_text((NODES, PODS)[which] + line + "\n")
+    with pytest.raises(InputError, match=r"line \d") as caught:
+        (read_servers, read_tasks)[which](files[which])
+    assert says in str(caught.value)
+
+
+def test_an_unknown_policy_is_named(files):
+    with pytest.raises(PlacementError, match="fdg"):
+        make_policy("fdg", read_servers(files[0]), read_tasks(files[1]))
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["run", "placement", *map(str, arguments)])
+
+
+def test_the_command(files, tmp_path):
+    common = "--nodes", files[0], "--tasks", files[1], "--policy", "all", "--seeds", "2"
+    answer = run(*common, "--json")
+    assert answer.exit_code == 0, answer.output
+    policies = json.loads(answer.stdout)["policies"]
+    assert set(policies) == set(policy_names())
+    for figures in policies.values():
+        assert 0 < figures["allocated_at_100"] <= 100
+        assert figures["allocated_at_100_std"] >= 0
+    folder = tmp_path / "run"
+    answer = run(*common, "--half", "--out", folder)
+    assert answer.exit_code == 0, answer.output
+    assert {"seeds.csv", "summary.json", "allocated.png"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--policy", "fdg"), "fdg"),
+        (("--seeds", "0"), "--seeds"),
+        (("--nodes", "none.csv"), "none.csv is no file"),
+    ],
+)
+def test_a_wrong_argument_is_named(files, arguments, says):
+    answer = run("--nodes", files[0], "--tasks", files[1], *arguments)
+    assert answer.exit_code == 2
+    assert says in answer.output
+
+
+def test_without_gpus_there_is_no_demand(files):
+    files[1].write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1024,0,0\n")
+    answer = run("--nodes", files[0], "--tasks", files[1], "--json")
+    assert answer.exit_code != 0
+    assert "no task asks for GPUs" in answer.output + str(answer.exception)
+
+
+@pytest.mark.long
+@pytest.mark.data
+@pytest.mark.parametrize("mix", ["default", "gpushare100", "multigpu50"])
+def test_fgd_is_the_authors(mix):
+    folder = os.environ.get("COPTER_DATA")
+    data = Path(folder or "", "placement", "alibaba_gpu_v2023")
+    if not folder or not data.is_dir():
+        pytest.skip("needs placement/alibaba_gpu_v2023 in the folder named by COPTER_DATA")
+    rows = (data / "fgd_results.csv").read_text().splitlines()
+    at = rows[0].split(",").index("allocated_at_100")
+    theirs = [
+        float(row.split(",")[at]) for row in rows[1:] if row.startswith(f"openb_pod_list_{mix},06-FGD,")
+    ]
+    servers, tasks = (
+        read_servers(data / "openb_node_list_gpu_node.csv"),
+        read_tasks(data / f"openb_pod_list_{mix}.csv"),
+    )
+    ours = [
+        play(make_policy("fgd", servers, tasks, seed), arrivals(tasks, servers, seed)).allocated_at(100)
+        for seed in range(10)
+    ]
+    assert np.mean(ours) == pytest.approx(np.mean(theirs), abs=0.3)
