@@ -39,9 +39,9 @@ MOST_TASKS = 256
 """Tasks of a pattern at most."""
 FEW = 20
 """The same for the first plan."""
-KEPT = 6
+KEPT = 12
 """Patterns that are added at most for each class and iteration."""
-ITERATIONS = 60
+ITERATIONS = 40
 ENOUGH = 2e-5
 """New patterns that would add less than this, relative to the plan, are not looked for further."""
 _NOISE = (0.0, 0.3, 1.0)
@@ -129,7 +129,7 @@ class Planner:
         self._known: set[tuple[int, bytes]] = set()
         self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
         self._most = np.ceil(demand).astype(np.int64)
-        self._solver = make_solver(solver, tolerance=1e-5)
+        self._solver = make_solver(solver, tolerance=1e-4)
         self._program = ContinualProgram()
         sizes = [float(members.size) for members in self.groups.members]
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
