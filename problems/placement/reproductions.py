@@ -1,0 +1,98 @@
+"""What share of the GPUs policies allocate on the eight published mixes of tasks, by the authors' protocol.
+
+Source: Weng et al. (ATC 2023), section 6; the figures beside ours are means of the ten seeds in their
+`fgd_results.csv`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
+from copter.errors import InputError
+from copter.problems.placement.experiment import Experiment
+from copter.problems.reading import find, read_csv
+
+FOLDER = "placement/alibaba_gpu_v2023"
+MIXES = (
+    "default",
+    "cpu100",
+    "gpushare40",
+    "gpushare100",
+    "gpuspec10",
+    "gpuspec33",
+    "multigpu20",
+    "multigpu50",
+)
+"""Lists of tasks, as their files are called."""
+THEIRS = {
+    "copter": "",
+    "fgd": "06-FGD",
+    "best-fit": "05-BestFit",
+    "gpu-packing": "04-GpuPacking",
+    "gpu-clustering": "03-GpuClustering",
+    "dot-product": "02-DotProd",
+    "random": "01-Random",
+}
+"""Policies, and their names in the published results."""
+_DEMAND = 100
+
+
+def _allocated(effort: Effort) -> list[Figure]:
+    """Allocation at 100% of demand; FGD's and copter's also if they know one half of the tasks."""
+    mixes = ("gpushare100",) if effort.quick else MIXES
+    published = _published(_folder(effort))
+    rows = [(mix, policy, half) for mix in mixes for policy in THEIRS for half in (False, True)]
+    rows = [row for row in rows if not row[2] or row[1] in ("copter", "fgd")]
+    seeds = range(effort.seed, effort.seed + effort.seeds)
+    answers = iter(effort.each(play, [(*row, seed) for row in rows for seed in seeds]))
+    figures = []
+    for mix, policy, half in rows:
+        values = [next(answers) for _ in seeds]
+        name = f"{mix}, {policy}" + (" that knows one half" if half else "")
+        paper = math.nan if half else published.get((mix, THEIRS[policy]), math.nan)
+        figures.append(mean_figure(name, "allocated at 100%", "%", values, paper))
+    return figures
+
+
+def play(effort: Effort, mix: str, policy: str, half: bool, seed: int) -> float:
+    """Percent of the GPUs that a policy has allocated when 100% were asked for."""
+    effort.say(f"{mix}, {policy}{' that knows one half' if half else ''}, seed {seed}")
+    folder = _folder(effort)
+    files = folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv"
+    return Experiment.read(*files, half=half).play(policy, seed).allocated_at(_DEMAND)
+
+
+def _folder(effort: Effort) -> Path:
+    found = find(effort.data, FOLDER)
+    if found is None:
+        raise InputError(effort.data, FOLDER, "is not in the folder of data")
+    return found
+
+
+def _published(folder: Path) -> dict[tuple[str, str], float]:
+    """Mean of the published seeds, by mix and policy."""
+    column = f"allocated_at_{_DEMAND}"
+    values: dict[tuple[str, str], list[float]] = {}
+    for row in read_csv(folder / "fgd_results.csv", ("workload", "policy", column)):
+        key = row.text("workload").removeprefix("openb_pod_list_"), row.text("policy")
+        values.setdefault(key, []).append(row.amount(column))
+    return {key: float(np.mean(each)) for key, each in values.items()}
+
+
+REPRODUCTIONS: Sequence[Reproduction] = (
+    Reproduction(
+        "fgd-allocated",
+        "GPUs allocated when 100% are asked for, eight mixes of tasks",
+        "Weng et al. (ATC 2023), section 6; their published results",
+        "Other random orders than theirs, whose generator cannot be had: means are compared.",
+        _allocated,
+        needs_data=True,
+        minutes=60.0,
+        seeds=10,
+    ),
+)
