@@ -44,6 +44,8 @@ KEPT = 12
 ITERATIONS = 40
 ENOUGH = 2e-5
 """New patterns that would add less than this, relative to the plan, are not looked for further."""
+TOLERANCE = 1e-4
+"""Of the prices and of what servers get."""
 _NOISE = (0.0, 0.3, 1.0)
 
 Counts = NDArray[np.int64]
@@ -103,8 +105,6 @@ class Planner:
         Tasks expected of each kind.
     worth : (kinds,) ndarray
         What a task of each kind is worth.
-    solver : str
-        By name.
 
     Attributes
     ----------
@@ -119,7 +119,6 @@ class Planner:
         demand: NDArray[np.float64],
         worth: NDArray[np.float64],
         rng: np.random.Generator,
-        solver: str = "copter",
     ) -> None:
         self._free, self._fleet, self._demand, self._worth, self._rng = free.copy(), fleet, demand, worth, rng
         self.groups = Groups.of(self._free, fleet)
@@ -129,7 +128,7 @@ class Planner:
         self._known: set[tuple[int, bytes]] = set()
         self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
         self._most = np.ceil(demand).astype(np.int64)
-        self._solver = make_solver(solver, tolerance=1e-4)
+        self._solver = make_solver("copter", tolerance=TOLERANCE)
         self._program = ContinualProgram()
         sizes = [float(members.size) for members in self.groups.members]
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
@@ -160,7 +159,7 @@ class Planner:
 
     def _begin(self) -> None:
         """Add the patterns of a plan that takes servers one after another, each for the most that is left."""
-        left = np.round(self._demand).astype(np.int64)
+        left = self._most.copy()
         for group in self._rng.permutation(len(self.groups.members)):
             free = self.groups.members[group].size
             while free:
