@@ -122,6 +122,28 @@ def test_the_same_seed_gives_the_same_places(name):
     assert first == second
 
 
+@pytest.mark.parametrize("name", policy_names())
+def test_units_change_nothing(name):
+    servers, tasks = drawn(8)
+    coming = arrivals(tasks, servers, 1)
+    kinds = tuple(kind._replace(cpu=2 * kind.cpu, memory=4 * kind.memory) for kind in tasks.kinds)
+    larger = Servers(
+        servers.names, 2 * servers.cpu, 4 * servers.memory, servers.gpus, servers.model, servers.models
+    )
+    places = play(make_policy(name, servers, tasks), coming).places
+    assert places == play(make_policy(name, larger, Tasks(kinds, tasks.kind)), coming).places
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_a_cluster_without_what_is_known_places_what_fits(name):
+    # The list has tasks of B alone that are frequent, and there is no B; one server has no GPUs.
+    servers = servers_of([(8000, 8192, 1, "A"), (8000, 8192, 0, "")])
+    kinds = Kind(1000, 1024, 1, 500, ("B",)), Kind(1000, 1024, 1, 500, ()), Kind(1000, 1024, 0, 0, ())
+    policy = make_policy(name, servers, Tasks(kinds, np.array([0] * 9 + [1, 2])))
+    places = [policy.place(kind) for kind in (0, 1, 1, 1, 2)]
+    assert [place is not None for place in places] == [False, True, True, False, True]
+
+
 def fragments(cpu, left, model, types):
     """Mean fragments of a server (Weng et al., section 4.2)."""
     total = 0.0
