@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from copter.bench.checks import CHECKERS
 from copter.bench.course import Course
 from copter.bench.results import FAMILIES, LineResult
+from copter.installed import installed
 
 GROUP = "copter.lines"
 Profile: TypeAlias = Literal["quick", "full"]
@@ -127,7 +127,7 @@ def as_it_is(course: Course, scratch: Path) -> Course:
 def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
     """Cases of a profile that the installed packages know, by family and size."""
     found: list[Case] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in installed(GROUP).values():
         found.extend(case for case in entry.load()(inputs) if profile in case.profiles)
     rank = {family: number for number, family in enumerate(FAMILIES)}
     return sorted(found, key=lambda case: (rank[case.family], case.step_of, case.columns))

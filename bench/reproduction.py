@@ -10,12 +10,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from copter.installed import installed
 from copter.spreading.tasks import Here, Spread, Task, Tell
 
 GROUP = "copter.reproductions"
@@ -160,7 +160,7 @@ def reproductions() -> dict[str, Reproduction]:
     A package whose reproductions cannot be loaded is warned of, and takes no other's away.
     """
     listed: list[Reproduction] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in installed(GROUP).values():
         try:
             listed.extend(entry.load())
         except Exception as error:  # whatever somebody else's module raises

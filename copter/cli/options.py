@@ -89,6 +89,21 @@ def solvers_option(methods: Sequence[str] = ()) -> Any:
     )
 
 
+def policies_option(known: Callable[[], Sequence[str]]) -> Any:
+    """Return --policy, which takes some of the policies that there are when it is read, or all."""
+
+    def parse(text: str) -> Names:
+        names = check_names(text, "policy", lambda name: check_known(name, (*known(), "all"), "policy"))
+        return Names(known()) if "all" in names else names
+
+    return typer.Option(
+        "--policy",
+        parser=parse,
+        metavar="NAMES",
+        help="Policies, separated by commas, or all; an unknown one lists which there are.",
+    )
+
+
 def _also(methods: Sequence[str]) -> str:
     return f" Also: {', '.join(methods)}." if methods else ""
 

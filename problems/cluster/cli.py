@@ -9,8 +9,8 @@ import typer
 
 from copter.cli.command import RunOptions, Spreading, command
 from copter.cli.console import progress
-from copter.cli.options import JsonPath, Traces, one_of, positive
-from copter.cli.solvers import Names, check_known, check_names
+from copter.cli.options import JsonPath, Traces, one_of, policies_option, positive
+from copter.cli.solvers import Names
 from copter.errors import choices
 from copter.problems.cluster import ESTIMATORS, PLACERS
 
@@ -91,12 +91,10 @@ def bench_cluster(options: ClusterBenchOptions) -> None:
     run_sweep(options, words if options.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])
 
 
-def _policies(text: str) -> Names:
+def _policies() -> list[str]:
     from copter.problems.cluster.registry import policy_names
 
-    known = policy_names()
-    names = check_names(text, "policy", lambda name: check_known(name, (*known, "all"), "policy"))
-    return Names(known) if "all" in names else names
+    return policy_names()
 
 
 def _settings(given: list[str]) -> list[str]:
@@ -120,15 +118,7 @@ def parse_value(text: str) -> Any:
     return text
 
 
-Policies: TypeAlias = Annotated[
-    Names,
-    typer.Option(
-        "--policy",
-        parser=_policies,
-        metavar="NAMES",
-        help="Policies, separated by commas, or all; an unknown one lists which there are.",
-    ),
-]
+Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
 
 
 @dataclass(frozen=True, kw_only=True)

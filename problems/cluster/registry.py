@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from copter.errors import CopterError, InputError, choices
+from copter.installed import installed
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.workload import Scenario
@@ -40,12 +40,12 @@ class SettingsError(CopterError, ValueError):
 
 def policy_names() -> list[str]:
     """Names of all policies that are installed."""
-    return list(_entries(POLICIES))
+    return list(installed(POLICIES))
 
 
 def trace_names() -> list[str]:
     """Names of all traces that are installed."""
-    return list(_entries(TRACES))
+    return list(installed(TRACES))
 
 
 def make_policy(name: str, **settings: Any) -> Policy:
@@ -82,20 +82,15 @@ def by_name(
         The folder of real traces does not exist, or a file in it cannot be read.
     """
     folder = None if data is None else Path(data)
-    if folder is not None and not folder.exists() and name in _entries(TRACES):
+    if folder is not None and not folder.exists() and name in installed(TRACES):
         raise InputError(folder, "data", "does not exist")
     scenario: Scenario = _make("trace", TRACES, name, cluster, seed, folder, **settings)
     return scenario
 
 
-@cache
-def _entries(group: str) -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
-
-
 def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) -> Any:
     """Call the maker of a name, with settings that are checked first."""
-    entries = _entries(group)
+    entries = installed(group)
     if name not in entries:
         raise SettingsError(f"unknown {what} {name!r}; there are: {', '.join(entries)}")
     maker, what = entries[name].load(), f"{what} {name!r}"

@@ -29,7 +29,7 @@ PAPER_SPEEDUP = 2.8
 _TOLERANCE, _MIP_GAP = 1e-2, 0.05
 _ROUNDS, _QUICK_ROUNDS = 100, 24
 _POP_ROUNDS = BURN_IN + 3
-"""POP by branch and bound takes half a minute a round on 1,024 shards: so many of one sample."""
+"""POP by branch and bound takes up to half a minute a round on 1,024 shards: so many of one sample."""
 _OURS, _RELAXED, _EXACT = "COpter", "LP-Relaxed", "Exact"
 _METHODS = {_OURS: "copter", _RELAXED: "highs-simplex", "Heuristic": "heuristic"}
 

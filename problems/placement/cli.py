@@ -10,8 +10,8 @@ import typer
 
 from copter.cli.command import RunOptions, command
 from copter.cli.console import progress
-from copter.cli.options import existing_file
-from copter.cli.solvers import Names, check_known, check_names
+from copter.cli.options import existing_file, policies_option
+from copter.cli.solvers import Names
 
 _EXAMPLES = """\b
 Examples:
@@ -26,12 +26,10 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
     run.command("placement", epilog=_EXAMPLES)(command(PlacementRunOptions, run_placement))
 
 
-def _policies(text: str) -> Names:
+def _policies() -> list[str]:
     from copter.problems.placement.policy import policy_names
 
-    known = policy_names()
-    names = check_names(text, "policy", lambda name: check_known(name, (*known, "all"), "policy"))
-    return Names(known) if "all" in names else names
+    return policy_names()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +55,7 @@ class PlacementRunOptions(RunOptions):
             help="CSV of tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, and models as gpu_spec.",
         ),
     ]
-    policies: Annotated[
-        Names,
-        typer.Option(
-            "--policy",
-            parser=_policies,
-            metavar="NAMES",
-            help="Policies, separated by commas, or all; an unknown one lists which there are.",
-        ),
-    ] = Names(("fgd", "copter"))
+    policies: Annotated[Names, policies_option(_policies)] = Names(("fgd", "copter"))
     seeds: Annotated[int, typer.Option(min=1, help="Orders of the tasks, from --seed on.")] = 1
     half: Annotated[
         bool,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from copter.errors import InputError
 from copter.problems.placement.inflation import arrivals
 from copter.problems.placement.online import Course, play
 from copter.problems.placement.policy import make_policy
@@ -34,16 +33,9 @@ class Experiment:
         Raises
         ------
         InputError
-            What is wrong in one of them; or there are no GPUs, by which demand is measured.
+            What is wrong in one of them.
         """
-        servers, listed = read_servers(nodes), read_tasks(tasks)
-        if not servers.milli:
-            raise InputError(nodes, "gpu", "no server has GPUs, by which demand is measured")
-        if not listed.asked.worth.any():
-            raise InputError(tasks, "num_gpu", "no task asks for GPUs, by which demand is measured")
-        if half and any(not part.asked.worth[part.kind].any() for part in listed.halves(0)):
-            raise InputError(tasks, "file", "has too few tasks with GPUs for two halves")
-        return cls(servers, listed, half)
+        return cls(read_servers(nodes), read_tasks(tasks), half)
 
     def play(self, policy: str, seed: int) -> Course:
         """Let tasks come in the order of a seed, which is the same for every policy.
@@ -51,7 +43,7 @@ class Experiment:
         Raises
         ------
         PlacementError
-            There is no such policy.
+            There is no such policy; no server has GPUs, or no task that comes asks for any.
         """
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))

@@ -13,30 +13,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.problems.placement.policy import PlacementError
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 INFLATION = 1.3
+"""Demand at the end over the GPUs of the cluster."""
 
 
-def arrivals(tasks: Tasks, servers: Servers, seed: int, inflation: float = INFLATION) -> NDArray[np.int64]:
+def arrivals(tasks: Tasks, servers: Servers, seed: int) -> NDArray[np.int64]:
     """Kinds of the tasks in the order in which they come.
-
-    Parameters
-    ----------
-    inflation : float
-        Demand at the end over the GPUs of the cluster.
 
     Raises
     ------
-    ValueError
+    PlacementError
         No task asks for GPUs, or no server has any: the demand never gets there.
     """
-    asked, target = tasks.asked, inflation * servers.milli
+    asked, target = tasks.asked, INFLATION * servers.milli
     if not servers.milli:
-        raise ValueError("no server has GPUs: there is nothing that demand could be measured by")
+        raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")
     if not asked.worth[tasks.kind].any():
-        raise ValueError("no task asks for GPUs: demand never gets to a multiple of the cluster's")
+        raise PlacementError("no task asks for GPUs: demand never gets to a multiple of the cluster's")
     rng = np.random.default_rng(seed)
     order = tasks.kind[rng.permutation(len(tasks))]
     total = int(asked.worth[order].sum())

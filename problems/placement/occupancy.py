@@ -106,18 +106,30 @@ def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int)
 
 
 @kernel(inner=True)
-def tightest(free: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several."""
-    wanted, milli, gpus = fleet.gpus[kind], fleet.milli[kind], 0
-    if wanted == 1:
-        best, least = -1, 0
-        for gpu in range(free.gpus.shape[1]):
-            left = free.gpus[server, gpu]
-            if left >= milli and (best < 0 or left < least):
-                best, least = gpu, left
-        return 1 << best
-    for gpu in range(free.gpus.shape[1]):
-        if wanted and free.gpus[server, gpu] >= milli:
+def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
+    """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several.
+
+    Parameters
+    ----------
+    left : (m,) ndarray
+        Of each GPU of a server.
+    milli, count : int
+        What the task takes of each GPU, and of how many.
+
+    Returns
+    -------
+    int
+        -1 if they have not enough.
+    """
+    gpus = 0
+    if count == 1:
+        best = -1
+        for gpu in range(left.size):
+            if left[gpu] >= milli and (best < 0 or left[gpu] < left[best]):
+                best = gpu
+        return 1 << best if best >= 0 else -1
+    for gpu in range(left.size):
+        if count and left[gpu] >= milli:
             gpus |= 1 << gpu
-            wanted -= 1
-    return gpus
+            count -= 1
+    return gpus if count == 0 else -1

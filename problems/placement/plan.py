@@ -20,28 +20,27 @@ a server left over.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free
+from copter.problems.placement.occupancy import Fleet, Free, tightest
 from copter.problems.placement.servers import MILLI
 from copter.program.program import ContinualProgram
 from copter.solvers.registry import make_solver
 
 TRIES = 300
-"""Orders that are tried for each class and iteration."""
+"""Ways in which a server is filled for each class and iteration."""
+FEW = 20
+"""The same for each step of the first plan."""
 MOST_TASKS = 256
 """Tasks of a pattern at most."""
-FEW = 20
-"""The same for the first plan."""
 KEPT = 12
 """Patterns that are added at most for each class and iteration."""
 ITERATIONS = 40
+"""Solves at most."""
 ENOUGH = 2e-5
 """New patterns that would add less than this, relative to the plan, are not looked for further."""
 TOLERANCE = 1e-4
@@ -69,29 +68,11 @@ class Pattern(NamedTuple):
     gpus: Counts
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Servers by what they have free.
-
-    Attributes
-    ----------
-    first : (c,) ndarray
-        A server of each class.
-    members : list of ndarray
-        The servers of each class, in order.
-    """
-
-    first: Counts
-    members: list[Counts]
-
-    @classmethod
-    def of(cls, free: Free, fleet: Fleet) -> Groups:
-        """Group servers whose free CPU, memory and GPUs, and whose model, are the same."""
-        state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
-        _, first, group = np.unique(state, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        ends = np.cumsum(np.bincount(group, minlength=first.size))
-        return cls(first.astype(np.int64), np.split(order, ends[:-1]))
+def classes(free: Free, fleet: Fleet) -> list[Counts]:
+    """Return the servers, in order, of each class: free CPU, memory and GPUs, and the model, are the same."""
+    state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
+    _, group = np.unique(state, axis=0, return_inverse=True)
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
 
 
 class Planner:
@@ -100,7 +81,7 @@ class Planner:
     Parameters
     ----------
     free : Free
-        What servers have; a copy is looked at.
+        What servers have; it must not change before the plan is made.
     demand : (kinds,) ndarray
         Tasks expected of each kind.
     worth : (kinds,) ndarray
@@ -120,48 +101,49 @@ class Planner:
         worth: NDArray[np.float64],
         rng: np.random.Generator,
     ) -> None:
-        self._free, self._fleet, self._demand, self._worth, self._rng = free.copy(), fleet, demand, worth, rng
-        self.groups = Groups.of(self._free, fleet)
+        self._free, self._fleet, self._demand, self._worth, self._rng = free, fleet, demand, worth, rng
+        self._members = classes(free, fleet)
         self.patterns: list[Pattern] = []
         self.value = 0.0
-        self._prices = np.zeros(len(self.groups.members)), np.zeros(demand.size)
         self._known: set[tuple[int, bytes]] = set()
         self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
         self._most = np.ceil(demand).astype(np.int64)
         self._solver = make_solver("copter", tolerance=TOLERANCE)
         self._program = ContinualProgram()
-        sizes = [float(members.size) for members in self.groups.members]
+        sizes = [float(members.size) for members in self._members]
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
         self._program.add_resources([("kind", kind) for kind in range(demand.size)], upper=demand)
 
-    def improve(self, iterations: int = ITERATIONS) -> NDArray[np.float64]:
+    def improve(self) -> NDArray[np.float64]:
         """Add patterns until none is worth it, or so many times; return how many servers have each."""
-        shares = np.zeros(len(self.patterns))
+        self._begin()
         if not self.patterns:
-            self._begin()
-        for _ in range(iterations):
-            added = self._search(*self._prices) if self.value else math.inf
-            if not self.patterns:
-                return shares
-            solution = self._solver.solve(self._program)
-            self.value = -solution.objective
-            x = solution.x
-            assert x is not None  # no pattern at all is feasible
-            shares = np.array([x[number][0] for number in range(len(self.patterns))])
-            every = solution.price
-            self._prices = (
-                np.array([every["class", group] for group in range(len(self.groups.members))]),
-                np.array([every["kind", kind] for kind in range(self._demand.size)]),
-            )
-            if added <= ENOUGH * self.value:
+            return np.zeros(0)
+        shares, *prices = self._solve()
+        for _ in range(ITERATIONS - 1):
+            promised = self._search(*prices)
+            shares, *prices = self._solve()
+            if promised <= ENOUGH * self.value:
                 break
         return shares
+
+    def _solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return how many servers have each pattern, and the prices of classes and kinds."""
+        solution = self._solver.solve(self._program)
+        self.value = -solution.objective
+        x, price = solution.x, solution.price
+        assert x is not None  # no pattern at all is feasible
+        return (
+            np.array([x[number][0] for number in range(len(self.patterns))]),
+            np.array([price["class", group] for group in range(len(self._members))]),
+            np.array([price["kind", kind] for kind in range(self._demand.size)]),
+        )
 
     def _begin(self) -> None:
         """Add the patterns of a plan that takes servers one after another, each for the most that is left."""
         left = self._most.copy()
-        for group in self._rng.permutation(len(self.groups.members)):
-            free = self.groups.members[group].size
+        for group in self._rng.permutation(len(self._members)):
+            free = self._members[group].size
             while free:
                 attempts = self._filled(int(group), self._worth, 0.0, left, FEW)
                 if attempts is None:
@@ -180,7 +162,7 @@ class Planner:
     def _search(self, of_group: NDArray[np.float64], of_kind: NDArray[np.float64]) -> float:
         """Add the best patterns that are found at some prices; return what they promise to add."""
         promised, gain = 0.0, self._worth - of_kind
-        for group, members in enumerate(self.groups.members):
+        for group, members in enumerate(self._members):
             price = float(of_group[group])
             attempts = self._filled(group, gain, price, self._most, TRIES)
             if attempts is None:
@@ -198,7 +180,7 @@ class Planner:
         self, group: int, gain: NDArray[np.float64], price: float, most: Counts, tries: int
     ) -> _Attempts | None:
         """Fill a server of a class with tasks that add something, at most so many; None if there are none."""
-        free, fleet, server = self._free, self._fleet, int(self.groups.first[group])
+        free, fleet, server = self._free, self._fleet, int(self._members[group][0])
         fit = fleet.allowed[:, fleet.model[server]] | (fleet.gpus == 0)
         kinds = np.flatnonzero(fit & (gain > 1e-9) & (most > 0))
         if not kinds.size:
@@ -259,11 +241,11 @@ class Planner:
             How many servers should have each.
         """
         given: dict[int, Pattern] = {}
-        of_group: list[list[int]] = [[] for _ in self.groups.members]
+        of_group: list[list[int]] = [[] for _ in self._members]
         for number, pattern in enumerate(self.patterns):
             if shares[number] > 1e-6:
                 of_group[pattern.group].append(number)
-        for members, numbers in zip(self.groups.members, of_group, strict=True):
+        for members, numbers in zip(self._members, of_group, strict=True):
             if not numbers:
                 continue
             parts = shares[numbers]
@@ -278,34 +260,6 @@ class Planner:
                 int(server): self.patterns[number] for server, number in zip(members, chosen, strict=False)
             }
         return given
-
-
-@kernel(inner=True)
-def _fill_one(fleet: Fleet, kind: int, left: Counts, cpu: int, memory: int) -> int:
-    """Bits of GPUs that a task gets, taken from `left`; -1 if it does not fit."""
-    if fleet.cpu[kind] > cpu or fleet.memory[kind] > memory:
-        return -1
-    wanted, milli, gpus = fleet.gpus[kind], fleet.milli[kind], 0
-    if wanted == 1:
-        best = -1
-        for gpu in range(left.size):
-            if left[gpu] >= milli and (best < 0 or left[gpu] < left[best]):
-                best = gpu
-        if best < 0:
-            return -1
-        left[best] -= milli
-        return 1 << best
-    enough = 0
-    for gpu in range(left.size):
-        enough += left[gpu] >= milli
-    if enough < wanted:
-        return -1
-    for gpu in range(left.size):
-        if wanted and left[gpu] >= milli:
-            left[gpu] -= milli
-            gpus |= 1 << gpu
-            wanted -= 1
-    return gpus
 
 
 class _Attempts(NamedTuple):
@@ -348,6 +302,8 @@ class _Scratch(NamedTuple):
     ----------
     left : (m,) ndarray
         Of each GPU.
+    room : (2,) ndarray
+        CPU and memory that are left.
     counts : (kinds,) ndarray
         Tasks of each kind so far.
     best, item : (2, units + 1) ndarray
@@ -355,6 +311,7 @@ class _Scratch(NamedTuple):
     """
 
     left: Counts
+    room: Counts
     counts: Counts
     best: NDArray[np.float64]
     item: Counts
@@ -364,6 +321,7 @@ class _Scratch(NamedTuple):
         units = MILLI // unit + 1
         return cls(
             np.empty(gpus, np.int64),
+            np.empty(2, np.int64),
             np.empty(kinds, np.int64),
             np.empty((2, units)),
             np.empty((2, units), np.int64),
@@ -390,70 +348,74 @@ def _fill_all(
 ) -> None:
     """Fill a server in all ways of some attempts."""
     for one in range(attempts.split.size):
-        _fill(free, fleet, server, unit, kinds, most, attempts, one, scratch)
+        scratch.room[0], scratch.room[1] = free.cpu[server], free.memory[server]
+        for gpu in range(scratch.left.size):
+            scratch.left[gpu] = free.gpus[server, gpu]
+        scratch.counts[:] = 0
+        if attempts.several[one]:
+            _fill_in_order(fleet, kinds, most, attempts, one, scratch, 2)
+        if attempts.split[one] >= 0:
+            _knapsack(attempts.nets[one], kinds, fleet.milli, unit, scratch)
+            _fill_gpus(fleet, unit, kinds, most, attempts, one, scratch)
+        _fill_in_order(fleet, kinds, most, attempts, one, scratch, 0)
 
 
 @kernel(inner=True)
-def _fill(
-    free: Free,
-    fleet: Fleet,
-    server: int,
-    unit: int,
-    kinds: Counts,
-    most: Counts,
-    attempts: _Attempts,
-    one: int,
-    scratch: _Scratch,
+def _fill_in_order(
+    fleet: Fleet, kinds: Counts, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch, least: int
 ) -> None:
-    left, counts, item = scratch.left, scratch.counts, scratch.item
-    cpu, memory, size = free.cpu[server], free.memory[server], 0
-    tasks, gpus, order = attempts.tasks[one], attempts.gpus[one], attempts.orders[one]
-    for gpu in range(left.size):
-        left[gpu] = free.gpus[server, gpu]
-    counts[:] = 0
-    # Tasks with several GPUs if they come first, GPUs one by one, then all kinds in order.
-    for stage in range(3):
-        if stage == 1:
-            if attempts.split[one] < 0:
-                continue
-            _knapsack(attempts.nets[one], kinds, fleet.milli, unit, scratch)
-            for gpu in range(left.size):
-                which = 0 if gpu < attempts.split[one] else 1
-                units = left[gpu] // unit
-                while units > 0:
-                    at = item[which, units]
-                    if at < 0:
-                        break
-                    kind = kinds[at]
-                    if (
-                        size == tasks.size
-                        or counts[at] == most[kind]
-                        or fleet.cpu[kind] > cpu
-                        or fleet.memory[kind] > memory
-                    ):
-                        units -= 1
-                        continue
-                    tasks[size], gpus[size] = kind, 1 << gpu
-                    size += 1
-                    counts[at] += 1
-                    cpu -= fleet.cpu[kind]
-                    memory -= fleet.memory[kind]
-                    left[gpu] -= fleet.milli[kind]
-                    units = min(units - fleet.milli[kind] // unit, left[gpu] // unit)
-        elif stage == 2 or attempts.several[one]:
-            for place in range(kinds.size):
-                at = order[place]
-                kind = kinds[at]
-                while size < tasks.size and counts[at] < most[kind] and (stage == 2 or fleet.gpus[kind] > 1):
-                    bits = _fill_one(fleet, kind, left, cpu, memory)
-                    if bits < 0:
-                        break
-                    tasks[size], gpus[size] = kind, bits
-                    size += 1
-                    counts[at] += 1
-                    cpu -= fleet.cpu[kind]
-                    memory -= fleet.memory[kind]
-    attempts.sizes[one] = size
+    """Add tasks with at least so many GPUs, as many of each kind as there is room for."""
+    for place in range(kinds.size):
+        at = attempts.orders[one, place]
+        kind = kinds[at]
+        while fleet.gpus[kind] >= least and _has_room(fleet, kinds, at, most, attempts, one, scratch):
+            gpus = tightest(scratch.left, fleet.milli[kind], fleet.gpus[kind])
+            if gpus < 0:
+                break
+            _add_task(fleet, kinds, at, gpus, attempts, one, scratch)
+
+
+@kernel(inner=True)
+def _fill_gpus(
+    fleet: Fleet, unit: int, kinds: Counts, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch
+) -> None:
+    """Fill GPU by GPU with what adds most, as far as there is room."""
+    for gpu in range(scratch.left.size):
+        which = 0 if gpu < attempts.split[one] else 1
+        units = scratch.left[gpu] // unit
+        while units > 0:
+            at = scratch.item[which, units]
+            if at < 0:
+                break
+            if _has_room(fleet, kinds, at, most, attempts, one, scratch):
+                _add_task(fleet, kinds, at, 1 << gpu, attempts, one, scratch)
+                units = min(units - fleet.milli[kinds[at]] // unit, scratch.left[gpu] // unit)
+            else:
+                units -= 1
+
+
+@kernel(inner=True)
+def _has_room(
+    fleet: Fleet, kinds: Counts, at: int, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch
+) -> bool:
+    """Whether one more task of a kind is wanted, and there is CPU and memory for it."""
+    kind = kinds[at]
+    wanted = attempts.sizes[one] < attempts.tasks.shape[1] and scratch.counts[at] < most[kind]
+    return wanted and fleet.cpu[kind] <= scratch.room[0] and fleet.memory[kind] <= scratch.room[1]
+
+
+@kernel(inner=True)
+def _add_task(
+    fleet: Fleet, kinds: Counts, at: int, gpus: int, attempts: _Attempts, one: int, scratch: _Scratch
+) -> None:
+    kind, size = kinds[at], attempts.sizes[one]
+    attempts.tasks[one, size], attempts.gpus[one, size] = kind, gpus
+    attempts.sizes[one] += 1
+    scratch.counts[at] += 1
+    scratch.room[0] -= fleet.cpu[kind]
+    scratch.room[1] -= fleet.memory[kind]
+    for gpu in range(scratch.left.size):
+        scratch.left[gpu] -= fleet.milli[kind] * ((gpus >> gpu) & 1)
 
 
 @kernel(inner=True)

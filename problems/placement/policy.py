@@ -9,13 +9,14 @@ A package declares what it has, and `copter run placement --policy` knows it::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from copter.errors import CopterError, choices
+from copter.installed import installed
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free, take
+from copter.problems.placement.occupancy import Fleet, Free, Most, take
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
@@ -23,7 +24,7 @@ GROUP = "copter.placement"
 
 
 class PlacementError(CopterError, ValueError):
-    """A policy that there is not, or a task that is not there."""
+    """A policy that there is not, or tasks and servers by which demand cannot be measured."""
 
 
 class Place(NamedTuple):
@@ -55,7 +56,8 @@ class Policy(ABC):
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
-        self.servers, self.known, self.seed = servers, known, seed
+        self.servers, self.known, self.most = servers, known, Most.of(servers)
+        self.rng = np.random.default_rng(seed)
         self.free, self.fleet = Free.of(servers), Fleet.of(servers, known)
 
     def place(self, kind: int) -> Place | None:
@@ -84,7 +86,7 @@ def give_back(free: Free, fleet: Fleet, kind: int, place: Place) -> None:
 
 def policy_names() -> list[str]:
     """Names of all policies that are installed."""
-    return list(_entries())
+    return list(installed(GROUP))
 
 
 def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Policy:
@@ -95,16 +97,11 @@ def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Pol
     PlacementError
         There is no such policy.
     """
-    if name not in _entries():
-        raise PlacementError(f"no policy {name!r}: {choices(name, _entries())}")
-    made: Any = _entries()[name].load()
-    policy: Policy = made(servers, known, seed)
+    there = installed(GROUP)
+    if name not in there:
+        raise PlacementError(f"no policy {name!r}: {choices(name, there)}")
+    policy: Policy = there[name].load()(servers, known, seed)
     return policy
-
-
-@cache
-def _entries() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
 
 
 @kernel

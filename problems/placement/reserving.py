@@ -2,8 +2,7 @@
 
 A task that comes goes
 
-1. where a task of its kind is reserved for, on the server with fewest open reservations, so that servers
-fill;
+1. where its kind has a reservation, on the server with fewest open ones, so that servers fill;
 2. else into what is neither taken nor reserved, where least is left;
 3. else where what must be given up of reservations is worth least.
 
@@ -71,17 +70,15 @@ class Reserving(Policy):
         self._worth = np.where(worth > 0, worth, CPU_WORTH).astype(np.float64)
         mean = float(known.frequency @ worth)
         self._demand = known.frequency * (servers.milli / mean if mean else 0.0)
-        self._most = Most.of(servers)
         self._came = np.zeros(len(known.kinds))
-        self._rng = np.random.default_rng(seed)
         self.planned = self.free.copy()
-        self._reserved = self.plan()
+        self._reserved = self._plan()
         self._gone = np.zeros(self._reserved.kind.size, np.bool_)
 
-    def plan(self) -> Reservations:
-        """Reserve what a plan for the tasks that are still to come has on what is free."""
+    def _plan(self) -> Reservations:
+        """Plan for the demand, and reserve what the plan has."""
         n, kinds = len(self.servers), len(self.known.kinds)
-        planner = Planner(self.free, self.fleet, self._demand, self._worth, self._rng)
+        planner = Planner(self.free, self.fleet, self._demand, self._worth, self.rng)
         given = planner.assign(planner.improve())
         begins = np.zeros(n + 1, np.int64)
         for server, pattern in given.items():
@@ -113,7 +110,7 @@ class Reserving(Policy):
         self._came[kind] += 1
         place = _own(self._reserved, kind)
         if place < 0:
-            server = _tightest_server(self.planned, self.fleet, kind, self._most)
+            server = _tightest_server(self.planned, self.fleet, kind, self.most)
             if server < 0:
                 left = np.maximum(self._demand - self._came, 0.0)
                 values = self._worth * _needed(left, self._reserved.of)
@@ -179,7 +176,7 @@ def _tightest_server(free: Free, fleet: Fleet, kind: int, most: Most) -> int:
 @kernel
 def _place(planned: Free, fleet: Fleet, kind: int, server: int) -> int:
     """Take what a task needs of what is neither taken nor reserved; return bits of its GPUs."""
-    gpus = 0 if fleet.gpus[kind] == 0 else tightest(planned, fleet, kind, server)
+    gpus = tightest(planned.gpus[server], fleet.milli[kind], fleet.gpus[kind])
     take(planned, fleet, kind, server, gpus, 1)
     return gpus
 
@@ -196,40 +193,52 @@ def _loss(
     gone: NDArray[np.bool_],
 ) -> float:
     """Value of the reservations that a task on some GPUs of a server displaces; they are marked in `gone`."""
-    first, last = reserved.begins[server], reserved.begins[server + 1]
+    begin, end = reserved.begins[server], reserved.begins[server + 1]
     cpu, memory, loss = planned.cpu[server], planned.memory[server], 0.0
-    for one in range(first, last):
+    for one in range(begin, end):
         gone[one] = False
-    gpu = 0
-    while True:
-        # what is short now: the next GPU, or at last CPU and memory
-        short = False
-        while gpu < planned.gpus.shape[1] and not short:
-            left = planned.gpus[server, gpu]
-            for one in range(first, last):
-                if gone[one] and (reserved.gpus[one] >> gpu) & 1:
-                    left += fleet.milli[reserved.kind[one]]
-            short = bool((gpus >> gpu) & 1) and left < fleet.milli[kind]
-            if not short:
-                gpu += 1
-        if not short and cpu >= fleet.cpu[kind] and memory >= fleet.memory[kind]:
-            return loss
-        best, least = -1, 0.0
-        for one in range(first, last):
-            if reserved.open[one] and not gone[one]:
-                its = reserved.kind[one]
-                helps = bool((reserved.gpus[one] >> gpu) & 1) if short else True
-                if not short and not (
-                    (cpu < fleet.cpu[kind] and fleet.cpu[its] > 0)
-                    or (memory < fleet.memory[kind] and fleet.memory[its] > 0)
-                ):
-                    helps = False
-                if helps and (best < 0 or values[its] < least):
-                    best, least = one, values[its]
-        gone[best] = True
-        loss += least
-        cpu += fleet.cpu[reserved.kind[best]]
-        memory += fleet.memory[reserved.kind[best]]
+    for gpu in range(planned.gpus.shape[1]):
+        left = planned.gpus[server, gpu]
+        for one in range(begin, end):
+            if gone[one] and (reserved.gpus[one] >> gpu) & 1:
+                left += fleet.milli[reserved.kind[one]]
+        while (gpus >> gpu) & 1 and left < fleet.milli[kind]:
+            its = _displace(reserved, fleet, server, values, gone, 1 << gpu, False, False)
+            loss += values[its]
+            left += fleet.milli[its]
+            cpu += fleet.cpu[its]
+            memory += fleet.memory[its]
+    while cpu < fleet.cpu[kind] or memory < fleet.memory[kind]:
+        short = cpu < fleet.cpu[kind], memory < fleet.memory[kind]
+        its = _displace(reserved, fleet, server, values, gone, 0, short[0], short[1])
+        loss += values[its]
+        cpu += fleet.cpu[its]
+        memory += fleet.memory[its]
+    return loss
+
+
+@kernel(inner=True)
+def _displace(
+    reserved: Reservations,
+    fleet: Fleet,
+    server: int,
+    values: NDArray[np.float64],
+    gone: NDArray[np.bool_],
+    gpus: int,
+    cpu: bool,
+    memory: bool,
+) -> int:
+    """Mark the reservation of least value on some GPUs, or that takes CPU or memory; return its kind."""
+    best = -1
+    for one in range(reserved.begins[server], reserved.begins[server + 1]):
+        its = reserved.kind[one]
+        takes = (cpu and fleet.cpu[its] > 0) or (memory and fleet.memory[its] > 0)
+        helps = (reserved.gpus[one] & gpus) != 0 or takes
+        if helps and reserved.open[one] and not gone[one]:
+            if best < 0 or values[its] < values[reserved.kind[best]]:
+                best = one
+    gone[best] = True
+    return reserved.kind[best]
 
 
 @kernel(inner=True)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest
+from copter.problems.placement.occupancy import Fleet, Free, fits, tightest
 from copter.problems.placement.policy import Place, Policy
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
@@ -84,61 +84,75 @@ class Scored(Policy):
             return None
         return Place(server, int(self.gpus[kind, server]))
 
-    @abstractmethod
     def score(self, kind: int, servers: NDArray[np.int64]) -> None:
         """Score some servers for a kind."""
+        _fit(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
+        fit = servers[self.scores[kind, servers] >= 0]
+        if fit.size:
+            self.scores[kind, fit] = self.value(kind, fit)
+
+    @abstractmethod
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the scores, 0 or more, of some servers on which a task of a kind fits."""
 
 
 class Random(Scored):
     """Any server on which a task fits, and any of its GPUs that has enough."""
 
-    def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
-        super().__init__(servers, known, seed)
-        self._rng = np.random.default_rng(seed)
-
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
-        """All that fit score 0."""
-        _score_any(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """All are as good."""
+        return np.zeros(servers.size, np.int64)
 
     def best(self, kind: int) -> Place | None:
         """Return one of them."""
         fit = np.flatnonzero(self.scores[kind] >= 0)
         if not fit.size:
             return None
-        server = int(fit[self._rng.integers(fit.size)])
+        server = int(fit[self.rng.integers(fit.size)])
         if self.fleet.gpus[kind] != 1:
             return Place(server, int(self.gpus[kind, server]))
         enough = np.flatnonzero(self.free.gpus[server] >= self.fleet.milli[kind])
-        return Place(server, 1 << int(enough[self._rng.integers(enough.size)]))
+        return Place(server, 1 << int(enough[self.rng.integers(enough.size)]))
 
 
 class BestFit(Scored):
     """Least left: half of it CPU, half GPUs, each over the most that a server has."""
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Score by what would be left."""
-        _score_fit(
-            self.free, self.fleet, kind, servers, Most.of(self.servers), self.scores[kind], self.gpus[kind]
-        )
+        asked = self.fleet.gpus[kind] * self.fleet.milli[kind]
+        cpu = (self.free.cpu[servers] - self.fleet.cpu[kind]) / self.most.cpu
+        gpu = (self.free.gpus[servers].sum(axis=1) - asked) / self.most.gpus
+        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST).astype(np.int64)
 
 
 class DotProduct(Scored):
     """Least product of what is free and what is asked, over CPU and GPUs."""
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Score by the product."""
-        _score_product(
-            self.free, self.fleet, kind, servers, Most.of(self.servers), self.scores[kind], self.gpus[kind]
-        )
+        most, asked = self.most, self.fleet.gpus[kind] * self.fleet.milli[kind]
+        cpu = self.free.cpu[servers] / most.cpu * (self.fleet.cpu[kind] / most.cpu)
+        gpu = self.free.gpus[servers].sum(axis=1) / most.gpus * (asked / most.gpus)
+        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST).astype(np.int64)
 
 
 class GpuPacking(Scored):
     """Shares on GPUs in use before free GPUs of servers in use, those before free servers."""
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Score by the GPUs that would be begun."""
-        sizes = self.servers.gpus
-        _score_packing(self.free, self.fleet, kind, servers, sizes, self.scores[kind], self.gpus[kind])
+        if self.fleet.gpus[kind] == 0:
+            return np.zeros(servers.size, np.int64)
+        left = self.free.gpus[servers]
+        taken = (self.gpus[kind, servers, None] >> np.arange(left.shape[1])) & 1
+        whole = (left == MILLI).sum(axis=1)
+        begun = (taken * (left == MILLI)).sum(axis=1)
+        in_use = (taken * (left * 100 // MILLI)).sum(axis=1) // 10
+        free_server = np.maximum(BEST // 3 - whole, whole)
+        free_gpus = np.maximum(BEST // 2 - begun, BEST // 3)
+        shared = np.maximum(BEST - in_use, BEST // 2)
+        return np.where(whole == self.servers.gpus[servers], free_server, np.where(begun, free_gpus, shared))
 
 
 class GpuClustering(Scored):
@@ -163,18 +177,15 @@ class GpuClustering(Scored):
         if self._group[kind] >= 0:
             self._tasks[place.server, self._group[kind]] -= 1
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Score by the groups there, then by what is in use."""
-        _score_any(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
         if self._group[kind] < 0:
-            return
+            return np.zeros(servers.size, np.int64)
         there = self._tasks[servers] > 0
         groups, mine = there.sum(axis=1), there[:, self._group[kind]]
         step = np.where(mine, np.where(groups == 1, 3, 2), np.where(groups == 0, 1, 0))
-        full = Most.of(self.servers).gpus
-        used = (full - self.free.gpus[servers].sum(axis=1)) * (BEST // 4) // full
-        fit = self.scores[kind, servers] >= 0
-        self.scores[kind, servers] = np.where(fit, step * (BEST // 4) + used, -1)
+        used = (self.most.gpus - self.free.gpus[servers].sum(axis=1)) * (BEST // 4) // self.most.gpus
+        return step * (BEST // 4) + used
 
 
 class Types(NamedTuple):
@@ -225,78 +236,23 @@ class Fgd(Scored):
         self._types = Types.of(known, servers)
         self._left = np.empty(self.free.gpus.shape[1], np.int64)
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
-        """Score by the fragments that a task adds."""
+    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Score by the fragments that a task adds, on the GPU that is best."""
+        scores = np.empty(servers.size, np.int64)
         _score_fragments(
-            self.free,
-            self.fleet,
-            self._types,
-            kind,
-            servers,
-            self._left,
-            self.scores[kind],
-            self.gpus[kind],
+            self.free, self.fleet, self._types, kind, servers, self._left, scores, self.gpus[kind]
         )
+        return scores
 
 
 @kernel
-def _score_any(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, gpus: Scores) -> None:
+def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, gpus: Scores) -> None:
+    """Score 0 where a task fits, -1 elsewhere; and the GPUs that it would have."""
     for server in servers:
         scores[server] = -1
         if fits(free, fleet, kind, server):
-            scores[server], gpus[server] = 0, tightest(free, fleet, kind, server)
-
-
-@kernel
-def _score_fit(
-    free: Free, fleet: Fleet, kind: int, servers: Scores, most: Most, scores: Scores, gpus: Scores
-) -> None:
-    for server in servers:
-        scores[server] = -1
-        if fits(free, fleet, kind, server):
-            cpu = (free.cpu[server] - fleet.cpu[kind]) / most.cpu
-            gpu = (free.gpus[server].sum() - fleet.gpus[kind] * fleet.milli[kind]) / most.gpus
-            scores[server] = int((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST)
-            gpus[server] = tightest(free, fleet, kind, server)
-
-
-@kernel
-def _score_product(
-    free: Free, fleet: Fleet, kind: int, servers: Scores, most: Most, scores: Scores, gpus: Scores
-) -> None:
-    for server in servers:
-        scores[server] = -1
-        if fits(free, fleet, kind, server):
-            cpu = free.cpu[server] / most.cpu * (fleet.cpu[kind] / most.cpu)
-            gpu = free.gpus[server].sum() / most.gpus * (fleet.gpus[kind] * fleet.milli[kind] / most.gpus)
-            scores[server] = int((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST)
-            gpus[server] = tightest(free, fleet, kind, server)
-
-
-@kernel
-def _score_packing(
-    free: Free, fleet: Fleet, kind: int, servers: Scores, sizes: Scores, scores: Scores, gpus: Scores
-) -> None:
-    for server in servers:
-        scores[server] = -1
-        if not fits(free, fleet, kind, server):
-            continue
-        gpus[server] = tightest(free, fleet, kind, server)
-        whole, begun, left = 0, 0, 0
-        for gpu in range(free.gpus.shape[1]):
-            if free.gpus[server, gpu] == MILLI:
-                whole += 1
-                begun += (gpus[server] >> gpu) & 1
-            elif (gpus[server] >> gpu) & 1:
-                left += free.gpus[server, gpu] * 100 // MILLI
-        if fleet.gpus[kind] == 0:
             scores[server] = 0
-        elif whole == sizes[server]:
-            scores[server] = max(BEST // 3 - whole, whole)
-        elif begun:
-            scores[server] = max(BEST // 2 - begun, BEST // 3)
-        else:
-            scores[server] = max(BEST - left // 10, BEST // 2)
+            gpus[server] = tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
 
 
 @kernel(inner=True)
@@ -337,39 +293,27 @@ def _score_fragments(
     scores: Scores,
     gpus: Scores,
 ) -> None:
-    milli, count = fleet.milli[kind], fleet.gpus[kind]
-    for server in servers:
-        scores[server] = -1
-        if not fits(free, fleet, kind, server):
-            continue
+    milli = fleet.milli[kind]
+    share = fleet.gpus[kind] == 1 and milli < MILLI
+    for place in range(servers.size):
+        server = servers[place]
         model, cpu = fleet.model[server], free.cpu[server] - fleet.cpu[kind]
         for gpu in range(left.size):
             left[gpu] = free.gpus[server, gpu]
         before = _fragments(free.cpu[server], left, model, types)
-        if count == 1 and milli < MILLI:
+        if not share:
             for gpu in range(left.size):
-                here = left[gpu]
-                repeated = False
-                for other in range(gpu):
-                    repeated = repeated or left[other] == here
-                if here >= milli and not repeated:
-                    left[gpu] -= milli
-                    score = _better(before, _fragments(cpu, left, model, types))
-                    left[gpu] = here
-                    if score > scores[server]:
-                        scores[server], gpus[server] = score, 1 << gpu
-        else:
-            gpus[server] = _take_lowest(left, count, milli)
-            scores[server] = _better(before, _fragments(cpu, left, model, types))
-
-
-@kernel(inner=True)
-def _take_lowest(left: Scores, count: int, milli: int) -> int:
-    """Take the lowest GPUs that have enough from `left`; return their bits."""
-    gpus = 0
-    for gpu in range(left.size):
-        if count and left[gpu] >= milli:
-            left[gpu] -= milli
-            gpus |= 1 << gpu
-            count -= 1
-    return gpus
+                left[gpu] -= milli * ((gpus[server] >> gpu) & 1)
+            scores[place] = _better(before, _fragments(cpu, left, model, types))
+            continue
+        scores[place] = -1
+        for gpu in range(left.size):
+            here, repeated = left[gpu], False
+            for other in range(gpu):
+                repeated = repeated or left[other] == here
+            if here >= milli and not repeated:
+                left[gpu] -= milli
+                score = _better(before, _fragments(cpu, left, model, types))
+                left[gpu] = here
+                if score > scores[place]:
+                    scores[place], gpus[server] = score, 1 << gpu

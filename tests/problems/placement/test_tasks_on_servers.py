@@ -16,6 +16,7 @@ from copter.cli.main import app
 from copter.errors import InputError
 from copter.problems.placement import (
     Kind,
+    Place,
     PlacementError,
     Planner,
     Servers,
@@ -184,7 +185,7 @@ def plain_fgd(servers, tasks, coming):
                     best = score, server, sum(1 << gpu for gpu in gpus)
         places.append(best and best[1:])
         if best:
-            ledger.take(kind, type("Place", (), {"server": best[1], "gpus": best[2]}))
+            ledger.take(kind, Place(*best[1:]))
     return places
 
 
@@ -242,7 +243,7 @@ def test_a_plan_is_worth_what_all_patterns_are(seed):
     assert given
     for server, pattern in given.items():
         for kind, gpus in zip(pattern.kinds, pattern.gpus, strict=True):
-            ledger.take(kinds[kind], type("Place", (), {"server": server, "gpus": int(gpus)}))
+            ledger.take(kinds[kind], Place(server, int(gpus)))
 
 
 def test_plans_leave_the_pairs_that_fill_gpus():

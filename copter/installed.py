@@ -1,0 +1,12 @@
+"""What installed packages declare: entry points of a group, by name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group, in order of their names."""
+    return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
