@@ -179,7 +179,7 @@ REPRODUCTIONS = (
         "1,024 shards on 128 servers: movements, imbalance, time",
         partial(_balanced, shards=1024, servers=128, parts=8),
         _OTHERS,
-        30.0,
+        12.0,
     ),
     Reproduction(
         "thesis-figure-5.2-exact",
@@ -195,6 +195,6 @@ REPRODUCTIONS = (
         "2,048 shards on 256 servers: movements, imbalance, time",
         partial(_balanced, shards=2048, servers=256, parts=16, paper=PAPER_SPEEDUP),
         _OTHERS,
-        60.0,
+        30.0,
     ),
 )

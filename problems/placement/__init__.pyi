@@ -1,3 +1,4 @@
+from copter.problems.placement.apart import Apart as Apart
 from copter.problems.placement.inflation import arrivals as arrivals
 from copter.problems.placement.online import Course as Course
 from copter.problems.placement.online import play as play
@@ -8,6 +9,8 @@ from copter.problems.placement.policy import Policy as Policy
 from copter.problems.placement.policy import make_policy as make_policy
 from copter.problems.placement.policy import policy_names as policy_names
 from copter.problems.placement.reserving import Reserving as Reserving
+from copter.problems.placement.rounds import Round as Round
+from copter.problems.placement.rounds import Rounds as Rounds
 from copter.problems.placement.scored import Fgd as Fgd
 from copter.problems.placement.servers import Servers as Servers
 from copter.problems.placement.servers import read_servers as read_servers

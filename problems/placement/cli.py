@@ -1,16 +1,20 @@
-"""`copter run placement`: tasks that come one by one to a cluster of servers, by the authors' protocol."""
+"""`copter run placement`: tasks that come one by one to a cluster of servers, by the authors' protocol.
+
+`copter bench placement`: rounds of many tasks, by the number of servers.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from statistics import median
+from typing import Annotated, Any
 
 import typer
 
-from copter.cli.command import RunOptions, command
-from copter.cli.console import progress
-from copter.cli.options import existing_file, policies_option
+from copter.cli.command import Options, RunOptions, command
+from copter.cli.console import progress, publish, say, seconds, table
+from copter.cli.options import JsonPath, existing_file, policies_option, positive
 from copter.cli.solvers import Names
 
 _EXAMPLES = """\b
@@ -19,11 +23,17 @@ Examples:
   copter run placement --nodes nodes.csv --tasks pods.csv --policy all --out runs/mix
   copter run placement --nodes nodes.csv --tasks pods.csv --policy copter --half --json
 """
+_BENCH_EXAMPLES = """\b
+Examples:
+  copter bench placement --nodes nodes.csv --tasks pods.csv
+  copter bench placement --nodes nodes.csv --tasks pods.csv --servers 100480 --rivals none --json rounds.json
+"""
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the command of this domain to the group `copter run`."""
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("placement", epilog=_EXAMPLES)(command(PlacementRunOptions, run_placement))
+    bench.command("placement", epilog=_BENCH_EXAMPLES)(command(PlacementBenchOptions, bench_placement))
 
 
 def _policies() -> list[str]:
@@ -33,13 +43,8 @@ def _policies() -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementRunOptions(RunOptions):
-    """Place tasks on servers as they come, and see what share of the GPUs is allocated by demand.
-
-    Tasks come in random order, each once, and are drawn again until 1.3 times the GPUs are asked for; what
-    fits is placed, nothing moves, and what does not fit is not tried again. That is the protocol of FGD's
-    authors.
-    """
+class _Lists(Options):
+    """Servers and tasks, as their authors publish them."""
 
     nodes: Annotated[
         Path,
@@ -55,6 +60,17 @@ class PlacementRunOptions(RunOptions):
             help="CSV of tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, and models as gpu_spec.",
         ),
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementRunOptions(_Lists, RunOptions):
+    """Place tasks on servers as they come, and see what share of the GPUs is allocated by demand.
+
+    Tasks come in random order, each once, and are drawn again until 1.3 times the GPUs are asked for; what
+    fits is placed, nothing moves, and what does not fit is not tried again. That is the protocol of FGD's
+    authors.
+    """
+
     policies: Annotated[Names, policies_option(_policies)] = Names(("fgd", "copter"))
     seeds: Annotated[int, typer.Option(min=1, help="Orders of the tasks, from --seed on.")] = 1
     half: Annotated[
@@ -84,3 +100,97 @@ def run_placement(options: PlacementRunOptions) -> None:
                     run.take(name, seed, experiment.play(name, seed))
                     bar.advance(line)
         conclude(run)
+
+
+def _sizes(text: str) -> str:
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = [0]
+    if min(sizes) < 1:
+        raise typer.BadParameter(f"{text!r}: write numbers of servers, such as 100,1000")
+    return text
+
+
+def _rivals(text: str) -> str:
+    from copter.problems.placement.scale import RIVALS
+
+    for name in text.split(","):
+        if name not in (*RIVALS, "none"):
+            raise typer.BadParameter(f"{name!r}: there are {', '.join(RIVALS)}, and none")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementBenchOptions(_Lists):
+    """Time rounds of a full cluster on which tasks come and go, by the number of servers.
+
+    Servers and tasks are drawn from the lists. Before each round a hundredth of the tasks that run leaves,
+    and as many come; more wait than fit. Others place the same rounds: CvxCluster's two stages (cvxpy with
+    Clarabel) and branch and bound (HiGHS), for as long as they are within the limit.
+    """
+
+    servers: Annotated[str, typer.Option(callback=_sizes, help="Numbers of servers.")] = "100,1000,10048"
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that count, after three that do not.")] = 5
+    rivals: Annotated[
+        str, typer.Option(callback=_rivals, help="Who else: two-stages, highs, both, or none.")
+    ] = "two-stages,highs"
+    gap: Annotated[
+        float, typer.Option(min=1e-6, max=0.5, help="Share of its bound that a round may be short by.")
+    ] = 0.01
+    limit: Annotated[
+        float, typer.Option(callback=positive, help="Seconds that a round of the others may take.")
+    ] = 60.0
+    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0
+    json_path: JsonPath = None
+
+
+def bench_placement(options: PlacementBenchOptions) -> None:
+    """Run the benchmark."""
+    from dataclasses import asdict
+
+    from copter.bench.machine import machine
+    from copter.problems.placement.scale import measure
+    from copter.problems.placement.servers import read_servers
+    from copter.problems.placement.tasks import read_tasks
+
+    sizes = measure(
+        read_servers(options.nodes),
+        read_tasks(options.tasks),
+        [int(part) for part in options.servers.split(",")],
+        rounds=options.rounds,
+        rivals=[name for name in options.rivals.split(",") if name != "none"],
+        gap=options.gap,
+        limit=options.limit,
+        seed=options.seed,
+        say=say,
+    )
+    found = [asdict(size) for size in sizes]
+    publish({"machine": machine(), "sizes": found}, options.json_path, lambda: _print(found))
+
+
+def _print(sizes: list[dict[str, Any]]) -> None:
+    """Print a row for each number of servers and system."""
+    rows = []
+    for size in sizes:
+        for name, its in size["systems"].items():
+            own = name == "copter"
+            rows.append(
+                (
+                    f"{size['servers']:,}",
+                    name,
+                    f"{size['tasks']:,}",
+                    f"{size['changed']:,}",
+                    seconds(median(its["seconds"])),
+                    seconds(max(its["seconds"])),
+                    f"{100 * max(its['short']):.2f}",
+                    seconds(median(size["edit"])) if own else "",
+                    seconds(median(size["alone"])) if own else "",
+                )
+            )
+    table(
+        "Rounds of a full cluster, medians and most",
+        ("servers", "system", "tasks", "changed", "round", "at most", "short by (%)", "edit", "task alone"),
+        rows,
+        text_columns=2,
+    )

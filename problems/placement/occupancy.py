@@ -133,3 +133,25 @@ def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
             gpus |= 1 << gpu
             count -= 1
     return gpus if count == 0 else -1
+
+
+@kernel
+def tightest_server(free: Free, fleet: Fleet, usable: NDArray[np.bool_], kind: int, most: Most) -> int:
+    """Return the server on which least would be left of CPU and GPUs; -1 if a task fits nowhere.
+
+    Parameters
+    ----------
+    usable : (n,) bool ndarray
+        Servers that may be taken.
+    """
+    best, least = -1, 0.0
+    for server in range(free.cpu.size):
+        if usable[server] and fits(free, fleet, kind, server):
+            left = free.cpu[server] / most.cpu
+            gpus = 0
+            for gpu in range(free.gpus.shape[1]):
+                gpus += free.gpus[server, gpu]
+            left += gpus / most.gpus
+            if best < 0 or left < least:
+                best, least = server, left
+    return best

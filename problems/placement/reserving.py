@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest
+from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest, tightest_server
 from copter.problems.placement.plan import Counts, Planner
 from copter.problems.placement.policy import Place, Policy, give_back
 from copter.problems.placement.servers import Servers
@@ -74,6 +74,7 @@ class Reserving(Policy):
         self.planned = self.free.copy()
         self._reserved = self._plan()
         self._gone = np.zeros(self._reserved.kind.size, np.bool_)
+        self._all = np.ones(len(servers), np.bool_)
 
     def _plan(self) -> Reservations:
         """Plan for the demand, and reserve what the plan has."""
@@ -110,7 +111,7 @@ class Reserving(Policy):
         self._came[kind] += 1
         place = _own(self._reserved, kind)
         if place < 0:
-            server = _tightest_server(self.planned, self.fleet, kind, self.most)
+            server = tightest_server(self.planned, self.fleet, self._all, kind, self.most)
             if server < 0:
                 left = np.maximum(self._demand - self._came, 0.0)
                 values = self._worth * _needed(left, self._reserved.of)
@@ -159,18 +160,6 @@ def _close(reserved: Reservations, one: int) -> None:
     reserved.open[one] = False
     reserved.on[reserved.server[one]] -= 1
     reserved.of[reserved.kind[one]] -= 1
-
-
-@kernel
-def _tightest_server(free: Free, fleet: Fleet, kind: int, most: Most) -> int:
-    """Return the server on which least would be left; -1 if a task fits nowhere."""
-    best, least = -1, 0.0
-    for server in range(free.cpu.size):
-        if fits(free, fleet, kind, server):
-            left = free.cpu[server] / most.cpu + free.gpus[server].sum() / most.gpus
-            if best < 0 or left < least:
-                best, least = server, left
-    return best
 
 
 @kernel

@@ -188,7 +188,7 @@ REPRODUCTIONS = (
         "thesis, section 6.2",
         "Proposed there, without figures. Prices are drawn; half of the jobs may wait for a day.",
         _prices,
-        minutes=10.0,
+        minutes=60.0,
         seeds=5,
     ),
 )

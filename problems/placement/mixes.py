@@ -1,0 +1,497 @@
+"""The best mix of tasks for what is free on a server: branch and bound, one server after another.
+
+At values g_k of a task of each kind, the best mix of server s is
+
+    phi_s(g) = max { sum_k g_k a_k : a_k tasks of kind k fit together, a_k <= most_k, a >= 0 whole }.
+
+Kinds are tried in order of g_k over the largest share that a task takes of what is free; a branch ends where
+what could be added to it at most would not beat the best mix so far.  There are two bounds, and the lower one
+counts.
+
+*In parts.*  With s_kr the share of resource r (CPU, memory, GPUs) that a task takes, and weights theta >= 0,
+
+    sum_k g_k a_k <= max_k (g_k / theta's_k) theta'(what is left),         for a few theta.
+
+*GPU by GPU.*  At prices p of CPU and memory that are too high for tasks without GPUs,
+
+    sum_k g_k a_k <= p'(what is left) + sum over GPUs of h_p(what is left of it),        for a few p,
+
+where h_p(u) is the most that tasks on one GPU with u left add less what they take at p, a knapsack that is
+the same for all servers with a model of GPU; a task with n GPUs counts as n tasks, each with the n-th part.
+The prices are those with the lowest bound of the whole server.
+
+Both hold for what has not been tried, so a search that ends early says how much it may have missed.  GPUs
+with as much left are the same, and tasks of a kind take GPUs in ascending order: no mix is looked at twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.parallel import run_chunks
+from copter.problems.placement.occupancy import Fleet, Free, fits, take
+from copter.problems.placement.servers import MILLI
+
+Counts = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+MOST_TASKS = 64
+"""Tasks of a mix at most; the bound has those beyond."""
+_AT_ONCE = 4096
+"""Servers that one thread searches before it looks for others."""
+NODES = 400
+"""Tasks that are tried on a server before its search ends early."""
+_THETAS = np.array(
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 3], [3, 0, 1]],
+    np.float64,
+)
+_DIRECTIONS = ((1.0, 0.0), (1.0, 0.2), (1.0, 1.0), (0.2, 1.0), (0.0, 1.0))
+"""Prices of CPU and memory, each of a server's mean."""
+_STEPS = 6
+"""Prices in each direction."""
+
+
+class Mixes(NamedTuple):
+    """The best mixes that were found, server after server.
+
+    Attributes
+    ----------
+    value : (n,) ndarray
+        Of each server's mix; 0 if there is none.
+    bound : (n,) ndarray
+        No mix is worth more.
+    begins : (n + 1,) ndarray
+        Tasks of server i are those from begins[i] to begins[i + 1].
+    kinds, gpus : (tasks,) ndarray
+        Kind and bits of the GPUs of each task.
+    """
+
+    value: Values
+    bound: Values
+    begins: Counts
+    kinds: Counts
+    gpus: Counts
+
+
+def best_mixes(
+    free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts, nodes: int = NODES
+) -> Mixes:
+    """Return the best mix of each server by itself.
+
+    Parameters
+    ----------
+    servers : (n,) ndarray
+    gain : (kinds,) ndarray
+        What a task of each kind adds; one that adds nothing is in no mix.
+    most : (kinds,) ndarray
+        Tasks of each kind in a mix at most.
+    nodes : int
+        Tasks that are tried on a server before its search ends early.
+    """
+    return _searched(free, fleet, servers, gain, most, nodes, False)
+
+
+def fill(free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts) -> Mixes:
+    """Give each server the best mix of the tasks that those before it have left.
+
+    It takes what the tasks need from `free`, and the tasks from `most`.
+
+    Parameters
+    ----------
+    servers : (n,) ndarray
+        In the order in which they choose.
+    gain : (kinds,) ndarray
+        What a task of each kind adds.
+    most : (kinds,) ndarray
+        Tasks of each kind that there are.
+    """
+    return _searched(free, fleet, servers, gain, most, NODES, True)
+
+
+def _searched(
+    free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts, nodes: int, together: bool
+) -> Mixes:
+    """Search servers, together one after another, else some at a time."""
+    kinds = np.flatnonzero((gain > 0.0) & (most > 0))
+    kinds = kinds[np.argsort(fleet.cpu[kinds], kind="stable")]
+    n = servers.size
+    value, bound, sizes = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
+    tasks = [_Tasks.room(0)]
+    if kinds.size and n:
+        search = _Search.of(free, fleet, kinds, gain, most, nodes)
+        begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
+
+        def some(part: int) -> list[_Tasks]:
+            its, found, room = (
+                search.own(),
+                [],
+                _Tasks.room(MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
+            )
+            at, end = begins[part], begins[part + 1]
+            while at < end:
+                at, used = _search_some(
+                    free, fleet, servers, at, end, its, together, value, bound, sizes, room
+                )
+                found.append(_Tasks(room.kinds[:used].copy(), room.gpus[:used].copy()))
+            return found
+
+        tasks += [its for part in run_chunks(some, len(begins) - 1, None) for its in part]
+    kind, gpus = (np.concatenate(arrays) for arrays in zip(*tasks, strict=True))
+    return Mixes(value, bound, np.concatenate([[0], np.cumsum(sizes)]), kind, gpus)
+
+
+class _Tasks(NamedTuple):
+    """Where the tasks of mixes are written."""
+
+    kinds: Counts
+    gpus: Counts
+
+    @classmethod
+    def room(cls, tasks: int) -> _Tasks:
+        return cls(np.empty(tasks, np.int64), np.empty(tasks, np.int64))
+
+
+class _Search(NamedTuple):
+    """What a search needs; by candidate, a kind that fits, or by depth, the number of tasks that are placed.
+
+    Attributes
+    ----------
+    kinds : (kinds,) ndarray
+        Those of which there are some and that add something, by the CPU that they take.
+    gain, most, nodes
+        As :func:`best_mixes` has them.
+    thetas : (t, 3) ndarray
+    price : (p, 2) ndarray
+        Of CPU and memory.
+    on_gpu : (p, models, units + 1) ndarray
+        h_p, and `unit` is in thousandths of a GPU.
+    unit : int
+    size : (3,) ndarray
+        CPU, memory and GPUs that are free on the server, each at least 1.
+    kind, density : (kinds,) ndarray
+        Of each candidate.
+    share : (kinds, 3) ndarray
+    in_parts : (t, kinds + 1) ndarray
+        The most that any candidate from here on adds for theta's share.
+    left : (depths, m) ndarray
+        Of each GPU.
+    room : (depths, 2) ndarray
+        CPU and memory that are left.
+    value : (depths,) ndarray
+    at, gpu : (depths,) ndarray
+        Candidate and GPU that come next.
+    tried, bits : (depths,) ndarray
+        The candidate that is placed, and its GPUs.
+    placed : (kinds,) ndarray
+        Tasks of each candidate in the mix.
+    """
+
+    kinds: Counts
+    gain: Values
+    most: Counts
+    nodes: int
+    thetas: Values
+    price: Values
+    on_gpu: Values
+    unit: int
+    size: Values
+    kind: Counts
+    density: Values
+    share: Values
+    in_parts: Values
+    left: Counts
+    room: Counts
+    value: Values
+    at: Counts
+    gpu: Counts
+    tried: Counts
+    bits: Counts
+    placed: Counts
+
+    @classmethod
+    def of(cls, free: Free, fleet: Fleet, kinds: Counts, gain: Values, most: Counts, nodes: int) -> _Search:
+        unit = int(np.gcd.reduce(np.append(fleet.milli[kinds], MILLI)))
+        parts = np.maximum(fleet.gpus[kinds], 1)
+        its = gain[kinds] / parts
+        asked = np.column_stack([fleet.cpu, fleet.memory])[kinds] / parts[:, None]
+        price = _prices(free, asked, its, fleet.gpus[kinds] == 0)
+        on_gpu = np.zeros((len(price), fleet.allowed.shape[1], MILLI // unit + 1))
+        _knapsacks(price, kinds, its, asked, fleet, unit, on_gpu)
+        scratch = _scratch(kinds.size, free.gpus.shape[1])
+        return cls(kinds, gain, most, nodes, _THETAS, price, on_gpu, unit, *scratch)
+
+    def own(self) -> _Search:
+        """The same with arrays to write to of its own."""
+        return _Search(*self[:8], *_scratch(self.kinds.size, self.left.shape[1]))
+
+
+def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
+    """The arrays that a search writes to."""
+    depths = MOST_TASKS + 1
+    return (
+        np.empty(3),
+        np.empty(kinds, np.int64),
+        np.empty(kinds),
+        np.empty((kinds, 3)),
+        np.empty((len(_THETAS), kinds + 1)),
+        np.empty((depths, gpus), np.int64),
+        np.empty((depths, 2), np.int64),
+        np.empty(depths),
+        *(np.empty(depths, np.int64) for _ in range(4)),
+        np.empty(kinds, np.int64),
+    )
+
+
+def _prices(free: Free, asked: Values, its: Values, alone: NDArray[np.bool_]) -> Values:
+    """Prices of CPU and memory at which tasks without GPUs add nothing; (p, 2).
+
+    Parameters
+    ----------
+    asked : (n, 2) ndarray
+        CPU and memory for each GPU of a kind, or in all if it has none.
+    its : (n,) ndarray
+        What this adds.
+    alone : (n,) ndarray
+        Whether the kind is without GPUs.
+    """
+    mean = np.array([max(float(free.cpu.mean()), 1.0), max(float(free.memory.mean()), 1.0)])
+    prices = [np.zeros((0, 2))]
+    for weights in _DIRECTIONS:
+        direction = np.array(weights) / mean
+        takes = asked @ direction
+        if np.any(takes[alone] <= 0.0):
+            continue  # there is no price that is too high for such a task
+        ratio = np.divide(its, takes, out=np.zeros_like(its), where=takes > 0.0)
+        low, high = ratio[alone].max(initial=0.0), ratio[~alone].max(initial=0.0)
+        scales = [low]
+        if high > low:
+            scales += list(np.geomspace(max(low, 1e-3 * high), high, _STEPS))
+        prices.append(np.outer(scales, direction))
+    return np.concatenate(prices)
+
+
+@kernel
+def _knapsacks(
+    price: Values, kinds: Counts, its: Values, asked: Values, fleet: Fleet, unit: int, on_gpu: Values
+) -> None:
+    for p in range(on_gpu.shape[0]):
+        for model in range(on_gpu.shape[1]):
+            for units in range(1, on_gpu.shape[2]):
+                best = on_gpu[p, model, units - 1]
+                for at in range(kinds.size):
+                    kind = kinds[at]
+                    rest = units - fleet.milli[kind] // unit
+                    if fleet.gpus[kind] and rest >= 0 and fleet.allowed[kind, model]:
+                        net = its[at] - asked[at, 0] * price[p, 0] - asked[at, 1] * price[p, 1]
+                        best = max(best, on_gpu[p, model, rest] + net)
+                on_gpu[p, model, units] = best
+
+
+@kernel
+def _search_some(
+    free: Free,
+    fleet: Fleet,
+    servers: Counts,
+    begin: int,
+    end: int,
+    search: _Search,
+    together: bool,
+    value: Values,
+    bound: Values,
+    sizes: Counts,
+    room: _Tasks,
+) -> tuple[int, int]:
+    """Search servers for as long as there is room; return which comes next, and how many tasks there are."""
+    used = 0
+    for one in range(begin, end):
+        if used + MOST_TASKS > room.kinds.size:
+            return one, used
+        server = servers[one]
+        n = _candidates(free, fleet, server, search)
+        if n:
+            _bound_in_parts(n, search)
+            value[one], bound[one], sizes[one] = _search(free, fleet, server, n, search, room, used)
+            if together:
+                for task in range(used, used + sizes[one]):
+                    take(free, fleet, room.kinds[task], server, room.gpus[task], 1)
+                    search.most[room.kinds[task]] -= 1
+            used += sizes[one]
+    return end, used
+
+
+@kernel(inner=True)
+def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
+    """Sort the kinds that fit on a server by what they add for what they take; return how many they are."""
+    s = search
+    gpus = 0
+    for gpu in range(free.gpus.shape[1]):
+        gpus += free.gpus[server, gpu]
+    s.size[0], s.size[1], s.size[2] = max(free.cpu[server], 1), max(free.memory[server], 1), max(gpus, 1)
+    n = 0
+    for kind in s.kinds:
+        if fleet.cpu[kind] > free.cpu[server]:  # and so do all that follow
+            break
+        if s.most[kind] <= 0 or not fits(free, fleet, kind, server):
+            continue
+        cpu, memory = fleet.cpu[kind] / s.size[0], fleet.memory[kind] / s.size[1]
+        gpu_share = fleet.gpus[kind] * fleet.milli[kind] / s.size[2]
+        density = s.gain[kind] / max(max(cpu, memory), max(gpu_share, 1e-9))
+        at = n
+        while at > 0 and s.density[at - 1] < density:
+            s.density[at], s.kind[at] = s.density[at - 1], s.kind[at - 1]
+            for r in range(3):
+                s.share[at, r] = s.share[at - 1, r]
+            at -= 1
+        s.density[at], s.kind[at] = density, kind
+        s.share[at, 0], s.share[at, 1], s.share[at, 2] = cpu, memory, gpu_share
+        n += 1
+    return n
+
+
+@kernel(inner=True)
+def _bound_in_parts(n: int, search: _Search) -> None:
+    """Find what candidates from each one on add at most for theta's share."""
+    s = search
+    for theta in range(s.thetas.shape[0]):
+        s.in_parts[theta, n] = 0.0
+        for at in range(n - 1, -1, -1):
+            weight = 0.0
+            for r in range(3):
+                weight += s.thetas[theta, r] * s.share[at, r]
+            ratio = s.gain[s.kind[at]] / weight if weight > 0.0 else np.inf
+            s.in_parts[theta, at] = max(s.in_parts[theta, at + 1], ratio)
+
+
+@kernel(inner=True)
+def _rest(model: int, price: int, at: int, depth: int, enough: float, search: _Search) -> float:
+    """No tasks of the candidates from one on add more to a mix; it is not made lower than `enough`."""
+    s = search
+    gpus = 0
+    for gpu in range(s.left.shape[1]):
+        gpus += s.left[depth, gpu]
+    cpu, memory, rest = s.room[depth, 0] / s.size[0], s.room[depth, 1] / s.size[1], gpus / s.size[2]
+    least = np.inf
+    for theta in range(s.thetas.shape[0]):
+        weight = s.thetas[theta, 0] * cpu + s.thetas[theta, 1] * memory + s.thetas[theta, 2] * rest
+        if s.in_parts[theta, at] < np.inf:
+            least = min(least, s.in_parts[theta, at] * weight)
+    if least > enough and price >= 0:
+        least = min(least, _on_gpus(model, depth, price, s))
+    return least
+
+
+@kernel(inner=True)
+def _on_gpus(model: int, depth: int, price: int, search: _Search) -> float:
+    """The bound GPU by GPU, at one of the prices."""
+    s = search
+    total = s.price[price, 0] * s.room[depth, 0] + s.price[price, 1] * s.room[depth, 1]
+    for gpu in range(s.left.shape[1]):
+        total += s.on_gpu[price, model, s.left[depth, gpu] // s.unit]
+    return total
+
+
+@kernel(inner=True)
+def _best_price(model: int, search: _Search) -> int:
+    """The price at which the bound of the whole server is least; -1 if there is none."""
+    best, least = -1, np.inf
+    for price in range(search.price.shape[0]):
+        total = _on_gpus(model, 0, price, search)
+        if total < least:
+            best, least = price, total
+    return best
+
+
+@kernel(inner=True)
+def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
+    """Bits of the GPUs that a task gets next; -1 if there are none, or none that differ from those before."""
+    s = search
+    kind, begin, m = s.kind[at], s.gpu[depth], s.left.shape[1]
+    milli, count = fleet.milli[kind], fleet.gpus[kind]
+    if count != 1:
+        s.gpu[depth] = m + 1
+        bits = 0
+        for gpu in range(m):
+            if count and s.left[depth, gpu] >= milli:
+                bits |= 1 << gpu
+                count -= 1
+        return bits if begin == 0 and count == 0 else -1
+    first = 0
+    if depth > 0 and s.tried[depth - 1] == at:  # the task before is of this kind
+        while not (s.bits[depth - 1] >> first) & 1:
+            first += 1
+    for gpu in range(max(first, begin), m):
+        other = s.left[depth, gpu] >= milli
+        for before in range(first, gpu):
+            other = other and s.left[depth, before] != s.left[depth, gpu]
+        if other:
+            s.gpu[depth] = gpu + 1
+            return 1 << gpu
+    return -1
+
+
+@kernel(inner=True)
+def _place(fleet: Fleet, at: int, bits: int, depth: int, search: _Search) -> None:
+    """Add a task to the mix."""
+    s = search
+    kind, below = s.kind[at], depth + 1
+    s.tried[depth], s.bits[depth] = at, bits
+    s.placed[at] += 1
+    s.room[below, 0] = s.room[depth, 0] - fleet.cpu[kind]
+    s.room[below, 1] = s.room[depth, 1] - fleet.memory[kind]
+    for gpu in range(s.left.shape[1]):
+        s.left[below, gpu] = s.left[depth, gpu] - fleet.milli[kind] * ((bits >> gpu) & 1)
+    s.value[below] = s.value[depth] + s.gain[kind]
+    s.at[below], s.gpu[below] = at, 0
+
+
+@kernel(inner=True)
+def _search(
+    free: Free, fleet: Fleet, server: int, n: int, search: _Search, room: _Tasks, used: int
+) -> tuple[float, float, int]:
+    """Write the best mix of a server from `used` on; its value, a bound, and how many tasks it has."""
+    s, model = search, fleet.model[server]
+    s.room[0, 0], s.room[0, 1] = free.cpu[server], free.memory[server]
+    for gpu in range(s.left.shape[1]):
+        s.left[0, gpu] = free.gpus[server, gpu]
+    uneven = False
+    for at in range(n):
+        s.placed[at] = 0
+        uneven = uneven or (fleet.gpus[s.kind[at]] > 1 and fleet.milli[s.kind[at]] < MILLI)
+    s.value[0], s.at[0], s.gpu[0] = 0.0, 0, 0
+    best, missed, size, nodes, depth = 0.0, 0.0, 0, 0, 0
+    price = _best_price(model, s)
+    if uneven:  # not all ways are tried in which such tasks can have GPUs
+        missed = _rest(model, price, 0, 0, 0.0, s)
+    while depth >= 0:
+        at, bits, over = s.at[depth], -1, nodes >= s.nodes or depth >= MOST_TASKS
+        enough = best * (1.0 + 1e-9) - s.value[depth]
+        rest = _rest(model, price, at, depth, enough, s) if at < n else 0.0
+        if at >= n or rest <= enough or over:
+            if over and at < n:
+                missed = max(missed, s.value[depth] + rest)
+            depth -= 1
+            if depth >= 0:
+                s.placed[s.tried[depth]] -= 1
+            continue
+        kind = s.kind[at]
+        if (
+            s.placed[at] < s.most[kind]
+            and s.room[depth, 0] >= fleet.cpu[kind]
+            and s.room[depth, 1] >= fleet.memory[kind]
+        ):
+            bits = _next_gpus(fleet, at, depth, s)
+        if bits < 0:
+            s.at[depth], s.gpu[depth] = at + 1, 0
+            continue
+        nodes += 1
+        _place(fleet, at, bits, depth, s)
+        depth += 1
+        if s.value[depth] > best:
+            best, size = s.value[depth], depth
+            for task in range(depth):
+                room.kinds[used + task], room.gpus[used + task] = s.kind[s.tried[task]], s.bits[task]
+    return best, max(best, missed), size

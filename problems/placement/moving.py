@@ -1,0 +1,233 @@
+"""Room for tasks that fit nowhere: tasks that run move to where there is room for them.
+
+A task of kind k that waits is placed on server s if some tasks there can move: those that are worth least go
+until k fits, of kinds for which there is room elsewhere, and those that did not have to go stay.  Of all
+servers those come first where fewest tasks move, of all kinds those that are worth most.  It is done if w_k
+is no less than the price of the moves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.mixes import Counts, Values
+from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest, tightest_server
+from copter.problems.placement.running import Running
+
+MOST_MOVES = 4
+"""Tasks that move for one that waits, at most."""
+
+
+class Moved(NamedTuple):
+    """What has been done.
+
+    Attributes
+    ----------
+    placed, moved : list of int
+        Slots of tasks that waited, and of tasks that ran elsewhere; each once.
+    """
+
+    placed: list[int]
+    moved: list[int]
+
+
+class _Tasks(NamedTuple):
+    """Tasks that run, by server; on each those that are worth least first.
+
+    Attributes
+    ----------
+    begins : (n + 1,) ndarray
+    slot, kind, gpus : (t,) ndarray
+    """
+
+    begins: Counts
+    slot: Counts
+    kind: Counts
+    gpus: Counts
+
+    @classmethod
+    def of(cls, running: Running, values: Values) -> _Tasks:
+        slot = running.on(np.ones(len(running.servers), np.bool_))
+        kind, server, gpus = running.kinds_of(slot), *running.places_of(slot)
+        order = np.lexsort((slot, values[kind], server))
+        begins = np.searchsorted(server[order], np.arange(len(running.servers) + 1))
+        return cls(begins, slot[order], kind[order], gpus[order])
+
+
+def make_room(running: Running, values: Values, most: Most, moves: int, price: float) -> Moved:
+    """Place tasks that wait where others can move away.
+
+    Parameters
+    ----------
+    values : (kinds,) ndarray
+        What a task of each kind is worth.
+    moves : int
+        Tasks that move at most; each at most once.
+    price : float
+        Of a move.
+    """
+    done = Moved([], [])
+    tasks = _Tasks.of(running, values)
+    stays = np.zeros(tasks.slot.size, np.bool_)
+    kinds, away = np.flatnonzero(running.waiting), np.empty(MOST_MOVES, np.int64)
+    for kind in kinds[np.argsort(-values[kinds], kind="stable")]:
+        room = _room(running, most)
+        count = np.zeros(len(running.servers), np.int64)
+        limit = min(MOST_MOVES, int(values[kind] / price) if price > 0.0 else MOST_MOVES)
+        _counts(running.free, running.fleet, running.usable, kind, tasks, room, stays, limit, away, count)
+        servers = np.flatnonzero(count)
+        for server in servers[np.argsort(count[servers], kind="stable")].tolist():
+            left = moves - len(done.moved)
+            if not running.waiting[kind] or not left:
+                break
+            _one(running, most, int(kind), server, tasks, stays, min(limit, left), done)
+    return done
+
+
+def _one(
+    running: Running,
+    most: Most,
+    kind: int,
+    server: int,
+    tasks: _Tasks,
+    stays: NDArray[np.bool_],
+    limit: int,
+    done: Moved,
+) -> None:
+    """Place a task of a kind on a server, if tasks that run there find another."""
+    slot = next((slot for slot in running.waiting_of(kind) if running.allows(slot, server)), -1)
+    away = np.empty(MOST_MOVES, np.int64)
+    room = _room(running, most)
+    many = _away(running.free, running.fleet, kind, server, tasks, room, stays, limit, away)
+    if slot < 0 or many < 0:
+        return
+    before = []
+    for one in away[:many]:
+        its = tasks.slot[one : one + 1]
+        before.append((its, *running.places_of(its)))
+        usable = running.servers_for(int(its[0])).copy()
+        usable[server] = False
+        to = int(tightest_server(running.free, running.fleet, usable, int(tasks.kind[one]), most))
+        if to < 0:
+            for old in before[:-1]:
+                running.start(*old)
+            return
+        running.start(its, *_at(running, int(tasks.kind[one]), to))
+    stays[away[:many]] = True
+    done.moved.extend(tasks.slot[away[:many]].tolist())
+    running.start(np.array([slot]), *_at(running, kind, server))
+    done.placed.append(slot)
+
+
+def _at(running: Running, kind: int, server: int) -> tuple[Counts, Counts]:
+    """A server, and the GPUs that a task gets there."""
+    gpus = _gpus(running.free, running.fleet, kind, server)
+    return np.array([server]), np.array([gpus], np.int64)
+
+
+def _room(running: Running, most: Most) -> Counts:
+    """The usable server on which least would be left beside a task of each kind; -1 if there is none."""
+    rooms = np.empty(running.waiting.size, np.int64)
+    _rooms(running.free, running.fleet, running.usable, most, rooms)
+    return rooms
+
+
+@kernel
+def _rooms(free: Free, fleet: Fleet, usable: NDArray[np.bool_], most: Most, rooms: Counts) -> None:
+    for kind in range(rooms.size):
+        rooms[kind] = tightest_server(free, fleet, usable, kind, most)
+
+
+@kernel
+def _gpus(free: Free, fleet: Fleet, kind: int, server: int) -> int:
+    return tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
+
+
+@kernel
+def _counts(
+    free: Free,
+    fleet: Fleet,
+    usable: NDArray[np.bool_],
+    kind: int,
+    tasks: _Tasks,
+    room: Counts,
+    stays: NDArray[np.bool_],
+    limit: int,
+    away: Counts,
+    count: Counts,
+) -> None:
+    """How many tasks move for one of a kind, on each server where this is possible."""
+    for server in range(free.cpu.size):
+        if usable[server]:
+            count[server] = max(_away(free, fleet, kind, server, tasks, room, stays, limit, away), 0)
+
+
+@kernel
+def _away(
+    free: Free,
+    fleet: Fleet,
+    kind: int,
+    server: int,
+    tasks: _Tasks,
+    room: Counts,
+    stays: NDArray[np.bool_],
+    limit: int,
+    away: Counts,
+) -> int:
+    """Choose tasks of a server that make room for one of a kind; return how many, or -1."""
+    if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:
+        return -1
+    begin, end, many = tasks.begins[server], tasks.begins[server + 1], 0
+    wanted = _emptiest(free, fleet, kind, server)
+    for one in range(begin, end):
+        if many == limit or fits(free, fleet, kind, server):
+            break
+        its = tasks.kind[one]
+        elsewhere = room[its] >= 0 and room[its] != server
+        if not stays[one] and elsewhere and _helps(free, fleet, kind, server, wanted, its, tasks.gpus[one]):
+            take(free, fleet, its, server, tasks.gpus[one], -1)
+            away[many] = one
+            many += 1
+    enough = fits(free, fleet, kind, server)
+    # Those that did not have to go, the one that is worth most first, and then all come back.
+    kept = many
+    for at in range(many - 1, -1, -1):
+        one = away[at]
+        take(free, fleet, tasks.kind[one], server, tasks.gpus[one], 1)
+        if enough and fits(free, fleet, kind, server):
+            kept -= 1
+            away[at] = away[kept]
+            away[kept] = one
+        else:
+            take(free, fleet, tasks.kind[one], server, tasks.gpus[one], -1)
+    for at in range(kept):
+        take(free, fleet, tasks.kind[away[at]], server, tasks.gpus[away[at]], 1)
+    return kept if enough else -1
+
+
+@kernel(inner=True)
+def _emptiest(free: Free, fleet: Fleet, kind: int, server: int) -> int:
+    """Bits of the GPUs with most left, as many as a task of a kind has."""
+    wanted = 0
+    for _ in range(fleet.gpus[kind]):
+        best = -1
+        for gpu in range(free.gpus.shape[1]):
+            if not (wanted >> gpu) & 1 and (best < 0 or free.gpus[server, gpu] > free.gpus[server, best]):
+                best = gpu
+        if best >= 0:
+            wanted |= 1 << best
+    return wanted
+
+
+@kernel(inner=True)
+def _helps(free: Free, fleet: Fleet, kind: int, server: int, wanted: int, its: int, gpus: int) -> bool:
+    """Whether a task has some of what is short for one of a kind: CPU, memory, or one of the GPUs wanted."""
+    for gpu in range(free.gpus.shape[1]):
+        if ((wanted & gpus) >> gpu) & 1 and free.gpus[server, gpu] < fleet.milli[kind]:
+            return True
+    cpu = free.cpu[server] < fleet.cpu[kind] and fleet.cpu[its] > 0
+    return cpu or (free.memory[server] < fleet.memory[kind] and fleet.memory[its] > 0)

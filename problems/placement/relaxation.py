@@ -1,0 +1,382 @@
+"""The relaxation of a round: how many servers of each state get which mix of tasks, by column generation.
+
+With d_k tasks of kind k waiting, w_k what one is worth, n_c servers that have the same free and model (state
+c), and columns p, the mixes of tasks that fit on such a server, a_kp of each kind,
+
+    maximise    sum_p (sum_k w_k a_kp) y_p
+    subject to  sum_p a_kp y_p <= d_k                       every kind, price v_k
+                sum over the mixes p of c of y_p <= n_c     every state
+                y >= 0.
+
+Kinds are resources of the program, states its requests.  Mixes are added when prices say that they are
+missing (:mod:`copter.solvers.generation`): a state's best one is worth phi_c(w - v)
+(:mod:`copter.problems.placement.mixes`), and no placement is worth more than
+
+    D(v) = sum_k d_k v_k + sum_c n_c phi_c(w - v).
+
+At the best prices this is no more than the optimum of the linear relaxation by single tasks, which also fills
+what no whole task fits into.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from copter.kernels import kernel
+from copter.problems.placement.mixes import NODES, Counts, Mixes, Values, best_mixes
+from copter.problems.placement.occupancy import Fleet, Free, take
+from copter.program.program import ContinualProgram
+from copter.solution import Solution
+from copter.solvers.registry import make_solver
+
+TOLERANCE = 1e-3
+"""Of the prices."""
+MOST_NODES = 100 * NODES
+"""Tasks that are tried on a server at most where its bound stands between a placement and its proof."""
+ENOUGH_COLUMNS = 2
+"""Columns that are added at a time have at most so many times the tasks of each kind that there are."""
+_NEGLIGIBLE = 1e-3
+"""A task that adds less than this share of its worth adds nothing: its price is taken to be its worth."""
+
+
+class Found(NamedTuple):
+    """Tasks with places.
+
+    Attributes
+    ----------
+    kinds, servers, gpus : (t,) ndarray
+        Of each task; GPUs as bits.
+    """
+
+    kinds: Counts
+    servers: Counts
+    gpus: Counts
+
+    @classmethod
+    def of(cls, mixes: Mixes, servers: Counts) -> Found:
+        """The mixes of some servers."""
+        return cls(mixes.kinds, np.repeat(servers, np.diff(mixes.begins)), mixes.gpus)
+
+    def and_(self, others: Found) -> Found:
+        """These and others."""
+        return Found(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
+
+
+class _States(NamedTuple):
+    """Servers that are alike.
+
+    Attributes
+    ----------
+    number : (c,) ndarray
+        By which the program knows each state, ascending.
+    servers : (n,) ndarray
+        State after state.
+    begins : (c + 1,) ndarray
+    """
+
+    number: Counts
+    servers: Counts
+    begins: Counts
+
+    @property
+    def sizes(self) -> Counts:
+        """Servers of each state."""
+        return np.diff(self.begins)
+
+    @property
+    def first(self) -> Counts:
+        """One server of each state."""
+        return self.servers[self.begins[:-1]]
+
+
+class _Columns(NamedTuple):
+    """Mixes by the state that they belong to, ascending.
+
+    Attributes
+    ----------
+    owner : (p,) ndarray
+        Number of the state.
+    begins : (p + 1,) ndarray
+    kinds, gpus : (t,) ndarray
+        Of the tasks, mix after mix.
+    """
+
+    owner: Counts
+    begins: Counts
+    kinds: Counts
+    gpus: Counts
+
+    def where(self, keep: NDArray[np.bool_]) -> _Columns:
+        """Some of them."""
+        sizes = np.diff(self.begins)
+        tasks = np.repeat(keep, sizes)
+        return _Columns(self.owner[keep], _begins(sizes[keep]), self.kinds[tasks], self.gpus[tasks])
+
+    def and_(self, others: _Columns) -> _Columns:
+        """These and others, which come after those of the same state."""
+        owner = np.concatenate([self.owner, others.owner])
+        sizes = np.concatenate([np.diff(self.begins), np.diff(others.begins)])
+        order = np.argsort(owner, kind="stable")
+        tasks = _ranges(_begins(sizes)[:-1][order], sizes[order])
+        kinds, gpus = np.concatenate([self.kinds, others.kinds]), np.concatenate([self.gpus, others.gpus])
+        return _Columns(owner[order], _begins(sizes[order]), kinds[tasks], gpus[tasks])
+
+    def counts(self, kinds: int) -> sparse.csr_array:
+        """Tasks of each kind in each mix; (p, kinds)."""
+        counts = sparse.csr_array(
+            (np.ones(self.kinds.size), self.kinds.copy(), self.begins.copy()), shape=(self.owner.size, kinds)
+        )
+        counts.sum_duplicates()
+        return counts
+
+    def worth(self, values: Values) -> Values:
+        """Sum of the values of the tasks of each mix.
+
+        Parameters
+        ----------
+        values : (kinds,) ndarray
+        """
+        sums = np.concatenate([[0.0], np.cumsum(values[self.kinds])])
+        return sums[self.begins[1:]] - sums[self.begins[:-1]]
+
+
+class Relaxation:
+    """The program, kept from round to round.
+
+    Parameters
+    ----------
+    values : (kinds,) ndarray
+        What a task of each kind is worth.
+
+    Attributes
+    ----------
+    program : ContinualProgram
+        Resources are kinds by index, requests are states by number.
+    solver : Solver
+    """
+
+    def __init__(self, fleet: Fleet, values: Values) -> None:
+        self.program = ContinualProgram()
+        self.solver = make_solver("copter", tolerance=TOLERANCE)
+        self._fleet, self._values = fleet, values
+        self._kinds = list(range(values.size))
+        self.program.add_resources(self._kinds, upper=0.0)
+        self._numbers: dict[bytes, int] = {}
+        self._next = 0
+        nothing = np.empty(0, np.int64)
+        self._columns = _Columns(nothing, np.zeros(1, np.int64), nothing, nothing)
+
+    def begin(self, free: Free, demand: Counts, servers: Counts, price: Values) -> None:
+        """Make the program that of a round, with what is left of the last one's columns.
+
+        Parameters
+        ----------
+        free : Free
+            It must not change before the round is over.
+        demand : (kinds,) ndarray
+            Tasks that wait.
+        servers : (n,) ndarray
+            Those that take part.
+        """
+        self._free, self._demand = free, demand
+        self.program.update_resources(self._kinds, upper=demand.astype(np.float64))
+        self._states = self._alike(servers)
+        number, count = self._states.number, self._states.sizes.astype(np.float64)
+        before = np.unique(self._columns.owner)
+        self._columns = self._columns.where(np.isin(self._columns.owner, number))
+        useful = self._useful(self._columns, self._columns.worth(self._values - price))
+        useful = np.isin(self._columns.owner, self._columns.owner[useful])
+        self._columns = self._columns.where(useful)
+        gone = np.setdiff1d(before, self._columns.owner)
+        if gone.size:
+            self.program.remove_requests(gone.tolist())
+        stays = np.isin(number, self._columns.owner)
+        if stays.any():
+            self.program.update_requests(number[stays].tolist(), totals=count[stays])
+
+    def _useful(self, columns: _Columns, score: Values) -> NDArray[np.bool_]:
+        """Which columns of a score above 0 are among the best ones that have the tasks that there are."""
+        order = np.argsort(-score, kind="stable")
+        useful = np.zeros(score.size, np.bool_)
+        _choose(columns, order[score[order] > 0.0], ENOUGH_COLUMNS * self._demand, useful)
+        return useful
+
+    def _alike(self, servers: Counts) -> _States:
+        """Group servers by what is free and by model; a state that was there keeps its number."""
+        free, model = self._free, self._fleet.model
+        rows = np.column_stack([free.cpu[servers], free.memory[servers], model[servers], free.gpus[servers]])
+        keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+        _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        names = [keys[one].tobytes() for one in first]
+        known = self._numbers
+        self._numbers = {}
+        for name in names:
+            number = known.get(name, -1)
+            if number < 0:
+                number, self._next = self._next, self._next + 1
+            self._numbers[name] = number
+        numbers = np.array(list(self._numbers.values()), np.int64)
+        order = np.argsort(numbers)
+        of_group = np.argsort(order)[group]  # position of its number
+        return _States(numbers[order], servers[np.argsort(of_group, kind="stable")], _begins(count[order]))
+
+    def offer(self, found: Found) -> None:
+        """Add the mixes of a placement, one for each state."""
+        place = np.full(self._fleet.model.size, -1, np.int64)
+        place[self._states.first] = self._states.number
+        owner = place[found.servers]
+        order = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
+        owners, sizes = np.unique(owner[order], return_counts=True)
+        self._add(_Columns(owners, _begins(sizes), found.kinds[order], found.gpus[order]))
+
+    def improve(self, price: Values, enough: float) -> tuple[int, float]:
+        """Add the mixes that are missing at some prices; return how many they are, and the bound there.
+
+        Parameters
+        ----------
+        price : (kinds,) ndarray
+            Not negative.
+        enough : float
+            If the bound may come to this, servers are searched as long as it takes, but not endlessly.
+        """
+        values, states = self._values, self._states
+        price = np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
+        gain = values - price
+        mixes = best_mixes(self._free, self._fleet, states.first, gain, self._demand)
+        paid = float(self._demand @ price)
+        nodes = NODES
+        while (
+            paid + states.sizes @ mixes.value <= enough < paid + states.sizes @ mixes.bound
+            and nodes < MOST_NODES
+        ):
+            nodes *= 10
+            loss = states.sizes * (mixes.bound - mixes.value)
+            worst = np.argsort(-loss, kind="stable")
+            # What the others lose may be half of what there is between.
+            others = np.cumsum(loss[worst][::-1])[::-1]
+            again = worst[others > 0.5 * (enough - paid - states.sizes @ mixes.value)]
+            more = best_mixes(self._free, self._fleet, states.first[again], gain, self._demand, nodes)
+            mixes.bound[again] = np.minimum(mixes.bound[again], more.bound)
+        known = np.zeros(self._next)
+        np.maximum.at(known, self._columns.owner, self._columns.worth(gain))
+        columns = _Columns(states.number, mixes.begins, mixes.kinds, mixes.gpus)
+        new = self._useful(columns, states.sizes * (mixes.value - known[states.number] * (1.0 + 1e-6)))
+        self._add(columns.where(new))
+        return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
+
+    def prices(self, solution: Solution) -> Values:
+        """Price of each kind; (kinds,)."""
+        return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
+
+    def _add(self, new: _Columns) -> None:
+        """Add columns to the program."""
+        if not new.owner.size:
+            return
+        there = np.unique(self._columns.owner)
+        self._columns = self._columns.and_(new)
+        ids = np.unique(new.owner)
+        columns = self._columns.where(np.isin(self._columns.owner, ids))
+        known = np.isin(ids, there)
+        for which, verb in ((~known, "add"), (known, "update")):
+            its = columns.where(np.isin(columns.owner, ids[which]))
+            if not its.owner.size:
+                continue
+            numbers, sizes = np.unique(its.owner, return_counts=True)
+            costs, usage = -its.worth(self._values), its.counts(self._values.size).T.tocsc()
+            if verb == "add":
+                totals = self._states.sizes[np.searchsorted(self._states.number, numbers)]
+                self.program.add_requests(numbers.tolist(), costs, sizes, usage, totals=totals.astype(float))
+            else:
+                self.program.update_requests(numbers.tolist(), costs=costs, sizes=sizes, usage=usage)
+
+    def rounded(self, solution: Solution, free: Free, left: Counts) -> Found:
+        """Give servers the mixes of a solution: whole parts first, then the largest parts of a server.
+
+        Parameters
+        ----------
+        free : Free
+            From which is taken what tasks need.
+        left : (kinds,) ndarray
+            Tasks that there are; those that are placed are taken from them.
+        """
+        assert solution.x is not None  # nothing at all is feasible
+        x, program = solution.x.sparse, self.program
+        number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)
+        number[program.request_slots] = np.array(program.request_ids, np.int64)
+        owner = number[x.slot]
+        column = np.searchsorted(self._columns.owner, owner) + x.column
+        whole = np.floor(x.value + 1e-6)
+        part = x.value - whole
+        rest = np.argsort(-part, kind="stable")
+        rest = rest[part[rest] > 1e-6]
+        chosen = np.concatenate([np.repeat(np.arange(whole.size), whole.astype(np.int64)), rest])
+        state = np.searchsorted(self._states.number, owner[chosen])
+        size = int(np.diff(self._columns.begins)[column[chosen]].sum())
+        out = Found(*(np.empty(size, np.int64) for _ in range(3)))
+        placed = _give(
+            free,
+            self._fleet,
+            self._states,
+            self._states.begins.copy(),
+            state,
+            self._columns,
+            column[chosen],
+            left,
+            out,
+        )
+        return Found(*(array[:placed] for array in out))
+
+
+def _begins(sizes: Counts) -> Counts:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _ranges(begins: Counts, sizes: Counts) -> Counts:
+    """Concatenate the ranges from each begin on."""
+    total = int(sizes.sum())
+    return np.arange(total) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+
+
+@kernel
+def _choose(columns: _Columns, order: Counts, wanted: Counts, chosen: NDArray[np.bool_]) -> None:
+    """Choose columns in some order, as long as they have tasks of which so many are still wanted."""
+    for one in order:
+        for task in range(columns.begins[one], columns.begins[one + 1]):
+            chosen[one] = chosen[one] or wanted[columns.kinds[task]] > 0
+        if chosen[one]:
+            for task in range(columns.begins[one], columns.begins[one + 1]):
+                wanted[columns.kinds[task]] -= 1
+
+
+@kernel
+def _give(
+    free: Free,
+    fleet: Fleet,
+    states: _States,
+    following: Counts,
+    state: Counts,
+    columns: _Columns,
+    column: Counts,
+    left: Counts,
+    out: Found,
+) -> int:
+    """Give the next server of a state a column, as far as there are tasks; return how many are placed."""
+    placed = 0
+    for one in range(state.size):
+        its = state[one]
+        if following[its] == states.begins[its + 1]:
+            continue
+        server = states.servers[following[its]]
+        following[its] += 1
+        for task in range(columns.begins[column[one]], columns.begins[column[one] + 1]):
+            kind, gpus = columns.kinds[task], columns.gpus[task]
+            if left[kind] > 0:
+                left[kind] -= 1
+                take(free, fleet, kind, server, gpus, 1)
+                out.kinds[placed], out.servers[placed], out.gpus[placed] = kind, server, gpus
+                placed += 1
+    return placed

@@ -1,0 +1,326 @@
+"""Tasks that wait and tasks that run, by the names that users give them, and what is free beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.apart import Apart, Closeness
+from copter.problems.placement.occupancy import Fleet, Free, take
+from copter.problems.placement.policy import Place, PlacementError
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Kind, Tasks
+
+WAITS = -1
+"""Server of a task that waits."""
+_NOBODY = -1
+
+Counts = NDArray[np.int64]
+
+
+class Running:
+    """Tasks on servers, and those that wait for one.
+
+    Parameters
+    ----------
+    servers : Servers
+        All free.
+    kinds : sequence of Kind
+        What tasks ask for; tasks name them by index.
+
+    Attributes
+    ----------
+    free : Free
+    fleet : Fleet
+    usable : (n,) bool ndarray
+        Servers that take tasks: those that neither failed nor are drained.
+    waiting : (kinds,) ndarray
+        Tasks of each kind that wait.
+    """
+
+    def __init__(self, servers: Servers, kinds: Sequence[Kind]) -> None:
+        self.servers, self.kinds = servers, tuple(kinds)
+        tasks = Tasks(self.kinds, np.empty(0, np.int64))
+        self.free, self.fleet = Free.of(servers), Fleet.of(servers, tasks)
+        self.usable = np.ones(len(servers), np.bool_)
+        self.waiting = np.zeros(len(kinds), np.int64)
+        self._number: dict[str, int] = {name: number for number, name in enumerate(servers.names)}
+        self._slot: dict[Hashable, int] = {}
+        self._id: list[Hashable] = []
+        self._unused: list[int] = []
+        self._queue: list[dict[int, None]] = [{} for _ in kinds]
+        self._kind, self._server, self._gpus = (np.empty(0, np.int64) for _ in range(3))
+        self._apart: dict[int, Apart] = {}
+        self._closeness = Closeness()
+
+    def __len__(self) -> int:
+        return len(self._slot)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._slot
+
+    # ---- tasks ------------------------------------------------------------------------------------------
+
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
+        """Add tasks that wait; all of them or, if anything is wrong, none.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables
+        kinds : int or (k,) array_like of int
+            Index of each task's kind.
+        apart : Apart, optional
+            What these tasks keep to.
+
+        Raises
+        ------
+        PlacementError
+            An id is taken or given twice, there is no such kind, not one zone a server, or no task allowed.
+        """
+        ids = list(ids)
+        given = np.asarray(kinds)
+        if given.size and given.dtype.kind not in "iu":
+            raise PlacementError(f"submit: kinds must be whole numbers, not {given.dtype}")
+        if given.ndim and given.shape != (len(ids),):
+            raise PlacementError(f"submit: {given.shape} kinds for {len(ids)} tasks")
+        kind = np.broadcast_to(given.astype(np.int64), len(ids))
+        if kind.size and not 0 <= int(kind.min()) <= int(kind.max()) < len(self.kinds):
+            wrong = int(kind[(kind < 0) | (kind >= len(self.kinds))][0])
+            raise PlacementError(f"submit: no kind {wrong}: there are {len(self.kinds)}, from 0 on")
+        taken = [id for id in ids if id in self._slot]
+        if taken or len(set(ids)) < len(ids):
+            what = f"task {taken[0]!r} is there already" if taken else "a task is given twice"
+            raise PlacementError(f"submit: {what}")
+        if apart is not None:
+            if apart.most < 1:
+                raise PlacementError(f"submit: apart.most = {apart.most}: must be at least 1")
+            if apart.zones is not None and len(apart.zones) != len(self.servers):
+                raise PlacementError(f"submit: {len(apart.zones)} zones for {len(self.servers)} servers")
+        slots = self._new_slots(ids)
+        if apart is not None:
+            self._apart |= dict.fromkeys(slots.tolist(), apart)
+        self._kind[slots], self._server[slots], self._gpus[slots] = kind, WAITS, 0
+        for slot, its in zip(slots.tolist(), kind.tolist(), strict=True):
+            self._queue[its][slot] = None
+        np.add.at(self.waiting, kind, 1)
+
+    def finish(self, ids: Iterable[Hashable]) -> None:
+        """Remove tasks, whether they run or wait; all of them or, if one is unknown or given twice, none.
+
+        Raises
+        ------
+        PlacementError
+            Names the task.
+        """
+        ids = list(ids)
+        slots = self._slots(ids, "finish")
+        self._leave(slots)
+        for slot in slots.tolist():
+            if self._server[slot] == WAITS:
+                del self._queue[self._kind[slot]][slot]
+            del self._slot[self._id[slot]]
+            self._id[slot] = None
+            self._apart.pop(slot, None)
+        there = self._server[slots] == WAITS
+        np.subtract.at(self.waiting, self._kind[slots[there]], 1)
+        self._server[slots] = WAITS
+        self._kind[slots] = _NOBODY
+        self._unused.extend(slots.tolist())
+
+    def place_of(self, id: Hashable) -> Place | None:
+        """Where a task runs; None while it waits.
+
+        Raises
+        ------
+        PlacementError
+            There is no such task.
+        """
+        slot = int(self._slots([id], "place_of")[0])
+        server = int(self._server[slot])
+        return None if server == WAITS else Place(server, int(self._gpus[slot]))
+
+    def kind_of(self, id: Hashable) -> int:
+        """Index of a task's kind.
+
+        Raises
+        ------
+        PlacementError
+            There is no such task.
+        """
+        return int(self._kind[self._slots([id], "kind_of")[0]])
+
+    def on(self, servers: NDArray[np.bool_]) -> Counts:
+        """Slots of the tasks that run on some servers, ascending.
+
+        Parameters
+        ----------
+        servers : (n,) bool ndarray
+        """
+        runs = np.flatnonzero(self._server >= 0)
+        return runs[servers[self._server[runs]]]
+
+    def slots(self, ids: Iterable[Hashable]) -> Counts:
+        """Slots of tasks by id."""
+        return np.array([self._slot[id] for id in ids], np.int64)
+
+    def places_of(self, slots: Counts) -> tuple[Counts, Counts]:
+        """Servers of tasks by slot, and bits of their GPUs."""
+        return self._server[slots], self._gpus[slots]
+
+    def ids(self, slots: Counts) -> list[Hashable]:
+        """Ids of tasks by slot."""
+        return [self._id[slot] for slot in slots.tolist()]
+
+    def waiting_of(self, kind: int) -> list[int]:
+        """Slots of the tasks of a kind that wait, who has waited longest first."""
+        return list(self._queue[kind])
+
+    def kinds_of(self, slots: Counts) -> Counts:
+        """Kinds of tasks by slot."""
+        return self._kind[slots]
+
+    # ---- places -----------------------------------------------------------------------------------------
+
+    def longest(self, kinds: Counts, servers: Counts) -> Counts:
+        """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.
+
+        Parameters
+        ----------
+        kinds, servers : (t,) ndarray
+            Of each place; of each kind no more than wait.
+
+        Returns
+        -------
+        (t,) ndarray
+            -1 for a place where nobody may run beside those of its group.
+        """
+        slots = np.empty(kinds.size, np.int64)
+        order = np.argsort(kinds, kind="stable")
+        with_apart = {int(self._kind[slot]) for slot in self._apart if self._server[slot] == WAITS}
+        for kind, many in enumerate(np.bincount(kinds, minlength=len(self.kinds)).tolist()):
+            its, order = order[:many], order[many:]
+            if kind in with_apart:
+                slots[its] = self._allowed(kind, servers[its])
+            else:
+                slots[its] = list(islice(self._queue[kind], many))
+        return slots
+
+    def _allowed(self, kind: int, servers: Counts) -> list[int]:
+        """Slots of tasks of a kind for places, each of a task that may run there beside the others; or -1."""
+        left, chosen = dict(self._queue[kind]), []
+        for server in servers.tolist():
+            slot = next((slot for slot in left if self.allows(slot, server)), -1)
+            chosen.append(slot)
+            if slot >= 0:
+                del left[slot]
+                self._note(slot, server, 1)
+        for slot, server in zip(chosen, servers.tolist(), strict=True):
+            self._note(slot, server, -1)
+        return chosen
+
+    def allows(self, slot: int, server: int) -> bool:
+        """Whether a task may run on a server beside those of its group."""
+        apart = self._apart.get(slot)
+        return apart is None or self._closeness.allows(apart, server)
+
+    def servers_for(self, slot: int) -> NDArray[np.bool_]:
+        """Usable servers on which a task may run beside those of its group; (n,)."""
+        apart = self._apart.get(slot)
+        return self.usable if apart is None else self._closeness.servers(apart, self.usable)
+
+    def kept_apart(self, slots: Counts) -> NDArray[np.bool_]:
+        """Which tasks are of a group that must not be close; (t,)."""
+        return np.array([slot in self._apart for slot in slots.tolist()], np.bool_)
+
+    def _note(self, slot: int, server: int, change: int) -> None:
+        apart = self._apart.get(slot)
+        if apart is not None:
+            self._closeness.count(apart, server, change)
+
+    def start(self, slots: Counts, servers: Counts, gpus: Counts) -> None:
+        """Start tasks that wait, or move tasks that run.
+
+        Parameters
+        ----------
+        slots, servers, gpus : (t,) ndarray
+            Of each task; they fit together.
+        """
+        self._leave(slots)
+        for slot in slots[self._server[slots] == WAITS].tolist():
+            kind = self._kind[slot]
+            del self._queue[kind][slot]
+            self.waiting[kind] -= 1
+        self._server[slots], self._gpus[slots] = servers, gpus
+        if self._apart:
+            for slot, server in zip(slots.tolist(), servers.tolist(), strict=True):
+                self._note(slot, server, 1)
+        _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
+
+    def stop(self, slots: Counts) -> None:
+        """Let tasks that run wait again, before all others of their kinds."""
+        self._leave(slots)
+        self._server[slots] = WAITS
+        kinds = self._kind[slots]
+        np.add.at(self.waiting, kinds, 1)
+        for kind in np.unique(kinds).tolist():
+            first = dict.fromkeys(slots[kinds == kind].tolist())
+            self._queue[kind] = first | self._queue[kind]
+
+    def numbers(self, servers: Iterable[str], what: str) -> Counts:
+        """Indices of servers by name.
+
+        Raises
+        ------
+        PlacementError
+            Names the server that there is not.
+        """
+        numbers = []
+        for name in servers:
+            if name not in self._number:
+                raise PlacementError(f"{what}: no server {name!r}")
+            numbers.append(self._number[name])
+        return np.array(numbers, np.int64)
+
+    def _leave(self, slots: Counts) -> None:
+        """Give back what those of some tasks have that run."""
+        runs = slots[self._server[slots] >= 0]
+        if self._apart:
+            for slot in runs.tolist():
+                self._note(slot, int(self._server[slot]), -1)
+        _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
+
+    def _slots(self, ids: Sequence[Hashable], what: str) -> Counts:
+        unknown = [id for id in ids if id not in self._slot]
+        if unknown:
+            raise PlacementError(f"{what}: no task {unknown[0]!r}")
+        slots = np.array([self._slot[id] for id in ids], np.int64)
+        if np.unique(slots).size < slots.size:
+            raise PlacementError(f"{what}: a task is given twice")
+        return slots
+
+    def _new_slots(self, ids: list[Hashable]) -> Counts:
+        """Slots for tasks that are new."""
+        again = [self._unused.pop() for _ in range(min(len(ids), len(self._unused)))]
+        begin = len(self._id)
+        slots = again + list(range(begin, begin + len(ids) - len(again)))
+        self._id.extend([None] * (len(ids) - len(again)))
+        if len(self._id) > self._kind.size:
+            more = max(len(self._id), 2 * self._kind.size) - self._kind.size
+            new = np.full(more, WAITS, np.int64)
+            self._kind, self._server, self._gpus = (
+                np.concatenate([old, new]) for old in (self._kind, self._server, self._gpus)
+            )
+        for id, slot in zip(ids, slots, strict=True):
+            self._id[slot] = id
+            self._slot[id] = slot
+        return np.array(slots, np.int64)
+
+
+@kernel
+def _take_all(free: Free, fleet: Fleet, kinds: Counts, servers: Counts, gpus: Counts, sign: int) -> None:
+    for task in range(kinds.size):
+        take(free, fleet, kinds[task], servers[task], gpus[task], sign)

@@ -1,0 +1,163 @@
+"""How long a round takes, and how good it is, from a hundred servers to a hundred thousand.
+
+All systems are asked for the same rounds of a full cluster (:mod:`copter.problems.placement.steady`), which
+goes on with copter's placements.  The others place each round anew, as they do it; what one is short by is
+measured by the lowest bound that any of them proves.  A system that would be over its time at the next size,
+if its time grew with the servers, is not asked on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from copter.problems.placement.rivals import Placed, Waiting, branch_and_bound, two_stages
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.steady import Steady
+from copter.problems.placement.tasks import Tasks
+
+SIZES = (100, 1_000, 10_048, 100_480)
+"""Servers; the last is CvxCluster's."""
+GAP = 0.01
+"""At which a round of copter ends, and HiGHS."""
+RIVALS = ("two-stages", "highs")
+_FIRST = 3
+"""Rounds that are left out: the first ones fill what is free everywhere."""
+_ALONE = 50
+"""Tasks that come alone after each round."""
+
+
+@dataclass
+class Rounds:
+    """Rounds of one system on one number of servers.
+
+    Attributes
+    ----------
+    seconds : list of float
+        Of each round.
+    short : list of float
+        Share of the bound that each round's value is short by.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    short: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Size:
+    """What came of one number of servers.
+
+    Attributes
+    ----------
+    servers, tasks, changed : int
+        Tasks that ran at the end, and those that came, and left, before each round.
+    edit : list of float
+        Seconds in which copter was told what changed, for each round.
+    alone : list of float
+        Seconds in which it placed a task that came alone.
+    systems : dict of name to Rounds
+        copter's own first.
+    """
+
+    servers: int
+    tasks: int = 0
+    changed: int = 0
+    edit: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+    systems: dict[str, Rounds] = field(default_factory=dict)
+
+
+def measure(
+    servers: Servers,
+    tasks: Tasks,
+    sizes: Sequence[int] = SIZES,
+    *,
+    rounds: int = 5,
+    rivals: Sequence[str] = RIVALS,
+    gap: float = GAP,
+    limit: float = 60.0,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> list[Size]:
+    """Measure rounds by size, ascending.
+
+    Parameters
+    ----------
+    servers, tasks
+        Lists that they are drawn from.
+    rounds : int
+        That count.
+    limit : float
+        Seconds that a round of another system may take.
+    """
+    asked = list(rivals)
+    found: list[Size] = []
+    for number in sorted(sizes):
+        if found:
+            growth = number / found[-1].servers
+            last = found[-1].systems
+            asked = [
+                name for name in asked if name in last and growth * np.median(last[name].seconds) <= limit
+            ]
+        say(f"{number:,} servers: {', '.join(['copter', *asked])}")
+        found.append(_measure(servers, tasks, number, rounds, asked, gap, limit, seed))
+    return found
+
+
+def _measure(
+    servers: Servers,
+    tasks: Tasks,
+    number: int,
+    rounds: int,
+    rivals: Sequence[str],
+    gap: float,
+    limit: float,
+    seed: int,
+) -> Size:
+    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed), Size(number)
+    size.systems = {name: Rounds() for name in ("copter", *rivals)}
+    for count in range(-_FIRST, rounds):
+        begun = time.perf_counter()
+        size.changed = steady.change()
+        edit = time.perf_counter() - begun
+        waiting = steady.rounds.waiting() if count >= -1 and rivals else None
+        done = steady.rounds.round()
+        steady.placed(done.placed)
+        placed = {name: _timed(name, waiting, gap, limit) for name in rivals} if waiting else {}
+        if count < 0:
+            continue
+        size.edit.append(edit)
+        bound = min([done.bound, *(its.bound for _, its in placed.values())])
+        size.systems["copter"].seconds.append(done.seconds)
+        size.systems["copter"].short.append(_short(done.value, bound))
+        for name, (seconds, its) in placed.items():
+            assert waiting is not None
+            size.systems[name].seconds.append(seconds)
+            size.systems[name].short.append(_short(waiting.worth(its.found), bound))
+        size.alone += _alone(steady, count)
+    size.tasks = len(steady.rounds.running) - int(steady.rounds.running.waiting.sum())
+    return size
+
+
+def _short(value: float, bound: float) -> float:
+    return max(0.0, 1.0 - value / bound) if bound > 0.0 else 0.0
+
+
+def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float, Placed]:
+    begun = time.perf_counter()
+    placed = two_stages(waiting) if name == "two-stages" else branch_and_bound(waiting, limit, gap)
+    return time.perf_counter() - begun, placed
+
+
+def _alone(steady: Steady, count: int) -> list[float]:
+    """Seconds of tasks that come alone, one after another, and leave again."""
+    took, rng = [], np.random.default_rng(count)
+    for number, kind in enumerate(steady.tasks.kind[rng.integers(len(steady.tasks), size=_ALONE)]):
+        begun = time.perf_counter()
+        steady.rounds.place(("alone", number), int(kind))
+        took.append(time.perf_counter() - begun)
+        steady.rounds.finish([("alone", number)])
+    return took

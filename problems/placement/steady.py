@@ -1,0 +1,128 @@
+"""A full cluster of any size on which tasks come and go: drawn from lists of servers and tasks.
+
+Servers are drawn from a list with replacement, and each is filled with tasks, drawn with replacement, until
+so many in succession do not fit.  More tasks wait.  Before each round a share of the tasks that run leaves,
+drawn evenly, and as many come: so the load stays above what fits, and what a round is about is who gets the
+room of those that left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from copter.kernels import kernel
+from copter.problems.placement.mixes import Counts
+from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
+from copter.problems.placement.rounds import GAP, Rounds
+from copter.problems.placement.running import Running
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Tasks
+
+LEAVES = 0.01
+"""Share of the tasks that leaves before each round."""
+WAITS = 0.02
+"""Tasks that wait at first, over those that run."""
+_FAILURES = 60
+_MOST_TASKS = 64
+
+
+def drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Servers:
+    """So many servers, each one of a list."""
+    drawn = rng.integers(len(servers), size=number)
+    width = len(str(number - 1))
+    return replace(
+        servers,
+        names=tuple(f"{one:0{width}d}" for one in range(number)),
+        cpu=servers.cpu[drawn],
+        memory=servers.memory[drawn],
+        gpus=servers.gpus[drawn],
+        model=servers.model[drawn],
+    )
+
+
+class Steady:
+    """Rounds on a cluster that stays full.
+
+    Parameters
+    ----------
+    servers : Servers
+        A list that servers are drawn from.
+    tasks : Tasks
+        A list that tasks are drawn from.
+    number : int
+        Of servers.
+    gap : float
+        At which a round ends.
+
+    Attributes
+    ----------
+    rounds : Rounds
+    tasks : Tasks
+        As given.
+    """
+
+    def __init__(
+        self, servers: Servers, tasks: Tasks, number: int, *, gap: float = GAP, seed: int = 0
+    ) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.tasks, self._next = tasks, 0
+        self.rounds = Rounds(drawn_servers(servers, number, self._rng), tasks.kinds, gap=gap)
+        running = self.rounds.running
+        self._fill(running)
+        self._runs = np.arange(len(running))
+        self._change = max(1, round(LEAVES * len(running)))
+        self._come(round(WAITS * len(running)))
+
+    def _fill(self, running: Running) -> None:
+        draws = self._draw(_MOST_TASKS * len(running.servers))
+        kinds, servers, gpus = (np.empty(draws.size, np.int64) for _ in range(3))
+        n = _fill(running.free.copy(), running.fleet, draws, kinds, servers, gpus)
+        ids = self._submit(kinds[:n])
+        running.start(running.slots(ids), servers[:n], gpus[:n])
+
+    def _draw(self, number: int) -> Counts:
+        return self.tasks.kind[self._rng.integers(len(self.tasks), size=number)]
+
+    def _submit(self, kinds: Counts) -> list[int]:
+        ids = list(range(self._next, self._next + kinds.size))
+        self._next += kinds.size
+        self.rounds.submit(ids, kinds)
+        return ids
+
+    def _come(self, number: int) -> None:
+        self._submit(self._draw(number))
+
+    def change(self) -> int:
+        """Let tasks leave and as many come; return how many."""
+        leave = self._rng.permutation(self._runs.size)[: self._change]
+        self.rounds.finish(self._runs[leave].tolist())
+        self._runs = np.delete(self._runs, leave)
+        self._come(self._change)
+        return self._change
+
+    def placed(self, ids: Iterable[Any]) -> None:
+        """Note that tasks run now."""
+        self._runs = np.concatenate([self._runs, np.fromiter(ids, np.int64)])
+
+
+@kernel
+def _fill(free: Free, fleet: Fleet, draws: Counts, kinds: Counts, servers: Counts, gpus: Counts) -> int:
+    """Place draws on server after server; return how many were placed."""
+    placed = at = 0
+    for server in range(free.cpu.size):
+        failures = tasks = 0
+        while failures < _FAILURES and tasks < _MOST_TASKS:
+            kind = draws[at % draws.size]
+            at += 1
+            if fits(free, fleet, kind, server):
+                bits = tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
+                take(free, fleet, kind, server, bits, 1)
+                kinds[placed], servers[placed], gpus[placed] = kind, server, bits
+                placed, tasks = placed + 1, tasks + 1
+            else:
+                failures += 1
+    return placed

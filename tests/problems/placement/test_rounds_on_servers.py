@@ -1,0 +1,496 @@
+"""Rounds of tasks on servers: best mixes against all mixes, rounds against branch and bound, what is kept."""
+
+import itertools
+import json
+import pickle
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from copter.cli.main import app
+from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, mixes
+from copter.problems.placement.occupancy import Fleet, Free
+from copter.problems.placement.rivals import branch_and_bound, two_stages
+from copter.problems.placement.steady import Steady
+
+MODELS = ("", "A", "B")
+
+
+def drawn(seed, n=12, kinds=12):
+    """A small cluster, and kinds of every sort: without GPUs, with shares, with several, for some models."""
+    rng = np.random.default_rng(seed)
+    gpus = rng.choice([0, 1, 2, 4], size=n)
+    servers = Servers(
+        tuple(f"s{number:03d}" for number in range(n)),
+        rng.integers(8, 48, n) * 1000,
+        rng.integers(16, 200, n) * 1024,
+        gpus.astype(np.int64),
+        np.where(gpus > 0, 1 + rng.integers(0, 2, n), 0),
+        MODELS,
+    )
+    there = {}
+    while len(there) < kinds:
+        many = int(rng.choice([0, 1, 1, 1, 2, 4]))
+        milli = 1000 if many > 1 else int(rng.choice([190, 300, 500, 1000])) * bool(many)
+        models = ("A",) if many and rng.random() < 0.2 else ()
+        cpu, memory = int(rng.integers(1, 16)) * 1000, int(rng.integers(1, 64)) * 1024
+        there[Kind(cpu, memory, many, milli, models)] = None
+    return servers, tuple(there)
+
+
+def fleet_of(servers, kinds):
+    return Fleet.of(servers, Tasks(kinds, np.empty(0, np.int64)))
+
+
+def best_of_all(free, fleet, server, gain, most):
+    """The best mix by trying all: kinds ascending, every choice of GPUs."""
+
+    def add(cpu, memory, gpus, first, used):
+        best = 0.0
+        for kind in range(first, gain.size):
+            again = used + 1 if kind == first else 1
+            if (
+                gain[kind] <= 0.0
+                or again > most[kind]
+                or fleet.cpu[kind] > cpu
+                or fleet.memory[kind] > memory
+            ):
+                continue
+            if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:
+                continue
+            enough = [gpu for gpu, left in enumerate(gpus) if left >= fleet.milli[kind]]
+            lefts = set()
+            for chosen in itertools.combinations(enough, int(fleet.gpus[kind])):
+                left = [its - fleet.milli[kind] * (gpu in chosen) for gpu, its in enumerate(gpus)]
+                lefts.add(tuple(sorted(left)))
+            rest = cpu - fleet.cpu[kind], memory - fleet.memory[kind]
+            best = max([best, *(gain[kind] + add(*rest, left, kind, again) for left in lefts)])
+        return best
+
+    return add(free.cpu[server], free.memory[server], tuple(sorted(free.gpus[server])), 0, 0)
+
+
+def busy(seed, tasks=60, gap=0.005, n=12):
+    """Rounds with more tasks waiting than fit."""
+    servers, kinds = drawn(seed, n)
+    rounds = Rounds(servers, kinds, gap=gap)
+    rng = np.random.default_rng(seed + 1000)
+    rounds.submit([f"t{one}" for one in range(tasks)], rng.integers(len(kinds), size=tasks))
+    return rounds
+
+
+def check(rounds):
+    """Nobody has what is not there, or another model than it may; what is free is the rest."""
+    running, fleet = rounds.running, rounds.running.fleet
+    free = Free.of(running.servers)
+    for id in list(running._slot):
+        place, kind = running.place_of(id), running.kinds[running.kind_of(id)]
+        if place is None:
+            continue
+        chosen = [gpu for gpu in range(free.gpus.shape[1]) if (place.gpus >> gpu) & 1]
+        assert len(chosen) == kind.gpus
+        model = running.servers.models[running.servers.model[place.server]]
+        assert not kind.gpus or not kind.models or model in kind.models
+        free.cpu[place.server] -= kind.cpu
+        free.memory[place.server] -= kind.memory
+        free.gpus[place.server, chosen] -= kind.milli
+    for mine, its in zip(free, running.free, strict=True):
+        assert (mine >= 0).all()
+        np.testing.assert_array_equal(mine, its)
+    assert fleet.model is running.servers.model
+    waiting = [running.kind_of(id) for id in running._slot if running.place_of(id) is None]
+    np.testing.assert_array_equal(running.waiting, np.bincount(waiting, minlength=len(running.kinds)))
+
+
+# ---- the best mix ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_mix_is_that_of_all(seed):
+    servers, kinds = drawn(seed, n=6)
+    rng = np.random.default_rng(seed)
+    free, fleet = Free.of(servers), fleet_of(servers, kinds)
+    free.cpu[:] //= 2
+    free.gpus[:, 0] = np.minimum(free.gpus[:, 0], 700)
+    gain, most = rng.uniform(-0.3, 1.0, len(kinds)), rng.integers(0, 4, len(kinds))
+    found = mixes.best_mixes(free, fleet, np.arange(6), gain, most, 10**6)
+    for server in range(6):
+        best = best_of_all(free, fleet, server, gain, most)
+        assert found.value[server] == pytest.approx(best, rel=1e-9, abs=1e-12)
+        assert found.bound[server] == pytest.approx(best, rel=1e-8, abs=1e-12)
+        its = found.kinds[found.begins[server] : found.begins[server + 1]]
+        assert gain[its].sum() == pytest.approx(best, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 10])
+def test_a_search_that_ends_early_says_what_it_may_have_missed(nodes):
+    servers, kinds = drawn(3, n=6)
+    free, fleet = Free.of(servers), fleet_of(servers, kinds)
+    free.cpu[:] //= 3
+    gain, most = np.random.default_rng(3).uniform(0.1, 1.0, len(kinds)), np.full(len(kinds), 3)
+    found = mixes.best_mixes(free, fleet, np.arange(6), gain, most, nodes)
+    best = np.array([best_of_all(free, fleet, server, gain, most) for server in range(6)])
+    assert (found.value <= best + 1e-9).all() and (found.bound >= best - 1e-9).all()
+    assert (found.bound > found.value * 1.01).any()  # else it ended in time
+
+
+def test_it_does_not_matter_how_many_servers_a_thread_takes_at_once(monkeypatch):
+    servers, kinds = drawn(5, n=40)
+    free, fleet = Free.of(servers), fleet_of(servers, kinds)
+    gain, most = np.random.default_rng(5).uniform(0.0, 1.0, len(kinds)), np.full(len(kinds), 5)
+    whole = mixes.best_mixes(free, fleet, np.arange(40), gain, most)
+    monkeypatch.setattr(mixes, "_AT_ONCE", 3)
+    for mine, its in zip(whole, mixes.best_mixes(free, fleet, np.arange(40), gain, most), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_servers_that_choose_together_take_each_task_once():
+    servers, kinds = drawn(7)
+    free, fleet = Free.of(servers), fleet_of(servers, kinds)
+    most = np.full(len(kinds), 2)
+    before, there = free.copy(), most.copy()
+    found = mixes.fill(free, fleet, np.arange(len(servers)), np.ones(len(kinds)), most)
+    np.testing.assert_array_equal(np.bincount(found.kinds, minlength=len(kinds)), there - most)
+    assert (most >= 0).all() and all((array >= 0).all() for array in free)
+    assert before.cpu.sum() - free.cpu.sum() == fleet.cpu[found.kinds].sum()
+
+
+# ---- rounds ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_placement_is_between_a_round_s_value_and_its_bound(seed):
+    rounds = busy(seed)
+    waiting = rounds.waiting()
+    exact = branch_and_bound(waiting, 20.0, 1e-6)
+    best = waiting.worth(exact.found)
+    done = rounds.round()
+    check(rounds)
+    assert done.value <= best * (1 + 1e-6)
+    assert done.bound >= best * (1 - 1e-6)
+    assert done.value >= 0.9 * best
+    assert done.value == pytest.approx(sum(rounds.values[rounds.running.kind_of(id)] for id in done.placed))
+    assert done.waiting == 60 - len(done.placed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tasks_that_come_and_go_leave_nothing_behind(seed):
+    rounds, rng = busy(seed, tasks=80), np.random.default_rng(seed)
+    there = [f"t{one}" for one in range(80)]
+    for number in range(6):
+        rounds.round()
+        check(rounds)
+        gone = [there.pop(int(rng.integers(len(there)))) for _ in range(15)]
+        rounds.finish(gone)
+        new = [f"{number}-{one}" for one in range(15)]
+        rounds.submit(new, rng.integers(len(rounds.values), size=15))
+        there += new
+        check(rounds)
+    rounds.finish(there)
+    assert len(rounds.running) == 0
+    for mine, its in zip(rounds.running.free, Free.of(rounds.running.servers), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_a_large_cluster_is_within_the_gap():
+    servers, kinds = drawn(11, n=50)
+    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02)
+    for _ in range(4):
+        steady.change()
+        waiting = steady.rounds.waiting()
+        done = steady.rounds.round()
+        steady.placed(done.placed)
+        check(steady.rounds)
+        assert done.gap <= 0.02
+        assert done.bound <= two_stages(waiting).bound * (1 + 1e-6)  # the relaxation by single tasks
+    assert done.waiting > 0
+
+
+def test_units_of_value_do_not_matter():
+    one, other = busy(2), busy(2)
+    other.__init__(other.running.servers, other.running.kinds, values=1e6 * one.values)
+    other.submit([f"t{one}" for one in range(60)], np.random.default_rng(1002).integers(12, size=60))
+    mine, its = one.round(), other.round()
+    assert its.value == pytest.approx(1e6 * mine.value, rel=0.02)
+    assert its.bound == pytest.approx(1e6 * mine.bound, rel=0.02)
+
+
+def test_a_server_that_is_full_changes_nothing():
+    def rounds(full):
+        servers, kinds = drawn(4)
+        if full:
+            names = (*servers.names, "zz")
+            more = [
+                np.append(array, 0) for array in (servers.cpu, servers.memory, servers.gpus, servers.model)
+            ]
+            servers = Servers(names, *more, servers.models)
+        its = Rounds(servers, kinds, values=np.arange(1.0, 13.0))
+        its.submit(range(50), np.arange(50) % 12)
+        return its.round()
+
+    assert rounds(False).value == pytest.approx(rounds(True).value, rel=0.01)
+
+
+def test_what_waits_longest_goes_first():
+    servers = Servers(("s",), *(np.array([n]) for n in (2000, 2048, 0, 0)), MODELS)
+    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    rounds.submit(["a", "b", "c", "d"], 0)
+    assert list(rounds.round().placed) == ["a", "b"]
+    rounds.finish(["a", "c"])
+    assert list(rounds.round().placed) == ["d"]
+
+
+def test_the_same_rounds_from_a_saved_state():
+    rounds = busy(9, tasks=90)
+    rounds.round()
+    again = pickle.loads(pickle.dumps(rounds))
+    for its in (rounds, again):
+        its.finish(sorted(id for id in (f"t{one}" for one in range(90)) if its.running.place_of(id))[::3])
+        its.submit([f"n{one}" for one in range(20)], np.arange(20) % 12)
+    mine, its = rounds.round(), again.round()
+    assert (mine.placed, mine.value, mine.bound) == (its.placed, its.value, its.bound)
+
+
+def test_one_task_that_comes_alone():
+    rounds = busy(1, tasks=5)
+    rounds.round()
+    place = rounds.place("alone", 0)
+    assert place == rounds.running.place_of("alone")
+    check(rounds)
+    full = busy(1, tasks=400)
+    full.round()
+    lone = [full.place(f"more {kind}", kind) for kind in range(12)]
+    assert None in lone
+    check(full)
+
+
+# ---- servers that fail or are drained --------------------------------------------------------------------
+
+
+def test_tasks_of_a_server_that_fails_wait_again_and_first():
+    rounds = busy(6)
+    rounds.round()
+    name = rounds.running.servers.names[3]
+    on = {id for id in (f"t{one}" for one in range(60)) if (rounds.running.place_of(id) or (-1,))[0] == 3}
+    assert on
+    assert set(rounds.fail([name])) == on
+    check(rounds)
+    done = rounds.round()
+    check(rounds)
+    assert all(place.server != 3 for place in done.placed.values())
+    rounds.restore([name])
+    assert any(place.server == 3 for place in rounds.round().placed.values())
+
+
+def test_a_drained_server_is_empty_as_soon_as_moves_allow():
+    servers, kinds = drawn(8)
+    rounds = Rounds(servers, kinds)
+    rounds.submit(range(14), np.arange(14) % 12)
+    rounds.round()
+    counts = np.bincount([place.server for one in range(14) if (place := rounds.running.place_of(one))])
+    server = int(counts.argmax())
+    many = int(counts[server])
+    assert many >= 2
+    rounds.drain([servers.names[server]])
+    for left in range(many - 1, -1, -1):
+        done = rounds.round(moves=1)
+        check(rounds)
+        assert len(done.moved) == 1
+        on = [one for one in range(14) if (rounds.running.place_of(one) or (-1,))[0] == server]
+        assert len(on) == left
+    assert not rounds.round(moves=1).moved
+
+
+def test_nothing_moves_unless_it_may():
+    rounds = busy(8)
+    rounds.round()
+    before = {id: rounds.running.place_of(id) for id in rounds.running._slot}
+    rounds.drain(rounds.running.servers.names[:6])
+    done = rounds.round()
+    assert not done.moved
+    assert all(rounds.running.place_of(id) == place for id, place in before.items() if place)
+    assert all(place.server >= 6 for place in done.placed.values())
+
+
+# ---- errors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda rounds: rounds.submit(["t1"], 0), "'t1' is there already"),
+        (lambda rounds: rounds.submit(["x", "x"], 0), "given twice"),
+        (lambda rounds: rounds.submit(["x"], 12), "no kind 12"),
+        (lambda rounds: rounds.submit(["x"], [-1]), "no kind -1"),
+        (lambda rounds: rounds.submit(["x"], [0.5]), "whole numbers"),
+        (lambda rounds: rounds.submit(["x", "y"], [1]), "for 2 tasks"),
+        (lambda rounds: rounds.finish(["t1", "nobody"]), "no task 'nobody'"),
+        (lambda rounds: rounds.finish(["t1", "t1"]), "given twice"),
+        (lambda rounds: rounds.place("t1", 0), "'t1' is there already"),
+        (lambda rounds: rounds.round(moves=-1), "moves = -1"),
+        (lambda rounds: rounds.fail(["s000", "nowhere"]), "no server 'nowhere'"),
+        (lambda rounds: rounds.drain(["nowhere"]), "no server 'nowhere'"),
+        (lambda rounds: rounds.restore(["nowhere"]), "no server 'nowhere'"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_has_changed(wrong, said):
+    rounds = busy(0)
+    rounds.round()
+    before = pickle.dumps(rounds.running)
+    with pytest.raises(PlacementError, match=said):
+        wrong(rounds)
+    assert pickle.dumps(rounds.running) == before
+    check(rounds)
+
+
+@pytest.mark.parametrize("values", [[1.0], [np.nan] * 12, [0.0] * 12, [np.inf] * 12])
+def test_values_that_are_none(values):
+    with pytest.raises(PlacementError, match="values"):
+        Rounds(*drawn(0), values=values)
+
+
+# ---- tasks that must not be close --------------------------------------------------------------------------
+
+
+def many_on(rounds, ids, of=lambda server: server):
+    places = [rounds.running.place_of(id) for id in ids]
+    return np.bincount([of(place.server) for place in places if place is not None], minlength=1)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_tasks_of_a_group_are_not_on_one_server(most):
+    servers, kinds = drawn(2, n=8)
+    rounds = Rounds(servers, kinds)
+    kind = next(number for number, its in enumerate(kinds) if not its.gpus)
+    ids = [f"g{one}" for one in range(30)]
+    rounds.submit(ids[:20], kind, Apart("g", most))
+    rounds.submit(["free"], kind)
+    rounds.round()
+    check(rounds)
+    assert many_on(rounds, ids[:20]).max() == most
+    assert rounds.running.place_of("free")
+    rounds.submit(ids[20:], [number % 12 for number in range(10)], Apart("g", most))
+    rounds.round()
+    assert many_on(rounds, ids).max() == most
+    runs = next(id for id in ids if rounds.running.place_of(id))
+    rounds.finish([runs])
+    ids.remove(runs)
+    rounds.round()
+    assert many_on(rounds, ids).max() == most
+    rounds.drain([servers.names[0]])
+    for _ in range(10):
+        rounds.round(moves=2)
+        assert many_on(rounds, ids).max() == most
+    check(rounds)
+
+
+def test_a_group_is_spread_over_zones():
+    n = 9
+    servers = Servers(
+        tuple(f"s{one}" for one in range(n)),
+        *(np.full(n, size) for size in (64_000, 65_536, 0, 0)),
+        MODELS,
+    )
+    zones = ["abc"[one % 3] for one in range(n)]
+    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    ids = [f"t{one}" for one in range(10)]
+    rounds.submit(ids, 0, Apart("job", most=2, zones=zones))
+    assert len(rounds.round().placed) == 6
+    assert many_on(rounds, ids, lambda server: "abc".index(zones[server])).tolist() == [2, 2, 2]
+    assert rounds.place("other", 0, Apart("job", most=2, zones=zones)) is None
+    assert rounds.place("one more", 0, Apart("another", most=2, zones=zones)) is not None
+
+
+@pytest.mark.parametrize(
+    ("apart", "said"), [(Apart("g", 0), "most = 0"), (Apart("g", 1, ["a"]), "1 zones for 12 servers")]
+)
+def test_groups_that_cannot_be(apart, said):
+    rounds = busy(0)
+    with pytest.raises(PlacementError, match=said):
+        rounds.submit(["new"], 0, apart)
+    assert "new" not in rounds.running
+    check(rounds)
+
+
+# ---- moves that make room ----------------------------------------------------------------------------------
+
+
+def test_a_task_moves_where_another_fits_only_then():
+    """Two servers, half full each: a task that needs a whole one gets it once the other's task has moved."""
+    servers = Servers(("a", "b"), *(np.full(2, size) for size in (8000, 65_536, 0, 0)), MODELS)
+    rounds = Rounds(servers, [Kind(4000, 1024, 0, 0, ()), Kind(8000, 1024, 0, 0, ())])
+    rounds.submit(["one", "two", "gone", "left"], 0)
+    rounds.round()
+    on = {
+        name: [id for id in ("one", "two", "gone", "left") if rounds.running.place_of(id).server == name]
+        for name in (0, 1)
+    }
+    rounds.finish([on[0][0], on[1][0]])
+    rounds.submit(["whole"], 1)
+    assert not rounds.round().placed
+    assert not rounds.round(moves=1, price=2.0 * rounds.values[1]).placed
+    done = rounds.round(moves=1)
+    check(rounds)
+    assert list(done.placed) == ["whole"] and len(done.moved) == 1
+    assert (done.value, done.gained) == (0.0, rounds.values[1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("moves", [1, 5, 40])
+def test_moves_are_never_more_than_may_be_and_nothing_is_lost(seed, moves):
+    rounds = busy(seed, tasks=150, n=24)
+    rounds.round()
+    rng = np.random.default_rng(seed)
+    runs = [id for id in (f"t{one}" for one in range(150)) if rounds.running.place_of(id)]
+    rounds.finish([id for id in runs if rng.random() < 0.3])
+    rounds.round()
+    before = {id: rounds.running.place_of(id) for id in runs if id in rounds.running}
+    done = rounds.round(moves=moves)
+    check(rounds)
+    assert len(done.moved) <= moves
+    assert all(rounds.running.place_of(id) for id in before)
+    assert {id for id, place in before.items() if rounds.running.place_of(id) != place} <= set(done.moved)
+    assert not set(done.moved) & set(done.placed)
+    assert done.gained == pytest.approx(sum(rounds.values[rounds.running.kind_of(id)] for id in done.placed))
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(tmp_path):
+    nodes, tasks = tmp_path / "nodes.csv", tmp_path / "tasks.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,4,A\nb,32000,131072,0,\n")
+    rows = [f"t{n},{2000 + 500 * n},8192,{n % 3},{(0, 300, 1000)[n % 3]}," for n in range(12)]
+    tasks.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n" + "\n".join(rows) + "\n")
+    return ["--nodes", str(nodes), "--tasks", str(tasks)]
+
+
+def test_the_command_times_rounds_by_size(lists, tmp_path):
+    out = tmp_path / "rounds.json"
+    words = ["bench", "placement", *lists, "--servers", "40,20", "--rounds", "2", "--json", str(out)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    sizes = json.loads(out.read_text())["sizes"]
+    assert [size["servers"] for size in sizes] == [20, 40]
+    for size in sizes:
+        assert set(size["systems"]) == {"copter", "two-stages", "highs"}
+        for its in size["systems"].values():
+            assert len(its["seconds"]) == len(its["short"]) == 2
+        assert max(size["systems"]["copter"]["short"]) <= 0.5
+        assert max(size["systems"]["highs"]["short"]) <= 0.0101
+    assert "task alone" in result.output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--servers", "0"], "numbers of servers"),
+        (["--rivals", "gurobi"], "there are two-stages, highs, and none"),
+    ],
+)
+def test_the_command_says_what_is_wrong(lists, wrong, said):
+    result = CliRunner().invoke(app, ["bench", "placement", *lists, *wrong])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.replace("│", " ").split())
