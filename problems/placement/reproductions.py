@@ -126,7 +126,7 @@ REPRODUCTIONS: Sequence[Reproduction] = (
         "Rounds of tasks on 100 to 100,480 servers",
         "Nnorom, Boyd and Levis, CvxCluster (2026), abstract",
         "Alibaba's servers and tasks, drawn, not Azure's. CvxCluster's two stages are our own, by what its "
-        "abstract says, with cvxpy and Clarabel; HiGHS has a minute a round. What a round is short by is "
+        "abstract says, with cvxpy and Clarabel; HiGHS has 20 s a round. What a round is short by is "
         "measured by the lowest bound that any of them proves.",
         _scale,
         needs_data=True,

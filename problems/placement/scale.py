@@ -78,7 +78,7 @@ def measure(
     rounds: int = 5,
     rivals: Sequence[str] = RIVALS,
     gap: float = GAP,
-    limit: float = 60.0,
+    limit: float = 20.0,
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> list[Size]:
