@@ -130,7 +130,7 @@ REPRODUCTIONS: Sequence[Reproduction] = (
         "measured by the lowest bound that any of them proves.",
         _scale,
         needs_data=True,
-        minutes=20.0,
+        minutes=10.0,
         seeds=1,
     ),
 )
