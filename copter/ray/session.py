@@ -93,13 +93,17 @@ class Session:
                 Session._now = None
 
 
-def check_room(actors: int, needs: Mapping[str, float]) -> None:
+def check_room(
+    actors: int, needs: Mapping[str, float], setting: tuple[str, str] = ("RayProgram", "actors")
+) -> None:
     """Refuse actors that the cluster's nodes would not have room for even if they did nothing else.
 
     Parameters
     ----------
     needs : mapping of str to float
         What Ray sets aside for each actor, by resource; ``CPU`` is processors.
+    setting : pair of str
+        Whose setting the number of actors is, for the message.
 
     Raises
     ------
@@ -118,7 +122,7 @@ def check_room(actors: int, needs: Mapping[str, float]) -> None:
             f"each needs {asked}, and Ray has {has}, on {len(nodes)} nodes with room for {fit}: take fewer "
             "actors, a smaller num_cpus (0 lets them share processors), or a Ray with more"
         )
-        raise SettingError("RayProgram", "actors", actors, why)
+        raise SettingError(*setting, actors, why)
 
 
 def _times(there: float, each: float) -> int:

@@ -244,7 +244,7 @@ class Relaxation:
             If the bound may come to this, servers are searched as long as it takes, but not endlessly.
         """
         values, states = self._values, self._states
-        price = np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
+        price = settled(values, price)
         gain = values - price
         mixes = best_mixes(self._free, self._fleet, states.first, gain, self._demand)
         paid = float(self._demand @ price)
@@ -329,6 +329,11 @@ class Relaxation:
             out,
         )
         return Found(*(array[:placed] for array in out))
+
+
+def settled(values: Values, price: Values) -> Values:
+    """Prices of kinds, those that leave a task next to nothing of its worth taken to be that."""
+    return np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
 
 
 def _begins(sizes: Counts) -> Counts:

@@ -15,7 +15,7 @@ import numpy as np
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.errors import InputError
 from copter.problems.placement.experiment import Experiment
-from copter.problems.placement.scale import SIZES, measure
+from copter.problems.placement.scale import SIZES, measure, measure_regions
 from copter.problems.placement.servers import read_servers
 from copter.problems.placement.tasks import read_tasks
 from copter.problems.reading import find, read_csv
@@ -45,6 +45,8 @@ THEIRS = {
 _DEMAND = 100
 SCALE_MIX = "gpushare100"
 """Whose tasks are so small that ten run on a server."""
+MILLION, REGIONS, MILLION_GAP = 1_000_000, 2, 0.02
+"""Servers, the actors that have them, and the gap at which a region ends its round."""
 LABELS = {"copter": "copter", "two-stages": "CvxCluster's stages", "highs": "HiGHS"}
 
 
@@ -110,6 +112,26 @@ def _scale(effort: Effort) -> list[Figure]:
     return figures
 
 
+def _million(effort: Effort) -> list[Figure]:
+    """What ten million tasks on a million servers cost on two actors."""
+    folder = _folder(effort)
+    servers = read_servers(folder / "openb_node_list_gpu_node.csv")
+    tasks = read_tasks(folder / f"openb_pod_list_{SCALE_MIX}.csv")
+    number = 10_000 if effort.quick else MILLION
+    its = measure_regions(servers, tasks, number, REGIONS, gap=MILLION_GAP, seed=effort.seed, say=effort.say)
+    row = f"{number:,} servers, {REGIONS} actors"
+    return [
+        mean_figure(row, "a round", "s", its.seconds),
+        mean_figure(row, "to be told what changed", "s", its.edit),
+        mean_figure(row, "short of the bound of all servers", "%", [100.0 * each for each in its.short]),
+        mean_figure(row, "the first rounds", "s", its.first),
+        Figure(row, "until all servers are full", "s", its.filled),
+        Figure(row, "memory", "GB", its.memory / 1e9),
+        Figure(row, "tasks that run", "", float(its.tasks)),
+        Figure(row, "tasks that come and go a round", "", float(its.changed)),
+    ]
+
+
 REPRODUCTIONS: Sequence[Reproduction] = (
     Reproduction(
         "fgd-allocated",
@@ -131,6 +153,17 @@ REPRODUCTIONS: Sequence[Reproduction] = (
         _scale,
         needs_data=True,
         minutes=10.0,
+        seeds=1,
+    ),
+    Reproduction(
+        "placement-million",
+        "Rounds of ten million tasks on a million servers, on two Ray actors",
+        "none: copter's own",
+        "Alibaba's servers and tasks, drawn. Both actors are on one machine, each with one processor; a "
+        "region's round ends within 2%, and the bound is one of all servers together.",
+        _million,
+        needs_data=True,
+        minutes=15.0,
         seeds=1,
     ),
 )

@@ -124,28 +124,20 @@ class Rounds:
     ) -> None:
         self.running = Running(servers, kinds)
         self.gap = gap
-        self.values = self._default() if values is None else np.array(values, np.float64)
-        if self.values.shape != (len(kinds),):
-            raise PlacementError(f"values: {self.values.shape} for {len(kinds)} kinds")
-        if not (np.isfinite(self.values).all() and (self.values > 0.0).all()):
-            wrong = self.values[~(np.isfinite(self.values) & (self.values > 0.0))][0]
-            raise PlacementError(f"values: {wrong} is not above 0 and finite")
+        self.values = worth_of(servers, self.running.fleet, values)
         self._most = Most.of(servers)
         self._price = self.values.copy()
         self._relaxation = Relaxation(self.running.fleet, self.values)
-
-    def _default(self) -> Values:
-        """The largest share of a server's mean that a task of each kind takes."""
-        servers, asked = self.running.servers, self.running.fleet
-        takes = np.array([asked.cpu, asked.memory, asked.gpus * asked.milli], np.float64)
-        means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])
-        return np.maximum((takes / np.maximum(means, 1.0)[:, None]).max(axis=0), 1e-6)
 
     # ---- what changes between rounds --------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
         self.running.submit(ids, kinds, apart)
+
+    def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
+        """Add tasks that run already; see :meth:`Running.adopt`."""
+        self.running.adopt(ids, kinds, servers, gpus)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
         """Remove tasks, whether they run or wait; see :meth:`Running.finish`."""
@@ -327,12 +319,8 @@ class Rounds:
 
     def _open(self, demand: Counts) -> Counts:
         """Servers on which something of a demand fits, fullest first; what fits nowhere is taken off it."""
-        running, kinds = self.running, np.flatnonzero(demand)
-        fits_one = np.zeros(len(running.servers), np.bool_)
-        somewhere = np.zeros(demand.size, np.bool_)
-        _fits_one(running.free, running.fleet, kinds, running.usable, fits_one, somewhere)
-        demand[~somewhere] = 0
-        servers = np.flatnonzero(fits_one)
+        running = self.running
+        servers = open_servers(running.free, running.fleet, running.usable, demand)
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
         return servers[np.argsort(cpu / self._most.cpu + gpus / self._most.gpus, kind="stable")]
 
@@ -393,6 +381,35 @@ class Rounds:
         free, left = self.running.free.copy(), demand.copy()
         found = self._relaxation.rounded(solution, free, left)
         return found.and_(Found.of(fill(free, self.running.fleet, servers, self._gain, left), servers))
+
+
+def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Values:
+    """What a task of each kind is worth: as given, or the largest share that it takes of a server's mean.
+
+    Raises
+    ------
+    PlacementError
+        Values are not finite and positive, or not one for each kind.
+    """
+    if values is None:
+        takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
+        means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])
+        return np.maximum((takes / np.maximum(means, 1.0)[:, None]).max(axis=0), 1e-6)
+    given = np.array(values, np.float64)
+    if given.shape != fleet.cpu.shape:
+        raise PlacementError(f"values: {given.shape} for {fleet.cpu.size} kinds")
+    good = np.isfinite(given) & (given > 0.0)
+    if not good.all():
+        raise PlacementError(f"values: {given[~good][0]} is not above 0 and finite")
+    return given
+
+
+def open_servers(free: Free, fleet: Fleet, usable: NDArray[np.bool_], demand: Counts) -> Counts:
+    """Servers on which something of a demand fits, ascending; what fits nowhere is taken off it."""
+    fits_one, somewhere = np.zeros(usable.size, np.bool_), np.zeros(demand.size, np.bool_)
+    _fits_one(free, fleet, np.flatnonzero(demand), usable, fits_one, somewhere)
+    demand[~somewhere] = 0
+    return np.flatnonzero(fits_one)
 
 
 @kernel

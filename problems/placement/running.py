@@ -82,15 +82,7 @@ class Running:
             An id is taken or given twice, there is no such kind, not one zone a server, or no task allowed.
         """
         ids = list(ids)
-        given = np.asarray(kinds)
-        if given.size and given.dtype.kind not in "iu":
-            raise PlacementError(f"submit: kinds must be whole numbers, not {given.dtype}")
-        if given.ndim and given.shape != (len(ids),):
-            raise PlacementError(f"submit: {given.shape} kinds for {len(ids)} tasks")
-        kind = np.broadcast_to(given.astype(np.int64), len(ids))
-        if kind.size and not 0 <= int(kind.min()) <= int(kind.max()) < len(self.kinds):
-            wrong = int(kind[(kind < 0) | (kind >= len(self.kinds))][0])
-            raise PlacementError(f"submit: no kind {wrong}: there are {len(self.kinds)}, from 0 on")
+        kind = checked_kinds("submit", ids, kinds, len(self.kinds))
         taken = [id for id in ids if id in self._slot]
         if taken or len(set(ids)) < len(ids):
             what = f"task {taken[0]!r} is there already" if taken else "a task is given twice"
@@ -107,6 +99,38 @@ class Running:
         for slot, its in zip(slots.tolist(), kind.tolist(), strict=True):
             self._queue[its][slot] = None
         np.add.at(self.waiting, kind, 1)
+
+    def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
+        """Add tasks that run already; all of them or, if anything is wrong, none.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables
+        kinds, servers, gpus : (k,) array_like of int
+            Of each task; GPUs as bits.
+
+        Raises
+        ------
+        PlacementError
+            What :meth:`submit` raises, there is no such server or GPU, a kind may not run there or has not as
+            many GPUs, or a server has not so much free.
+        """
+        ids = list(ids)
+        kind = checked_kinds("adopt", ids, kinds, len(self.kinds))
+        server, bits = (np.array(each, np.int64) for each in (servers, gpus))
+        if server.shape != (len(ids),) or bits.shape != (len(ids),):
+            raise PlacementError(f"adopt: {server.shape} servers and {bits.shape} GPUs for {len(ids)} tasks")
+        if server.size and not 0 <= int(server.min()) <= int(server.max()) < len(self.servers):
+            wrong = int(server[(server < 0) | (server >= len(self.servers))][0])
+            raise PlacementError(f"adopt: no server {wrong}: there are {len(self.servers)}, from 0 on")
+        wrong = _wrong(self.free.copy(), self.fleet, kind, server, bits)
+        if wrong >= 0:
+            name = self.servers.names[server[wrong]]
+            raise PlacementError(
+                f"adopt: task {ids[wrong]!r} cannot run on server {name!r} on GPUs {bits[wrong]:b}"
+            )
+        self.submit(ids, kind)
+        self.start(self.slots(ids), server, bits)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
         """Remove tasks, whether they run or wait; all of them or, if one is unknown or given twice, none.
@@ -320,7 +344,55 @@ class Running:
         return np.array(slots, np.int64)
 
 
+def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> Counts:
+    """Kinds of tasks, one for each.
+
+    Parameters
+    ----------
+    what : str
+        For messages.
+    kinds : int or (k,) array_like of int
+    number : int
+        Of kinds that there are.
+
+    Raises
+    ------
+    PlacementError
+        They are not whole numbers, not as many as tasks, or there is no such kind.
+    """
+    given = np.asarray(kinds)
+    if given.size and given.dtype.kind not in "iu":
+        raise PlacementError(f"{what}: kinds must be whole numbers, not {given.dtype}")
+    if given.ndim and given.shape != (len(ids),):
+        raise PlacementError(f"{what}: {given.shape} kinds for {len(ids)} tasks")
+    kind = np.broadcast_to(given.astype(np.int64), len(ids))
+    if kind.size and not 0 <= int(kind.min()) <= int(kind.max()) < number:
+        wrong = int(kind[(kind < 0) | (kind >= number)][0])
+        raise PlacementError(f"{what}: no kind {wrong}: there are {number}, from 0 on")
+    return kind
+
+
 @kernel
 def _take_all(free: Free, fleet: Fleet, kinds: Counts, servers: Counts, gpus: Counts, sign: int) -> None:
     for task in range(kinds.size):
         take(free, fleet, kinds[task], servers[task], gpus[task], sign)
+
+
+@kernel
+def _wrong(free: Free, fleet: Fleet, kinds: Counts, servers: Counts, gpus: Counts) -> int:
+    """The first task that cannot have these GPUs of its server beside those before it; -1 if all can."""
+    for task in range(kinds.size):
+        kind, server, many = kinds[task], servers[task], 0
+        if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:
+            return task
+        take(free, fleet, kind, server, gpus[task], 1)
+        if free.cpu[server] < 0 or free.memory[server] < 0:
+            return task
+        for gpu in range(free.gpus.shape[1]):
+            many += (gpus[task] >> gpu) & 1
+            if free.gpus[server, gpu] < 0:
+                return task
+        beyond = free.gpus.shape[1] < 63 and gpus[task] >> free.gpus.shape[1] != 0
+        if many != fleet.gpus[kind] or beyond:
+            return task
+    return -1

@@ -8,12 +8,16 @@ if its time grew with the servers, is not asked on.
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
+from copter.problems.placement import rounds as placing
 from copter.problems.placement.rivals import Placed, Waiting, branch_and_bound, two_stages
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.steady import Steady
@@ -107,6 +111,81 @@ def measure(
     return found
 
 
+@dataclass
+class Parted:
+    """What came of rounds in regions.
+
+    Attributes
+    ----------
+    tasks, changed : int
+        Tasks that ran at the end, and those that came, and left, before each round.
+    filled : float
+        Seconds until all servers had their first tasks.
+    first : list of float
+        Seconds of the rounds before those that count.
+    edit, seconds, short : list of float
+        Of each round that counts; `short` is the share of the bound of all servers together.
+    memory : float
+        Bytes of this process and the actors.
+    """
+
+    tasks: int
+    changed: int
+    filled: float
+    first: list[float] = field(default_factory=list)
+    edit: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    short: list[float] = field(default_factory=list)
+    memory: float = 0.0
+
+
+def measure_regions(
+    servers: Servers,
+    tasks: Tasks,
+    number: int,
+    regions: int,
+    *,
+    rounds: int = 3,
+    gap: float = GAP,
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> Parted:
+    """Measure rounds of servers that are on Ray actors.
+
+    Parameters
+    ----------
+    servers, tasks
+        Lists that they are drawn from.
+    number : int
+        Of servers.
+    rounds : int
+        That count.
+    """
+    from copter.problems.placement.regions import Regions  # Ray is an extra
+
+    begun = time.perf_counter()
+    steady = Steady(servers, tasks, number, gap=gap, seed=seed, make=partial(Regions, regions=regions))
+    with contextlib.closing(steady.rounds) as its:
+        found = Parted(0, 0, time.perf_counter() - begun)
+        say(f"{number:,} servers on {regions} actors are full")
+        for count in range(-_FIRST + 1, rounds):
+            begun = time.perf_counter()
+            found.changed = steady.change()
+            edit = time.perf_counter() - begun
+            done = its.round()
+            steady.placed(done.placed)
+            say(f"a round in {done.seconds:.1f} s, within {done.gap:.2%}")
+            if count < 0:
+                found.first.append(done.seconds)
+            else:
+                found.edit.append(edit)
+                found.seconds.append(done.seconds)
+                found.short.append(done.gap)
+        found.tasks = its.runs()
+        found.memory = float(sum(its.memory()) + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    return found
+
+
 def _measure(
     servers: Servers,
     tasks: Tasks,
@@ -117,7 +196,7 @@ def _measure(
     limit: float,
     seed: int,
 ) -> Size:
-    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed), Size(number)
+    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.Rounds), Size(number)
     size.systems = {name: Rounds() for name in ("copter", *rivals)}
     for count in range(-_FIRST, rounds):
         begun = time.perf_counter()
@@ -152,7 +231,7 @@ def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float
     return time.perf_counter() - begun, placed
 
 
-def _alone(steady: Steady, count: int) -> list[float]:
+def _alone(steady: Steady[placing.Rounds], count: int) -> list[float]:
     """Seconds of tasks that come alone, one after another, and leave again."""
     took, rng = [], np.random.default_rng(count)
     for number, kind in enumerate(steady.tasks.kind[rng.integers(len(steady.tasks), size=_ALONE)]):

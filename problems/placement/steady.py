@@ -8,17 +8,17 @@ room of those that left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from copter.kernels import kernel
 from copter.problems.placement.mixes import Counts
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.rounds import GAP, Rounds
-from copter.problems.placement.running import Running
+from copter.problems.placement.rounds import GAP
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
@@ -44,7 +44,23 @@ def drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Se
     )
 
 
-class Steady:
+class Changing(Protocol):
+    """Rounds whose tasks come and go."""
+
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike) -> None:
+        """Add tasks that wait."""
+
+    def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
+        """Add tasks that run already."""
+
+    def finish(self, ids: Iterable[Hashable]) -> None:
+        """Remove tasks."""
+
+
+R = TypeVar("R", bound=Changing)
+
+
+class Steady(Generic[R]):
     """Rounds on a cluster that stays full.
 
     Parameters
@@ -57,44 +73,50 @@ class Steady:
         Of servers.
     gap : float
         At which a round ends.
+    make : callable
+        Makes the rounds: :class:`Rounds`, or :class:`copter.problems.placement.regions.Regions`.
 
     Attributes
     ----------
-    rounds : Rounds
+    rounds : what was made
     tasks : Tasks
         As given.
     """
 
     def __init__(
-        self, servers: Servers, tasks: Tasks, number: int, *, gap: float = GAP, seed: int = 0
+        self,
+        servers: Servers,
+        tasks: Tasks,
+        number: int,
+        *,
+        gap: float = GAP,
+        seed: int = 0,
+        make: Callable[..., R],
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self.tasks, self._next = tasks, 0
-        self.rounds = Rounds(drawn_servers(servers, number, self._rng), tasks.kinds, gap=gap)
-        running = self.rounds.running
-        self._fill(running)
-        self._runs = np.arange(len(running))
-        self._change = max(1, round(LEAVES * len(running)))
-        self._come(round(WAITS * len(running)))
+        drawn = drawn_servers(servers, number, self._rng)
+        self.rounds: R = make(drawn, tasks.kinds, gap=gap)
+        self._runs = np.arange(self._fill(drawn))
+        self._change = max(1, round(LEAVES * self._runs.size))
+        self._come(round(WAITS * self._runs.size))
 
-    def _fill(self, running: Running) -> None:
-        draws = self._draw(_MOST_TASKS * len(running.servers))
+    def _fill(self, drawn: Servers) -> int:
+        """Fill servers; return how many tasks run."""
+        draws = self._draw(_MOST_TASKS * len(drawn))
         kinds, servers, gpus = (np.empty(draws.size, np.int64) for _ in range(3))
-        n = _fill(running.free.copy(), running.fleet, draws, kinds, servers, gpus)
-        ids = self._submit(kinds[:n])
-        running.start(running.slots(ids), servers[:n], gpus[:n])
+        fleet = Fleet.of(drawn, self.tasks)
+        n = _fill(Free.of(drawn), fleet, draws, kinds, servers, gpus)
+        self.rounds.adopt(range(n), kinds[:n], servers[:n], gpus[:n])
+        self._next = n
+        return n
 
     def _draw(self, number: int) -> Counts:
         return self.tasks.kind[self._rng.integers(len(self.tasks), size=number)]
 
-    def _submit(self, kinds: Counts) -> list[int]:
-        ids = list(range(self._next, self._next + kinds.size))
-        self._next += kinds.size
-        self.rounds.submit(ids, kinds)
-        return ids
-
     def _come(self, number: int) -> None:
-        self._submit(self._draw(number))
+        self.rounds.submit(range(self._next, self._next + number), self._draw(number))
+        self._next += number
 
     def change(self) -> int:
         """Let tasks leave and as many come; return how many."""

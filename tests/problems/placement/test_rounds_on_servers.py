@@ -195,7 +195,7 @@ def test_tasks_that_come_and_go_leave_nothing_behind(seed):
 
 def test_a_large_cluster_is_within_the_gap():
     servers, kinds = drawn(11, n=50)
-    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02)
+    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02, make=Rounds)
     for _ in range(4):
         steady.change()
         waiting = steady.rounds.waiting()

@@ -1,0 +1,466 @@
+"""Rounds on several processes, or machines: each *region* has a part of the servers, in a Ray actor.
+
+Tasks that are submitted are dealt to the regions in turn, those of a group that must not be close all to one.
+A round is one of every region at once.  Then tasks that fit nowhere in theirs go to one that has room for
+their kind, which has another round.
+
+With S_r the servers of region r, d_k tasks of kind k that waited in all, and phi_s the best mix of a server,
+no placement of the round is worth more, for any prices v, than
+
+    D(v) = sum_k d_k v_k + sum_r sum_{s in S_r} phi_s(w - v),
+
+as in :mod:`copter.problems.placement.relaxation`: each region says what its servers come to, with what they
+had free before the round, at prices that are the same for all: means of theirs, and those of each.  So the
+bound is one of all servers together, and has what is lost by parting them.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.extras import extra
+from copter.parallel import limit_threads
+from copter.problems.placement.apart import Apart
+from copter.problems.placement.mixes import Counts, Values, best_mixes
+from copter.problems.placement.occupancy import Fleet
+from copter.problems.placement.policy import Place, PlacementError
+from copter.problems.placement.relaxation import Found, settled
+from copter.problems.placement.rounds import GAP, Round, Rounds, open_servers, worth_of
+from copter.problems.placement.running import checked_kinds
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Kind, Tasks
+from copter.ray.session import Session, check_room
+
+with extra("ray"):
+    import ray
+    from ray.exceptions import RayActorError
+
+
+class Region(Rounds):
+    """Rounds of the servers of one region, and what the others have to know of them; an actor's object."""
+
+    def __init__(
+        self, servers: Servers, kinds: Sequence[Kind], values: ArrayLike, gap: float, threads: int
+    ) -> None:
+        limit_threads(threads)
+        super().__init__(servers, kinds, values=values, gap=gap)
+        self._before = self.running.free.copy(), self.running.usable.copy()
+
+    def _best(self, demand: Counts, servers: Counts) -> tuple[Found, float, int]:
+        self._before = self.running.free.copy(), self.running.usable.copy()
+        return super()._best(demand, servers)
+
+    def waits(self) -> Counts:
+        """Tasks of each kind that wait; (kinds,)."""
+        return self.running.waiting.copy()
+
+    def price(self) -> Values:
+        """Of each kind, as of the last round."""
+        return self._price
+
+    def ceilings(self, prices: Sequence[Values], demand: Counts) -> list[float]:
+        """What tasks are worth at most, less a price, on the servers as they were before the last round.
+
+        Parameters
+        ----------
+        prices : sequence of (kinds,) ndarrays
+        demand : (kinds,) ndarray
+            Tasks that waited in all regions.
+
+        Returns
+        -------
+        list of float
+            For each of the prices.
+        """
+        free, usable = self._before
+        demand = demand.copy()  # what Ray shares cannot be written to
+        servers = open_servers(free, self.running.fleet, usable, demand)
+        mixes = (
+            best_mixes(free, self.running.fleet, servers, self.values - price, demand) for price in prices
+        )
+        return [float(its.bound.sum()) for its in mixes]
+
+    def room(self) -> NDArray[np.bool_]:
+        """Whether one more task of each kind fits anywhere; (kinds,)."""
+        demand = np.ones(self.values.size, np.int64)
+        self._open(demand)
+        return demand > 0
+
+    def give(self, kinds: Sequence[int]) -> list[tuple[Hashable, int]]:
+        """Remove the tasks of some kinds that wait, but for those of groups; return their ids and kinds."""
+        running, given = self.running, []
+        for kind in kinds:
+            slots = np.array(running.waiting_of(kind), np.int64)
+            ids = running.ids(slots[~running.kept_apart(slots)])
+            running.finish(ids)
+            given += [(id, kind) for id in ids]
+        return given
+
+    def place_of(self, id: Hashable) -> Place | None:
+        """Where a task runs."""
+        return self.running.place_of(id)
+
+    def runs(self) -> int:
+        """Tasks that run."""
+        return len(self.running) - int(self.running.waiting.sum())
+
+    def memory(self) -> int:
+        """Bytes that the process has had at most."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class Regions:
+    """Places tasks on servers round by round, the servers in parts on Ray actors.
+
+    Use it as a context manager, or :meth:`close` it.
+
+    Parameters
+    ----------
+    servers : Servers
+        All free.  Region r of R has every R-th, from the r-th on.
+    kinds : sequence of Kind
+    regions : int
+        Actors, each with one processor.
+    values, gap
+        Of :class:`Rounds`; each region ends its round at this gap.
+    address : str, optional
+        Of a Ray cluster; without it the one that this process is connected to, or one of this machine.
+
+    Raises
+    ------
+    PlacementError
+        Fewer servers than regions, or no region; what :class:`Rounds` raises.
+    SettingError
+        Ray has no processor for each region.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        kinds: Sequence[Kind],
+        *,
+        regions: int = 2,
+        values: ArrayLike | None = None,
+        gap: float = GAP,
+        address: str | None = None,
+    ) -> None:
+        if not 1 <= regions <= len(servers):
+            raise PlacementError(f"regions = {regions}: must be from 1 to {len(servers)}, the servers")
+        self.servers, self.kinds = servers, tuple(kinds)
+        fleet = Fleet.of(servers, Tasks(self.kinds, np.empty(0, np.int64)))
+        self.values = worth_of(servers, fleet, values)
+        self._number = {name: number for number, name in enumerate(servers.names)}
+        self._region: dict[Hashable, int] = {}
+        self._of_group: dict[Hashable, int] = {}
+        self._next = 0
+        self._session = Session.join(address, regions)
+        try:
+            check_room(regions, {"CPU": 1.0}, ("Regions", "regions"))
+        except BaseException:
+            self._session.leave()
+            raise
+        make: Any = ray.remote(Region).options(num_cpus=1).remote
+        self._actors: list[Any] = [
+            make(_part(servers, first, regions), self.kinds, self.values, gap, 1) for first in range(regions)
+        ]
+
+    def __enter__(self) -> Regions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the actors; what runs is forgotten."""
+        if self._actors:
+            for actor in self._actors:
+                ray.kill(actor)
+            self._actors = []
+            self._session.leave()
+
+    def __len__(self) -> int:
+        return len(self._region)
+
+    @property
+    def regions(self) -> int:
+        """How many there are."""
+        return len(self._actors)
+
+    # ---- what changes between rounds --------------------------------------------------------------------
+
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
+        """Add tasks that wait for the next round; all of them or, if anything is wrong, none.
+
+        Raises
+        ------
+        PlacementError
+            What :meth:`Rounds.submit` raises.
+        """
+        ids, kind = self._new("submit", ids, kinds)
+        if apart is None:
+            region = (self._next + np.arange(len(ids))) % self.regions
+            self._next = (self._next + len(ids)) % self.regions
+            self._tell("submit", ids, region, kind)
+        else:
+            first = self._of_group.get(apart.group, self._next)
+            zones = None if apart.zones is None else apart.zones[first :: self.regions]
+            if apart.zones is not None and len(apart.zones) != len(self.servers):
+                raise PlacementError(f"submit: {len(apart.zones)} zones for {len(self.servers)} servers")
+            self._ask([self._actors[first].submit.remote(ids, kind, replace(apart, zones=zones))])
+            self._of_group[apart.group] = first
+            self._next = (first + 1) % self.regions
+            region = np.full(len(ids), first)
+        self._region.update(zip(ids, region.tolist(), strict=True))
+
+    def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
+        """Add tasks that run already; those of each region all or none.
+
+        Raises
+        ------
+        PlacementError
+            What :meth:`Running.adopt` raises; regions that nothing is wrong with have adopted theirs.
+        """
+        ids, kind = self._new("adopt", ids, kinds)
+        server, bits = (np.asarray(each, np.int64) for each in (servers, gpus))
+        if server.shape != (len(ids),) or bits.shape != (len(ids),):
+            raise PlacementError(f"adopt: {server.shape} servers and {bits.shape} GPUs for {len(ids)} tasks")
+        region = server % self.regions
+        asked = self._parts("adopt", ids, region, kind, server // self.regions, bits)
+        wrong: Exception | None = None
+        for number, answer in asked.items():
+            try:
+                self._ask([answer])
+            except PlacementError as error:
+                wrong = error
+            else:
+                its = np.flatnonzero(region == number)
+                self._region.update(dict.fromkeys((ids[one] for one in its.tolist()), number))
+        if wrong is not None:
+            raise wrong
+
+    def finish(self, ids: Iterable[Hashable]) -> None:
+        """Remove tasks, whether they run or wait; all of them or none.
+
+        Raises
+        ------
+        PlacementError
+            Names the task that is unknown or given twice.
+        """
+        ids = list(ids)
+        unknown = [id for id in ids if id not in self._region]
+        if unknown:
+            raise PlacementError(f"finish: no task {unknown[0]!r}")
+        if len(set(ids)) < len(ids):
+            raise PlacementError("finish: a task is given twice")
+        self._tell("finish", ids, np.array([self._region[id] for id in ids], np.int64))
+        for id in ids:
+            del self._region[id]
+
+    def fail(self, servers: Iterable[str]) -> list[Hashable]:
+        """Take servers away at once; return the tasks that ran there, which wait again.
+
+        Raises
+        ------
+        PlacementError
+            There is no such server; nothing has changed.
+        """
+        return [id for ids in self._of_servers("fail", servers) for id in ids]
+
+    def drain(self, servers: Iterable[str]) -> None:
+        """Let no more tasks begin on servers.
+
+        Raises
+        ------
+        PlacementError
+            There is no such server; nothing has changed.
+        """
+        self._of_servers("drain", servers)
+
+    def restore(self, servers: Iterable[str]) -> None:
+        """Take servers back that failed or were drained.
+
+        Raises
+        ------
+        PlacementError
+            There is no such server; nothing has changed.
+        """
+        self._of_servers("restore", servers)
+
+    def place_of(self, id: Hashable) -> Place | None:
+        """Where a task runs; None while it waits.
+
+        Raises
+        ------
+        PlacementError
+            There is no such task.
+        """
+        if id not in self._region:
+            raise PlacementError(f"place_of: no task {id!r}")
+        number = self._region[id]
+        place = self._ask([self._actors[number].place_of.remote(id)])[0]
+        return None if place is None else self._here(number, place)
+
+    def memory(self) -> list[int]:
+        """Bytes that each actor has had at most."""
+        return self._each("memory")
+
+    def runs(self) -> int:
+        """Tasks that run."""
+        return sum(self._each("runs"))
+
+    # ---- rounds -----------------------------------------------------------------------------------------
+
+    def round(self, moves: int = 0, price: float = 0.0) -> Round:
+        """Place tasks that wait; see :meth:`Rounds.round`.
+
+        `moves` is for all regions together, each has an even part.  A task moves within its region.
+
+        Raises
+        ------
+        PlacementError
+            `moves` or `price` is negative.
+        """
+        begun = time.perf_counter()
+        if moves < 0 or not price >= 0.0:
+            what = f"moves = {moves}" if moves < 0 else f"price = {price}"
+            raise PlacementError(f"{what}: must not be negative")
+        waits = np.array(self._each("waits"))
+        demand = waits.sum(axis=0)
+        parts = [moves // self.regions + (number < moves % self.regions) for number in range(self.regions)]
+        rounds = dict(
+            enumerate(
+                self._ask([a.round.remote(its, price) for a, its in zip(self._actors, parts, strict=True)])
+            )
+        )
+        bound = self._bound(waits)
+        done = [(number, its) for number, its in rounds.items()]
+        done += self._exchange()
+        value = sum(its.value for _, its in done)
+        return Round(
+            placed={
+                id: self._here(number, place) for number, its in done for id, place in its.placed.items()
+            },
+            moved={id: self._here(number, place) for number, its in done for id, place in its.moved.items()},
+            waiting=int(np.sum(self._each("waits"))),
+            value=value,
+            bound=max(min(bound, float(demand @ self.values)), value),
+            gained=sum(its.gained for _, its in done),
+            solves=sum(its.solves for _, its in done),
+            seconds=time.perf_counter() - begun,
+        )
+
+    def _bound(self, waits: Counts) -> float:
+        """No placement of the tasks that waited is worth more.
+
+        Parameters
+        ----------
+        waits : (regions, kinds) ndarray
+        """
+        demand, prices = waits.sum(axis=0), np.array(self._each("price"))
+        mean = prices.mean(axis=0)
+        # The price of a kind is best known where most of its tasks wait.
+        known = np.divide((waits * prices).sum(axis=0), demand, out=mean, where=demand > 0)
+        at = [settled(self.values, price) for price in (known, *prices)]
+        tops = np.sum(self._each("ceilings", at, demand), axis=0)
+        return min(float(demand @ price) + float(top) for price, top in zip(at, tops, strict=True))
+
+    def _exchange(self) -> list[tuple[int, Round]]:
+        """Let tasks that fit nowhere in their region go where there is room, and place them."""
+        waits, room = np.array(self._each("waits")), np.array(self._each("room"))
+        to = np.where(room.any(axis=0), room.argmax(axis=0), -1)
+        received = set()
+        for number, actor in enumerate(self._actors):
+            kinds = np.flatnonzero((waits[number] > 0) & ~room[number] & (to >= 0))
+            if not kinds.size:
+                continue
+            given = self._ask([actor.give.remote(kinds.tolist())])[0]
+            ids, kind = [id for id, _ in given], np.array([its for _, its in given], np.int64)
+            self._tell("submit", ids, to[kind], kind)
+            self._region.update(zip(ids, to[kind].tolist(), strict=True))
+            received |= set(to[kind].tolist())
+        there = sorted(received)
+        return list(zip(there, self._ask([self._actors[its].round.remote() for its in there]), strict=True))
+
+    # ---- actors -----------------------------------------------------------------------------------------
+
+    def _new(
+        self, what: str, ids: Sequence[Hashable], kinds: ArrayLike
+    ) -> tuple[list[Hashable], NDArray[np.int64]]:
+        """Tasks that there are not yet, and their kinds."""
+        ids = list(ids)
+        kind = checked_kinds(what, ids, kinds, len(self.kinds))
+        taken = next((id for id in ids if id in self._region), None)
+        if taken is not None or len(set(ids)) < len(ids):
+            why = "a task is given twice" if taken is None else f"task {taken!r} is there already"
+            raise PlacementError(f"{what}: {why}")
+        return ids, kind
+
+    def _parts(self, method: str, ids: list[Hashable], region: Counts, *arrays: Counts) -> dict[int, Any]:
+        """Call a method of each region with its tasks; references of the answers."""
+        asked = {}
+        for number, actor in enumerate(self._actors):
+            its = np.flatnonzero(region == number)
+            if its.size:
+                own = [ids[one] for one in its.tolist()]
+                asked[number] = getattr(actor, method).remote(own, *(array[its] for array in arrays))
+        return asked
+
+    def _tell(self, method: str, ids: list[Hashable], region: Counts, *arrays: Counts) -> None:
+        self._ask(list(self._parts(method, ids, region, *arrays).values()))
+
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of every region returns."""
+        return self._ask([getattr(actor, method).remote(*arguments) for actor in self._actors])
+
+    def _ask(self, references: list[Any]) -> list[Any]:
+        """Answers of actors.
+
+        Raises
+        ------
+        PlacementError
+            A region's own, or its process has died.
+        """
+        try:
+            answers: list[Any] = ray.get(references)
+        except RayActorError as error:
+            raise PlacementError(f"a region was lost, with the places of its tasks: {error}") from error
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        return answers
+
+    def _of_servers(self, what: str, servers: Iterable[str]) -> list[Any]:
+        """Call a method of the regions that have some servers."""
+        names = list(servers)
+        unknown = next((name for name in names if name not in self._number), None)
+        if unknown is not None:
+            raise PlacementError(f"{what}: no server {unknown!r}")
+        own: list[list[str]] = [[] for _ in self._actors]
+        for name in names:
+            own[self._number[name] % self.regions].append(name)
+        return self._ask(
+            [getattr(a, what).remote(its) for a, its in zip(self._actors, own, strict=True) if its]
+        )
+
+    def _here(self, region: int, place: Place) -> Place:
+        """A region's place, by the number of the server among all."""
+        return Place(place.server * self.regions + region, place.gpus)
+
+
+def _part(servers: Servers, first: int, regions: int) -> Servers:
+    """Every so-many-th server."""
+    its = slice(first, None, regions)
+    return Servers(
+        servers.names[its],
+        servers.cpu[its],
+        servers.memory[its],
+        servers.gpus[its],
+        servers.model[its],
+        servers.models,
+    )
