@@ -1,4 +1,5 @@
-from copter.problems.placement.apart import Apart as Apart
+from copter.problems.placement.groups import Apart as Apart
+from copter.problems.placement.groups import Together as Together
 from copter.problems.placement.inflation import arrivals as arrivals
 from copter.problems.placement.online import Course as Course
 from copter.problems.placement.online import play as play

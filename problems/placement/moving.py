@@ -108,15 +108,18 @@ def _one(
     before = []
     for one in away[:many]:
         its = tasks.slot[one : one + 1]
-        before.append((its, *running.places_of(its)))
         usable = running.servers_for(int(its[0])).copy()
         usable[server] = False
         to = int(tightest_server(running.free, running.fleet, usable, int(tasks.kind[one]), most))
         if to < 0:
-            for old in before[:-1]:
-                running.start(*old)
-            return
+            break
+        before.append((its, *running.places_of(its)))
         running.start(its, *_at(running, int(tasks.kind[one]), to))
+    # Who should be beside it may have moved.
+    if len(before) < many or not running.allows(slot, server):
+        for old in before:
+            running.start(*old)
+        return
     stays[away[:many]] = True
     done.moved.extend(tasks.slot[away[:many]].tolist())
     running.start(np.array([slot]), *_at(running, kind, server))

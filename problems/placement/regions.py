@@ -1,6 +1,6 @@
 """Rounds on several processes, or machines: each *region* has a part of the servers, in a Ray actor.
 
-Tasks that are submitted are dealt to the regions in turn, those of a group that must not be close all to one.
+Tasks that are submitted are dealt to the regions in turn, those of a group all to one.
 A round is one of every region at once.  Then tasks that fit nowhere in theirs go to one that has room for
 their kind, which has another round.
 
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.extras import extra
 from copter.parallel import limit_threads
-from copter.problems.placement.apart import Apart
+from copter.problems.placement.groups import Group
 from copter.problems.placement.mixes import Counts, Values, best_mixes
 from copter.problems.placement.occupancy import Fleet
 from copter.problems.placement.policy import Place, PlacementError
@@ -98,7 +98,7 @@ class Region(Rounds):
         running, given = self.running, []
         for kind in kinds:
             slots = np.array(running.waiting_of(kind), np.int64)
-            ids = running.ids(slots[~running.kept_apart(slots)])
+            ids = running.ids(slots[~running.grouped(slots)])
             running.finish(ids)
             given += [(id, kind) for id in ids]
         return given
@@ -195,7 +195,7 @@ class Regions:
 
     # ---- what changes between rounds --------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
         """Add tasks that wait for the next round; all of them or, if anything is wrong, none.
 
         Raises
@@ -204,17 +204,18 @@ class Regions:
             What :meth:`Rounds.submit` raises.
         """
         ids, kind = self._new("submit", ids, kinds)
-        if apart is None:
+        if group is None:
             region = (self._next + np.arange(len(ids))) % self.regions
             self._next = (self._next + len(ids)) % self.regions
             self._tell("submit", ids, region, kind)
         else:
-            first = self._of_group.get(apart.group, self._next)
-            zones = None if apart.zones is None else apart.zones[first :: self.regions]
-            if apart.zones is not None and len(apart.zones) != len(self.servers):
-                raise PlacementError(f"submit: {len(apart.zones)} zones for {len(self.servers)} servers")
-            self._ask([self._actors[first].submit.remote(ids, kind, replace(apart, zones=zones))])
-            self._of_group[apart.group] = first
+            group.check(len(self.servers))
+            first = self._of_group.get(group.group, self._next)
+            own: Any = group  # a dataclass
+            if group.zones is not None:
+                own = replace(own, zones=group.zones[first :: self.regions])
+            self._ask([self._actors[first].submit.remote(ids, kind, own)])
+            self._of_group[group.group] = first
             self._next = (first + 1) % self.regions
             region = np.full(len(ids), first)
         self._region.update(zip(ids, region.tolist(), strict=True))

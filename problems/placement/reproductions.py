@@ -47,6 +47,8 @@ SCALE_MIX = "gpushare100"
 """Whose tasks are so small that ten run on a server."""
 MILLION, REGIONS, MILLION_GAP = 1_000_000, 2, 0.02
 """Servers, the actors that have them, and the gap at which a region ends its round."""
+FAILURE_MIXES = ("default", "gpushare100")
+FAILURE_DEMANDS = (80, 90, 100, 110, 120, 130)
 LABELS = {"copter": "copter", "two-stages": "CvxCluster's stages", "highs": "HiGHS"}
 
 
@@ -73,6 +75,37 @@ def play(effort: Effort, mix: str, policy: str, half: bool, seed: int) -> float:
     folder = _folder(effort)
     files = folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv"
     return Experiment.read(*files, half=half).play(policy, seed).allocated_at(_DEMAND)
+
+
+def _failures(effort: Effort) -> list[Figure]:
+    """Tasks that found no place, by what they ask for and by demand."""
+    mixes = FAILURE_MIXES[:1] if effort.quick else FAILURE_MIXES
+    rows = [(mix, policy) for mix in mixes for policy in ("copter", "fgd")]
+    seeds = range(effort.seed, effort.seed + effort.seeds)
+    answers = iter(effort.each(failures, [(*row, seed) for row in rows for seed in seeds]))
+    figures = []
+    for mix, policy in rows:
+        found = [next(answers) for _ in seeds]
+        for group in sorted({group for its in found for group, _ in its}):
+            for demand in FAILURE_DEMANDS:
+                values = [its.get((group, demand), 0.0) for its in found]
+                name = f"failed at {demand}%, {group}"
+                figures.append(mean_figure(f"{mix}, {policy}", name, "%", values))
+    return figures
+
+
+def failures(effort: Effort, mix: str, policy: str, seed: int) -> dict[tuple[str, int], float]:
+    """Percent of the tasks of each group that found no place, by group and demand."""
+    effort.say(f"{mix}, {policy}, seed {seed}")
+    folder = _folder(effort)
+    files = folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv"
+    played = Experiment.read(*files)
+    course, groups = played.play(policy, seed), [kind.group for kind in played.tasks.kinds]
+    return {
+        (group, demand): failed
+        for demand in FAILURE_DEMANDS
+        for group, failed in course.failures(groups, demand).items()
+    }
 
 
 def _folder(effort: Effort) -> Path:
@@ -142,6 +175,16 @@ REPRODUCTIONS: Sequence[Reproduction] = (
         needs_data=True,
         minutes=60.0,
         seeds=10,
+    ),
+    Reproduction(
+        "fgd-failures",
+        "Tasks that find no place, by what they ask for and by demand",
+        "Weng et al. (ATC 2023), section 6",
+        "The paper has pictures and no numbers of this; here it is copter's policy beside our FGD.",
+        _failures,
+        needs_data=True,
+        minutes=3.0,
+        seeds=3,
     ),
     Reproduction(
         "cvxcluster-scale",

@@ -10,7 +10,7 @@ A round is:
 2. Else the program is solved and rounded, and mixes are added as long as prices say that they are missing.
    To round it, servers get their mixes without the tasks that there are no more of; then they choose among
    what is left, as before.
-3. Tasks of a kind are alike but for those that must not be close (:mod:`copter.problems.placement.apart`):
+3. Tasks of a kind are alike but for those of groups (:mod:`copter.problems.placement.groups`):
    each place goes to the task that has waited longest of those that may run there.
 
 Prices go half of the way from those with the best bound so far to the program's, which jump while it lacks
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.apart import Apart
+from copter.problems.placement.groups import Group
 from copter.problems.placement.mixes import Counts, Values, fill
 from copter.problems.placement.moving import make_room
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest, tightest_server
@@ -131,9 +131,9 @@ class Rounds:
 
     # ---- what changes between rounds --------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
-        self.running.submit(ids, kinds, apart)
+        self.running.submit(ids, kinds, group)
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
         """Add tasks that run already; see :meth:`Running.adopt`."""
@@ -184,7 +184,7 @@ class Rounds:
 
     # ---- rounds -----------------------------------------------------------------------------------------
 
-    def place(self, id: Hashable, kind: int, apart: Apart | None = None) -> Place | None:
+    def place(self, id: Hashable, kind: int, group: Group | None = None) -> Place | None:
         """Place a task that comes alone, at once, where least is left; if it fits nowhere it waits.
 
         Raises
@@ -192,7 +192,7 @@ class Rounds:
         PlacementError
             The id is taken, or there is no such kind.
         """
-        self.running.submit([id], kind, apart)
+        self.running.submit([id], kind, group)
         return self._start_alone(int(self.running.slots([id])[0]))
 
     def _start_alone(self, slot: int) -> Place | None:
@@ -299,7 +299,7 @@ class Rounds:
         if not moves or running.usable.all():
             return {}
         slots = running.on(~running.usable)
-        apart = running.kept_apart(slots)
+        apart = running.grouped(slots)
         moved: dict[Hashable, Place] = {}
         for slot in slots[apart].tolist():
             place = self._start_alone(slot) if len(moved) < moves else None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.apart import Apart, Closeness
+from copter.problems.placement.groups import Closeness, Group
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.policy import Place, PlacementError
 from copter.problems.placement.servers import Servers
@@ -54,7 +54,7 @@ class Running:
         self._unused: list[int] = []
         self._queue: list[dict[int, None]] = [{} for _ in kinds]
         self._kind, self._server, self._gpus = (np.empty(0, np.int64) for _ in range(3))
-        self._apart: dict[int, Apart] = {}
+        self._group: dict[int, Group] = {}
         self._closeness = Closeness()
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Running:
 
     # ---- tasks ------------------------------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, apart: Apart | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
         """Add tasks that wait; all of them or, if anything is wrong, none.
 
         Parameters
@@ -73,7 +73,7 @@ class Running:
         ids : sequence of k hashables
         kinds : int or (k,) array_like of int
             Index of each task's kind.
-        apart : Apart, optional
+        group : Apart or Together, optional
             What these tasks keep to.
 
         Raises
@@ -87,14 +87,11 @@ class Running:
         if taken or len(set(ids)) < len(ids):
             what = f"task {taken[0]!r} is there already" if taken else "a task is given twice"
             raise PlacementError(f"submit: {what}")
-        if apart is not None:
-            if apart.most < 1:
-                raise PlacementError(f"submit: apart.most = {apart.most}: must be at least 1")
-            if apart.zones is not None and len(apart.zones) != len(self.servers):
-                raise PlacementError(f"submit: {len(apart.zones)} zones for {len(self.servers)} servers")
+        if group is not None:
+            group.check(len(self.servers))
         slots = self._new_slots(ids)
-        if apart is not None:
-            self._apart |= dict.fromkeys(slots.tolist(), apart)
+        if group is not None:
+            self._group |= dict.fromkeys(slots.tolist(), group)
         self._kind[slots], self._server[slots], self._gpus[slots] = kind, WAITS, 0
         for slot, its in zip(slots.tolist(), kind.tolist(), strict=True):
             self._queue[its][slot] = None
@@ -148,7 +145,7 @@ class Running:
                 del self._queue[self._kind[slot]][slot]
             del self._slot[self._id[slot]]
             self._id[slot] = None
-            self._apart.pop(slot, None)
+            self._group.pop(slot, None)
         there = self._server[slots] == WAITS
         np.subtract.at(self.waiting, self._kind[slots[there]], 1)
         self._server[slots] = WAITS
@@ -224,17 +221,21 @@ class Running:
         """
         slots = np.empty(kinds.size, np.int64)
         order = np.argsort(kinds, kind="stable")
-        with_apart = {int(self._kind[slot]) for slot in self._apart if self._server[slot] == WAITS}
+        in_groups = {int(self._kind[slot]) for slot in self._group if self._server[slot] == WAITS}
         for kind, many in enumerate(np.bincount(kinds, minlength=len(self.kinds)).tolist()):
             its, order = order[:many], order[many:]
-            if kind in with_apart:
+            if kind in in_groups:
                 slots[its] = self._allowed(kind, servers[its])
             else:
                 slots[its] = list(islice(self._queue[kind], many))
+        self._note_all(slots, servers, -1)
         return slots
 
     def _allowed(self, kind: int, servers: Counts) -> list[int]:
-        """Slots of tasks of a kind for places, each of a task that may run there beside the others; or -1."""
+        """Slots of tasks of a kind for places, each of one that may run there beside the others; or -1.
+
+        They count where they are to run, for those of their groups of other kinds.
+        """
         left, chosen = dict(self._queue[kind]), []
         for server in servers.tolist():
             slot = next((slot for slot in left if self.allows(slot, server)), -1)
@@ -242,28 +243,38 @@ class Running:
             if slot >= 0:
                 del left[slot]
                 self._note(slot, server, 1)
-        for slot, server in zip(chosen, servers.tolist(), strict=True):
-            self._note(slot, server, -1)
         return chosen
 
     def allows(self, slot: int, server: int) -> bool:
         """Whether a task may run on a server beside those of its group."""
-        apart = self._apart.get(slot)
-        return apart is None or self._closeness.allows(apart, server)
+        group = self._group.get(slot)
+        return group is None or self._closeness.allows(group, server)
 
     def servers_for(self, slot: int) -> NDArray[np.bool_]:
-        """Usable servers on which a task may run beside those of its group; (n,)."""
-        apart = self._apart.get(slot)
-        return self.usable if apart is None else self._closeness.servers(apart, self.usable)
+        """Usable servers on which a task may run beside the others of its group; (n,)."""
+        group, server = self._group.get(slot), int(self._server[slot])
+        if group is None:
+            return self.usable
+        if server != WAITS:  # it does not count beside itself
+            self._closeness.count(group, server, -1)
+        servers = self._closeness.servers(group, self.usable)
+        if server != WAITS:
+            self._closeness.count(group, server, 1)
+        return servers
 
-    def kept_apart(self, slots: Counts) -> NDArray[np.bool_]:
-        """Which tasks are of a group that must not be close; (t,)."""
-        return np.array([slot in self._apart for slot in slots.tolist()], np.bool_)
+    def grouped(self, slots: Counts) -> NDArray[np.bool_]:
+        """Which tasks are of a group; (t,)."""
+        return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
+
+    def _note_all(self, slots: Counts, servers: Counts, change: int) -> None:
+        if self._group:
+            for slot, server in zip(slots.tolist(), servers.tolist(), strict=True):
+                self._note(slot, server, change)
 
     def _note(self, slot: int, server: int, change: int) -> None:
-        apart = self._apart.get(slot)
-        if apart is not None:
-            self._closeness.count(apart, server, change)
+        group = self._group.get(slot)
+        if group is not None:
+            self._closeness.count(group, server, change)
 
     def start(self, slots: Counts, servers: Counts, gpus: Counts) -> None:
         """Start tasks that wait, or move tasks that run.
@@ -279,9 +290,7 @@ class Running:
             del self._queue[kind][slot]
             self.waiting[kind] -= 1
         self._server[slots], self._gpus[slots] = servers, gpus
-        if self._apart:
-            for slot, server in zip(slots.tolist(), servers.tolist(), strict=True):
-                self._note(slot, server, 1)
+        self._note_all(slots, servers, 1)
         _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
 
     def stop(self, slots: Counts) -> None:
@@ -312,9 +321,7 @@ class Running:
     def _leave(self, slots: Counts) -> None:
         """Give back what those of some tasks have that run."""
         runs = slots[self._server[slots] >= 0]
-        if self._apart:
-            for slot in runs.tolist():
-                self._note(slot, int(self._server[slot]), -1)
+        self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
 
     def _slots(self, ids: Sequence[Hashable], what: str) -> Counts:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from copter.cli.main import app
-from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, mixes
+from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, Together, mixes
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rivals import branch_and_bound, two_stages
 from copter.problems.placement.steady import Steady
@@ -494,3 +494,53 @@ def test_the_command_says_what_is_wrong(lists, wrong, said):
     result = CliRunner().invoke(app, ["bench", "placement", *lists, *wrong])
     assert result.exit_code == 2
     assert said in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_run_together_on_one_server_or_in_one_zone(seed):
+    servers, kinds = drawn(seed, n=12, kinds=4)
+    zones = [number % 3 for number in range(12)]
+    rounds, rng = Rounds(servers, kinds), np.random.default_rng(seed)
+    for count in range(4):
+        for name, its in (("server", None), ("zone", zones)):
+            for job in range(3):
+                ids = [(name, job, count, number) for number in range(2)]
+                rounds.submit(ids, rng.integers(0, 4, 2), Together((name, job), its))
+        alone = [("alone", count, number) for number in range(8)]
+        rounds.submit(alone, rng.integers(0, 4, 8))
+        rounds.round(moves=3)
+        running = rounds.running
+        there = {}
+        for id in list(running._slot):
+            place = running.place_of(id)
+            if place is not None and id[0] != "alone":
+                at = place.server if id[0] == "server" else zones[place.server]
+                there.setdefault(id[:2], set()).add(at)
+        assert there and all(len(ats) == 1 for ats in there.values())
+        gone = [id for id in running._slot if rng.random() < 0.3]
+        rounds.finish(gone)
+
+
+def test_a_group_of_a_zone_leaves_a_drained_server_one_by_one_and_a_new_first_one_chooses_anew():
+    names = tuple("abcd")
+    cpu, memory, none = np.full(4, 4000), np.full(4, 65536), np.zeros(4, int)
+    servers = Servers(names, cpu, memory, none, none, ("",))
+    zones = ["x", "x", "y", "y"]
+    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    group = Together("job", zones)
+    rounds.submit(["t0", "t1"], 0, group)
+    rounds.round()
+    places = {rounds.running.place_of(id).server for id in ("t0", "t1")}
+    zone = {zones[server] for server in places}
+    assert len(zone) == 1
+    rounds.drain([names[server] for server in places])
+    for _ in range(3):
+        rounds.round(moves=1)
+    after = {rounds.running.place_of(id).server for id in ("t0", "t1")}
+    assert {zones[server] for server in after} == zone and (len(places) == 2 or not places & after)
+    lost = rounds.fail(names)
+    assert sorted(lost) == ["t0", "t1"]
+    other = [name for name, its in zip(names, zones, strict=True) if its not in zone]
+    rounds.restore(other)
+    rounds.round()
+    assert {zones[rounds.running.place_of(id).server] for id in ("t0", "t1")} != zone
