@@ -16,6 +16,8 @@ from copter.problems.placement.policy import PlacementError
 class Group(ABC):
     """What tasks that are submitted together keep to; those of all submissions with the same name count.
 
+    By server and by zone they count by themselves, and each task keeps to the limit that it came with.
+
     Attributes
     ----------
     group : hashable
@@ -38,8 +40,12 @@ class Group(ABC):
         Raises
         ------
         PlacementError
-            There is not one zone for each server.
+            There is not one zone for each server, or the name cannot be hashed.
         """
+        try:
+            hash(self.group)
+        except TypeError:
+            raise PlacementError(f"submit: group = {self.group!r}: cannot be hashed") from None
         if self.zones is not None and len(self.zones) != servers:
             raise PlacementError(f"submit: {len(self.zones)} zones for {servers} servers")
 

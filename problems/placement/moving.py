@@ -77,7 +77,7 @@ def make_room(running: Running, values: Values, most: Most, moves: int, price: f
     for kind in kinds[np.argsort(-values[kinds], kind="stable")]:
         room = _room(running, most)
         count = np.zeros(len(running.servers), np.int64)
-        limit = min(MOST_MOVES, int(values[kind] / price) if price > 0.0 else MOST_MOVES)
+        limit = min(MOST_MOVES, int(values[kind] / price * (1.0 + 1e-9)) if price > 0.0 else MOST_MOVES)
         _counts(running.free, running.fleet, running.usable, kind, tasks, room, stays, limit, away, count)
         servers = np.flatnonzero(count)
         for server in servers[np.argsort(count[servers], kind="stable")].tolist():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.placement.policy import Place, Policy
+from copter.problems.placement.policy import Place, PlacementError, Policy
 
 DEMANDS = tuple(range(10, 131, 10))
 """Demands, in percent of the cluster's GPUs, at which it is looked at what is allocated."""
@@ -62,7 +62,14 @@ def play(policy: Policy, arrivals: NDArray[np.int64]) -> Course:
     ----------
     arrivals : (k,) ndarray
         Kinds of the tasks.
+
+    Raises
+    ------
+    PlacementError
+        No server has GPUs: there is nothing that demand could be measured by.
     """
+    if not policy.servers.milli:
+        raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")
     places = [policy.place(int(kind)) for kind in arrivals]
     worth = policy.known.asked.worth[arrivals]
     placed = np.array([place is not None for place in places])

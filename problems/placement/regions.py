@@ -30,7 +30,7 @@ from copter.parallel import limit_threads
 from copter.problems.placement.groups import Group
 from copter.problems.placement.mixes import Counts, Values, best_mixes
 from copter.problems.placement.occupancy import Fleet
-from copter.problems.placement.policy import Place, PlacementError
+from copter.problems.placement.policy import Place, PlacementError, check
 from copter.problems.placement.relaxation import Found, settled
 from copter.problems.placement.rounds import GAP, Round, Rounds, open_servers, worth_of
 from copter.problems.placement.running import checked_kinds
@@ -151,6 +151,9 @@ class Regions:
         gap: float = GAP,
         address: str | None = None,
     ) -> None:
+        check(servers, kinds)
+        if not 0.0 < gap < 1.0:
+            raise PlacementError(f"gap = {gap}: must be above 0 and below 1")
         if not 1 <= regions <= len(servers):
             raise PlacementError(f"regions = {regions}: must be from 1 to {len(servers)}, the servers")
         self.servers, self.kinds = servers, tuple(kinds)

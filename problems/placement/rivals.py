@@ -74,6 +74,10 @@ class Placed(NamedTuple):
     bound: float
 
 
+_NOTHING = Placed(Found(*(np.empty(0, np.int64) for _ in range(3))), 0.0)
+"""Where nothing fits."""
+
+
 def two_stages(waiting: Waiting) -> Placed:
     """Place by the prices of the relaxation by single tasks, which bounds it.
 
@@ -86,6 +90,8 @@ def two_stages(waiting: Waiting) -> Placed:
 
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
     at, kind = waiting.pairs()
+    if not at.size:
+        return _NOTHING
     n = servers.size
     takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
     has = np.array([free.cpu[servers], free.memory[servers], free.gpus[servers].sum(axis=1)], np.float64)
@@ -124,6 +130,8 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> Placed:
     """
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
     at, kind = waiting.pairs()
+    if not at.size:
+        return _NOTHING
     if np.any((fleet.gpus[kind] > 1) & (fleet.milli[kind] < MILLI)):
         raise PlacementError("branch and bound: no kind may have shares of several GPUs")
     m, n = free.gpus.shape[1], servers.size

@@ -106,12 +106,14 @@ class Rounds:
         What a task of each kind is worth, > 0.  By default the largest share that it takes of what a server
         has on average of CPU, memory or GPUs.
     gap : float
-        A round ends when it is proved that its value is within this share of the best there is.
+        A round ends when it is proved that its value is within this share of the best there is, or when no
+        mix is missing any more, or after so many solves: :attr:`Round.gap` says how far it came.
 
     Raises
     ------
     PlacementError
-        Values are not finite and positive, or not one for each kind.
+        Values are not finite and positive, or not one for each kind; `gap` is not between 0 and 1; there are
+        no servers, one is there twice, or what one has, or a kind asks for, cannot be.
     """
 
     def __init__(
@@ -122,6 +124,8 @@ class Rounds:
         values: ArrayLike | None = None,
         gap: float = GAP,
     ) -> None:
+        if not 0.0 < gap < 1.0:
+            raise PlacementError(f"gap = {gap}: must be above 0 and below 1")
         self.running = Running(servers, kinds)
         self.gap = gap
         self.values = worth_of(servers, self.running.fleet, values)
@@ -267,17 +271,25 @@ class Rounds:
     def _start(self, found: Found) -> dict[Hashable, Place]:
         """Start tasks at places; one that may not run there, beside its group, runs elsewhere if it can."""
         running = self.running
-        slots = running.longest(found.kinds, found.servers)
-        there = slots >= 0
-        chosen = Found(*(array[there] for array in found))
-        running.start(slots[there], chosen.servers, chosen.gpus)
-        placed = self._places(slots[there], chosen)
+        placed, there = self._start_at(found)
         for kind, many in Counter(found.kinds[~there].tolist()).items():
             for slot in running.waiting_of(kind)[:many]:
                 place = self._start_alone(slot)
                 if place is not None:
                     placed[running.ids(np.array([slot]))[0]] = place
+        if not there.all():  # what no task of a group could have is for the others
+            demand = running.waiting_alone()
+            rest = self._filled(demand, self._open(demand), self._gain)
+            placed |= self._start_at(rest)[0]
         return placed
+
+    def _start_at(self, found: Found) -> tuple[dict[Hashable, Place], NDArray[np.bool_]]:
+        """Start tasks at places, and return which places got one."""
+        slots = self.running.longest(found.kinds, found.servers)
+        there = slots >= 0
+        chosen = Found(*(array[there] for array in found))
+        self.running.start(slots[there], chosen.servers, chosen.gpus)
+        return self._places(slots[there], chosen), there
 
     def _worth_of(self, ids: Iterable[Hashable]) -> float:
         return float(self.values[self.running.kinds_of(self.running.slots(ids))].sum())

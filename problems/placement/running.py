@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.kernels import kernel
 from copter.problems.placement.groups import Closeness, Group
 from copter.problems.placement.occupancy import Fleet, Free, take
-from copter.problems.placement.policy import Place, PlacementError
+from copter.problems.placement.policy import Place, PlacementError, check
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind, Tasks
 
@@ -43,6 +43,7 @@ class Running:
     """
 
     def __init__(self, servers: Servers, kinds: Sequence[Kind]) -> None:
+        check(servers, kinds)
         self.servers, self.kinds = servers, tuple(kinds)
         tasks = Tasks(self.kinds, np.empty(0, np.int64))
         self.free, self.fleet = Free.of(servers), Fleet.of(servers, tasks)
@@ -205,6 +206,11 @@ class Running:
         return self._kind[slots]
 
     # ---- places -----------------------------------------------------------------------------------------
+
+    def waiting_alone(self) -> Counts:
+        """Tasks of each kind that wait and are of no group; (kinds,)."""
+        waits = [self._kind[slot] for slot in self._group if self._server[slot] == WAITS]
+        return self.waiting - np.bincount(np.array(waits, np.int64), minlength=self.waiting.size)
 
     def longest(self, kinds: Counts, servers: Counts) -> Counts:
         """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.

@@ -14,8 +14,10 @@ from copter.problems.reading import read_csv
 
 MILLI = 1000
 """Thousandths of a GPU or of a CPU core: the unit of shares."""
-MOST_GPUS = 64
-"""On one server; which GPUs a task has is kept in the bits of one number."""
+MOST_GPUS = 63
+"""On one server; which GPUs a task has is kept in the bits of one number, and its sign."""
+MOST = 10**12
+"""Thousandths of a core, or MiB, of a server or a task at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,8 @@ def read_servers(path: str | Path) -> Servers:
         fields = ("cpu_milli", "memory_mib", "gpu")
         cpu, memory = (row.whole(field) for field in fields[:2])
         for field, value in zip(fields, (cpu, memory, gpus), strict=True):
-            if value < 0:
-                raise row.error(field, f"{value} must not be negative")
+            if not 0 <= value <= MOST:
+                raise row.error(field, f"{value} must be from 0 to {MOST:,}")
         if gpus > MOST_GPUS:
             raise row.error("gpu", f"{gpus} is more than {MOST_GPUS}")
         if gpus and not model:

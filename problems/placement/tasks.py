@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InputError
-from copter.problems.placement.servers import MILLI, Servers
+from copter.problems.placement.servers import MILLI, MOST, Servers
 from copter.problems.reading import CsvRow, read_csv
 
 
@@ -145,8 +145,8 @@ def _kind(row: CsvRow) -> Kind:
     fields = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
     cpu, memory, gpus, milli = (row.whole(field) for field in fields)
     for field, value in zip(fields, (cpu, memory, gpus, milli), strict=True):
-        if value < 0:
-            raise row.error(field, f"{value} must not be negative")
+        if not 0 <= value <= MOST:
+            raise row.error(field, f"{value} must be from 0 to {MOST:,}")
     if gpus and not 0 < milli <= MILLI:
         raise row.error("gpu_milli", f"{milli} must be from 1 to {MILLI}, a share of each GPU")
     models = sorted({model.strip() for model in row.text("gpu_spec").split("|")} - {""})

@@ -544,3 +544,85 @@ def test_a_group_of_a_zone_leaves_a_drained_server_one_by_one_and_a_new_first_on
     rounds.restore(other)
     rounds.round()
     assert {zones[rounds.running.place_of(id).server] for id in ("t0", "t1")} != zone
+
+
+def plain(cpu, kinds, **options):
+    """Servers without GPUs with so much CPU, and kinds by CPU and memory."""
+    n = len(cpu)
+    none = np.zeros(n, int)
+    servers = Servers(
+        tuple(f"s{number}" for number in range(n)), np.array(cpu), np.full(n, 8000), none, none, ("",)
+    )
+    return Rounds(servers, [Kind(*its, 0, 0, ()) for its in kinds], **options)
+
+
+def test_a_group_of_two_kinds_keeps_its_limit_within_one_round():
+    rounds = plain([8000] * 3, [(1000, 1000), (1000, 1001)])
+    rounds.submit(["a", "b"], [0, 1], Apart("g", 1))
+    rounds.round()
+    places = [rounds.running.place_of(id) for id in "ab"]
+    assert places[0] and places[1] and places[0].server != places[1].server
+
+
+def test_a_task_of_a_group_that_may_not_run_keeps_no_room_from_others():
+    rounds = plain([2000], [(1000, 1000), (1000, 1001)], values=[2, 1])
+    rounds.submit(["a", "b"], 0, Apart("g", 1))
+    rounds.submit(["c"], 1)
+    assert set(rounds.round().placed) == {"a", "c"}
+
+
+def test_a_task_limited_by_zone_leaves_a_drained_server_within_its_zone():
+    rounds = plain([2000] * 2, [(1000, 1000)])
+    rounds.submit(["a"], 0, Apart("g", 1, ["z", "z"]))
+    rounds.round()
+    before = rounds.running.place_of("a").server
+    rounds.drain([f"s{before}"])
+    assert rounds.round(moves=9).moved["a"].server == 1 - before
+
+
+def test_moves_may_cost_just_what_a_task_is_worth():
+    rounds = plain([2000] * 2, [(1000, 1000), (2000, 1000)], values=[0.1, 0.3])
+    rounds.adopt(["a", "b"], 0, [0, 1], [0, 0])
+    rounds.submit(["large"], 1)
+    assert "large" in rounds.round(moves=3, price=0.3).placed
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"names": ("a", "a")}, "'a' is there twice"),
+        ({"cpu": np.array([1, -1])}, "cpu of 'b' must be"),
+        ({"gpus": np.array([0, 64])}, "gpus of 'b' must be from 0 to 63"),
+        ({"memory": np.array([1])}, "memory has shape"),
+    ],
+)
+def test_servers_that_cannot_be_are_refused(change, why):
+    given = {
+        "names": ("a", "b"),
+        **{name: np.zeros(2, int) for name in ("cpu", "memory", "gpus", "model")},
+        "models": ("",),
+    }
+    with pytest.raises(PlacementError, match=why):
+        Rounds(Servers(**(given | change)), [])
+
+
+def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
+    for kind in ((-1, 0), (0, -1), (10**13, 0)):
+        with pytest.raises(PlacementError, match="kind 0"):
+            plain([1000], [kind])
+    for gap in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(PlacementError, match="gap = "):
+            plain([1000], [(1, 1)], gap=gap)
+    rounds = plain([1000], [(1, 1)])
+    with pytest.raises(PlacementError, match="cannot be hashed"):
+        rounds.submit(["a"], 0, Apart(["x"]))
+    assert not len(rounds.running)
+    with pytest.raises(PlacementError, match="milli = 0"):
+        Rounds(rounds.running.servers, [Kind(1, 1, 1, 0, ())])
+
+
+def test_rivals_place_nothing_where_nothing_fits():
+    rounds = plain([1000], [(2000, 1)])
+    rounds.submit(["a"], 0)
+    waiting = rounds.waiting()
+    assert two_stages(waiting).bound == branch_and_bound(waiting, 1.0, 0.01).bound == 0.0
