@@ -141,7 +141,7 @@ class PlacementBenchOptions(_Lists):
     limit: Annotated[
         float, typer.Option(callback=positive, help="Seconds that a round of the others may take.")
     ] = 60.0
-    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0
     json_path: JsonPath = None
 
 

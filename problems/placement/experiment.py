@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from copter.problems.placement.inflation import arrivals
+from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.online import Course, play
+from copter.problems.placement.plan import Planner
 from copter.problems.placement.policy import make_policy
+from copter.problems.placement.reserving import CPU_WORTH
+from copter.problems.placement.rounds import Rounds
 from copter.problems.placement.servers import Servers, read_servers
 from copter.problems.placement.tasks import Tasks, read_tasks
+
+_ROUND = 0.01
+"""Tasks that come in a round, over those of the list."""
+_GAP = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +57,44 @@ class Experiment:
         """
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))
+
+    def play_in_rounds(self, seed: int, moves: bool) -> float:
+        """Let tasks come in rounds, each of 1% of the list, until 100% of the GPUs are asked for.
+
+        Those that find no place are lost, as where they come one by one.
+
+        Parameters
+        ----------
+        moves : bool
+            Whether as many tasks may move in a round as come: first for tasks that fit nowhere, then to
+            gather what is free.
+
+        Returns
+        -------
+        float
+            Percent of the GPUs that are allocated at the end.
+        """
+        worth, coming = self.tasks.asked.worth, arrivals(self.tasks, self.servers, seed)
+        coming = coming[: int(np.searchsorted(np.cumsum(worth[coming]), self.servers.milli)) + 1]
+        rounds = Rounds(self.servers, self.tasks.kinds, values=np.maximum(worth, CPU_WORTH), gap=_GAP)
+        many, allocated = max(1, round(_ROUND * len(self.tasks))), 0
+        for begin in range(0, coming.size, many):
+            ids = range(begin, min(begin + many, coming.size))
+            rounds.submit(ids, coming[begin : ids.stop])
+            done = rounds.round(moves=many if moves else 0)
+            if moves:
+                rounds.gather(many - len(done.moved))
+            rounds.finish([id for id in ids if id not in done.placed])
+            allocated += sum(int(worth[coming[id]]) for id in ids if id in done.placed)
+        return 100.0 * allocated / self.servers.milli
+
+    def planned(self, seed: int) -> float:
+        """Percent of the GPUs that a plan for the expected tasks allocates, with mixes in parts."""
+        worth = self.tasks.asked.worth
+        demand = self.tasks.frequency * (self.servers.milli / float(self.tasks.frequency @ worth))
+        free, fleet = Free.of(self.servers), Fleet.of(self.servers, self.tasks)
+        values = np.where(worth > 0, worth, CPU_WORTH).astype(np.float64)
+        planner = Planner(free, fleet, demand, values, np.random.default_rng(seed))
+        shares = planner.improve()
+        each = np.array([worth[pattern.kinds].sum() for pattern in planner.patterns])
+        return 100.0 * float(shares @ each) / self.servers.milli

@@ -47,6 +47,7 @@ SCALE_MIX = "gpushare100"
 """Whose tasks are so small that ten run on a server."""
 MILLION, REGIONS, MILLION_GAP = 1_000_000, 2, 0.02
 """Servers, the actors that have them, and the gap at which a region ends its round."""
+MOVE_MIXES = ("default", "gpushare100", "gpuspec33", "multigpu50")
 FAILURE_MIXES = ("default", "gpushare100")
 FAILURE_DEMANDS = (80, 90, 100, 110, 120, 130)
 LABELS = {"copter": "copter", "two-stages": "CvxCluster's stages", "highs": "HiGHS"}
@@ -75,6 +76,29 @@ def play(effort: Effort, mix: str, policy: str, half: bool, seed: int) -> float:
     folder = _folder(effort)
     files = folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv"
     return Experiment.read(*files, half=half).play(policy, seed).allocated_at(_DEMAND)
+
+
+def _moves(effort: Effort) -> list[Figure]:
+    """Tasks that come in rounds: what 1% of them that move are worth, beside what a plan has."""
+    mixes = MOVE_MIXES[:1] if effort.quick else MOVE_MIXES
+    seeds = range(effort.seed, effort.seed + effort.seeds)
+    answers = iter(effort.each(moves, [(mix, seed) for mix in mixes for seed in seeds]))
+    figures = []
+    for mix in mixes:
+        stay, move, plan = zip(*(next(answers) for _ in seeds), strict=True)
+        closed = [(b - a) / (c - a) for a, b, c in zip(stay, move, plan, strict=True)]
+        for name, values in (("none moves", stay), ("1% move a round", move), ("a plan in parts", plan)):
+            figures.append(mean_figure(mix, f"allocated at 100%, {name}", "%", list(values)))
+        figures.append(mean_figure(mix, "what is left to the plan, closed", "", closed))
+    return figures
+
+
+def moves(effort: Effort, mix: str, seed: int) -> tuple[float, float, float]:
+    """Percent of the GPUs allocated in rounds without moves and with them, and by a plan."""
+    effort.say(f"{mix}, seed {seed}")
+    folder = _folder(effort)
+    its = Experiment.read(folder / "openb_node_list_gpu_node.csv", folder / f"openb_pod_list_{mix}.csv")
+    return its.play_in_rounds(seed, False), its.play_in_rounds(seed, True), its.planned(seed)
 
 
 def _failures(effort: Effort) -> list[Figure]:
@@ -182,6 +206,17 @@ REPRODUCTIONS: Sequence[Reproduction] = (
         "Weng et al. (ATC 2023), section 6",
         "The paper has pictures and no numbers of this; here it is copter's policy beside our FGD.",
         _failures,
+        needs_data=True,
+        minutes=3.0,
+        seeds=3,
+    ),
+    Reproduction(
+        "placement-moves",
+        "Tasks that come in rounds, and 1% of them that move",
+        "none: copter's own, on the tasks and by the protocol of Weng et al. (ATC 2023)",
+        "Tasks come in rounds of 1% of the list; as many may move. A plan is one for the expected tasks "
+        "with mixes of servers in parts: nothing integral is known to be better.",
+        _moves,
         needs_data=True,
         minutes=3.0,
         seeds=3,

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.kernels import kernel
+from copter.problems.placement.gathering import gather
 from copter.problems.placement.groups import Group
 from copter.problems.placement.mixes import Counts, Values, fill
 from copter.problems.placement.moving import make_room
@@ -130,6 +131,7 @@ class Rounds:
         self.gap = gap
         self.values = worth_of(servers, self.running.fleet, values)
         self._most = Most.of(servers)
+        self._came = np.zeros(len(self.running.kinds), np.int64)
         self._price = self.values.copy()
         self._relaxation = Relaxation(self.running.fleet, self.values)
 
@@ -138,10 +140,16 @@ class Rounds:
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
         self.running.submit(ids, kinds, group)
+        self._count(kinds, len(ids))
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
         """Add tasks that run already; see :meth:`Running.adopt`."""
         self.running.adopt(ids, kinds, servers, gpus)
+        self._count(kinds, len(ids))
+
+    def _count(self, kinds: ArrayLike, many: int) -> None:
+        """Note that tasks have come."""
+        np.add.at(self._came, np.broadcast_to(np.asarray(kinds, np.int64), many), 1)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
         """Remove tasks, whether they run or wait; see :meth:`Running.finish`."""
@@ -197,6 +205,7 @@ class Rounds:
             The id is taken, or there is no such kind.
         """
         self.running.submit([id], kind, group)
+        self._count(kind, 1)
         return self._start_alone(int(self.running.slots([id])[0]))
 
     def _start_alone(self, slot: int) -> Place | None:
@@ -255,6 +264,28 @@ class Rounds:
             solves=solves,
             seconds=time.perf_counter() - begun,
         )
+
+    def gather(self, moves: int) -> dict[Hashable, Place]:
+        """Move tasks so that what is free is in fewer fragments (:mod:`copter.problems.placement.gathering`).
+
+        Parameters
+        ----------
+        moves : int
+            Tasks that may be moved at most; tasks of groups are not.
+
+        Returns
+        -------
+        mapping of task id to Place
+            Those that moved.
+
+        Raises
+        ------
+        PlacementError
+            `moves` is negative.
+        """
+        if moves < 0:
+            raise PlacementError(f"moves = {moves}: must not be negative")
+        return self._by_id(gather(self.running, self._came, moves))
 
     def waiting(self) -> Waiting:
         """What a round would be about now, for what else places tasks.

@@ -256,7 +256,7 @@ def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, g
 
 
 @kernel(inner=True)
-def _fragments(cpu: int, left: Scores, model: int, types: Types) -> float:
+def fragments(cpu: int, left: Scores, model: int, types: Types) -> float:
     """Mean fragments of a server with so much CPU and `left` of each GPU."""
     total, mean = left.sum(), 0.0
     if total == 0:
@@ -300,11 +300,11 @@ def _score_fragments(
         model, cpu = fleet.model[server], free.cpu[server] - fleet.cpu[kind]
         for gpu in range(left.size):
             left[gpu] = free.gpus[server, gpu]
-        before = _fragments(free.cpu[server], left, model, types)
+        before = fragments(free.cpu[server], left, model, types)
         if not share:
             for gpu in range(left.size):
                 left[gpu] -= milli * ((gpus[server] >> gpu) & 1)
-            scores[place] = _better(before, _fragments(cpu, left, model, types))
+            scores[place] = _better(before, fragments(cpu, left, model, types))
             continue
         scores[place] = -1
         for gpu in range(left.size):
@@ -313,7 +313,7 @@ def _score_fragments(
                 repeated = repeated or left[other] == here
             if here >= milli and not repeated:
                 left[gpu] -= milli
-                score = _better(before, _fragments(cpu, left, model, types))
+                score = _better(before, fragments(cpu, left, model, types))
                 left[gpu] = here
                 if score > scores[place]:
                     scores[place], gpus[server] = score, 1 << gpu

@@ -12,6 +12,7 @@ from copter.cli.main import app
 from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, Together, mixes
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rivals import branch_and_bound, two_stages
+from copter.problems.placement.scored import Types
 from copter.problems.placement.steady import Steady
 
 MODELS = ("", "A", "B")
@@ -626,3 +627,63 @@ def test_rivals_place_nothing_where_nothing_fits():
     rounds.submit(["a"], 0)
     waiting = rounds.waiting()
     assert two_stages(waiting).bound == branch_and_bound(waiting, 1.0, 0.01).bound == 0.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gathering_moves_what_fits_and_leaves_fewer_fragments(seed):
+    rounds, _ = busy(seed), None
+    rounds.round()
+    running = rounds.running
+    running.usable[seed % 12] = False
+    types = Types.of(
+        Tasks(running.kinds, np.repeat(np.arange(len(running.kinds)), rounds._came)), running.servers
+    )
+
+    def fragments():
+        """Of all servers, type by type."""
+        total = 0.0
+        for server in range(12):
+            left = running.free.gpus[server]
+            for type in range(types.cpu.size):
+                wanted, milli = types.gpus[type], types.milli[type]
+                enough = left >= milli
+                may = (
+                    types.cpu[type] <= running.free.cpu[server]
+                    and types.allowed[type, running.fleet.model[server]]
+                )
+                runs = wanted and may and enough.sum() >= wanted
+                total += types.share[type] * (left[~enough].sum() if runs else left.sum())
+        return total
+
+    before, places = fragments(), {id: running.place_of(id) for id in running._slot}
+    moved = rounds.gather(5)
+    now = {id: running.place_of(id) for id in running._slot}
+    assert {id for id in now if now[id] != places[id]} == set(moved) and len(moved) <= 5
+    assert all(now[id] == place and running.usable[place.server] for id, place in moved.items())
+    assert fragments() < before - 0.999 * len(moved) or not moved
+    for array in running.free:
+        assert array.min() >= 0
+    free = Free.of(running.servers)
+    for id, place in now.items():
+        if place is not None:
+            kind = running.kinds[running.kind_of(id)]
+            free.cpu[place.server] -= kind.cpu
+            free.memory[place.server] -= kind.memory
+            for gpu in range(free.gpus.shape[1]):
+                free.gpus[place.server, gpu] -= kind.milli * ((place.gpus >> gpu) & 1)
+    for array, its in zip(free, running.free, strict=True):
+        assert (array == its).all()
+
+
+def test_gathering_frees_a_whole_gpu():
+    servers = Servers(
+        ("a", "b"), np.full(2, 8000), np.full(2, 8000), np.ones(2, int), np.zeros(2, int), ("A",)
+    )
+    rounds = Rounds(servers, [Kind(1000, 1000, 1, 500, ()), Kind(1000, 1000, 1, 1000, ())])
+    rounds.adopt(["x", "y"], 0, [0, 1], [1, 1])
+    rounds.submit(["whole"], 1)
+    assert not rounds.round().placed
+    assert len(rounds.gather(9)) == 1 and set(rounds.round().placed) == {"whole"}
+    assert rounds.gather(0) == {}
+    with pytest.raises(PlacementError, match="moves = -1"):
+        rounds.gather(-1)
