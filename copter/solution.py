@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,8 +187,9 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
     @property
     def sparse(self) -> SparseX:
-        """The nonzeros, by request slot."""
-        return self._values.sparse()
+        """The nonzeros, by request slot; arrays of the caller's own."""
+        slot, column, value = self._values.sparse()
+        return SparseX(slot.copy(), column.copy(), value.copy())
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -208,13 +209,14 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return dense
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and values of a request's nonzeros.
+        """Columns and values of a request's nonzeros; arrays of the caller's own.
 
         Returns
         -------
         columns, values : (k,) ndarrays
         """
-        return self._values.of(self._slots[request])[:2]
+        columns, values, _ = self._values.of(self._slots[request])
+        return columns.copy(), values.copy()
 
     def moved_since(self, earlier: Allocation) -> NDArray[np.int64] | None:
         """Slots of requests whose values may be others than in the answer of an earlier round.
@@ -304,8 +306,11 @@ class Solution:
         The store's clock when the program was solved: an edit since then makes the slots above stale.
     token : str
         The store's, which says what program it was.
-    details : mapping of name to float
-        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.workers`).
+    details : mapping
+        What else a solver reports, by name: of copter's own solver ``open_requests``, the number of active
+        requests of a round that read no others, or ``full_pass``, why all columns were read
+        (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``hand_overs``, how often HiGHS finished;
+        figures of a baseline; actors that were slow or died (:mod:`copter.store.workers`).
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     found : bool
@@ -335,7 +340,7 @@ class Solution:
     clock: int
     token: str
     ray: Ray | None = None
-    details: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
     integer: IntegerProof | None = None
@@ -453,7 +458,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     last: SparseX | None = None,
     ray: Ray | None = None,
     certificate: Certificate | None = None,
-    details: Mapping[str, float] | None = None,
+    details: Mapping[str, Any] | None = None,
     pricing: Pricing | None = None,
     threads: int | None = None,
     integer: IntegerProof | None = None,
@@ -483,7 +488,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     else:
         proof = certificate or certify(program.store, x, y, threads=threads)
         allocation, changed = Allocation.of(program, x), churn(last, x)
-    y = right_signs(program.store, y)
+    y = right_signs(program.store, y).copy()  # the solver goes on from its own
     return Solution(
         status=status,
         reason=reason,

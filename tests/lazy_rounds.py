@@ -90,7 +90,7 @@ class Rounds:
 
     def edit_override(self, id) -> None:
         column = int(self.rng.integers(self.width))
-        self.program.update_request(id, overrides={column: -self.unit * self.rng.random()})
+        self.program.update_request(id, override={column: -self.unit * self.rng.random()})
 
     def edit_upper(self, id) -> None:
         self.program.update_request(id, upper=float(self.rng.uniform(0.5, 1.5)))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from copter.durable.files import write_whole
 from copter.errors import FileError
 
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<8sIQI")
 _CHUNK = 1 << 22
 _SWAPPED = sys.byteorder == "big"

@@ -8,6 +8,7 @@ from copter.durable.blocks import Blocks
 from copter.durable.codec import make_term, term_name
 from copter.durable.soundness import Unsound
 from copter.errors import EditError
+from copter.store.edit_log import EditLog
 from copter.store.slabs import Pool, Table
 from copter.store.store import ConstraintStore
 from copter.store.term_table import Kind, TermTable
@@ -40,6 +41,9 @@ def pack_store(store: ConstraintStore, blocks: Blocks) -> None:
             blocks.put(f"{name}.{field}", getattr(table, field)[: table.size])
         blocks.put(f"{name}.free", np.array(table._free, np.int64))
     blocks.put("dropped", np.array(store._dropped_rows, np.int64))
+    blocks.facts["edits"] = store.edits.complete_after
+    for part, array in zip(("revision", "slot"), store.edits.arrays(), strict=True):
+        blocks.put(f"edits.{part}", array)
     _pack_terms(store.terms, blocks)
 
 
@@ -62,7 +66,20 @@ def unpack_store(store: ConstraintStore, blocks: Blocks, classes: dict[str, type
     for name in _TABLES:
         _unpack_table(name, getattr(store, name), blocks)
     store._dropped_rows = blocks.take("dropped", np.int64).tolist()
+    store.edits = _unpack_edits(store, blocks)
     _unpack_terms(store.terms, blocks, classes)
+
+
+def _unpack_edits(store: ConstraintStore, blocks: Blocks) -> EditLog:
+    after = blocks.fact("edits", int)
+    revision, slot = (blocks.take(f"edits.{part}", np.int64) for part in ("revision", "slot"))
+    if revision.size != slot.size or not 0 <= after <= store.clock:
+        raise Unsound("the log of edits")
+    if revision.size and not (after < revision[0] and revision[-1] <= store.clock):
+        raise Unsound("the log of edits")
+    if (revision[1:] < revision[:-1]).any() or (slot < 0).any() or (slot >= store.requests.size).any():
+        raise Unsound("the log of edits")
+    return EditLog.of(after, revision, slot)
 
 
 def _pack_pool(name: str, pool: Pool, blocks: Blocks) -> None:

@@ -1,29 +1,30 @@
-"""How far prices may move until a request's best allocation is another: what need not be priced anew.
+"""Margins: how far prices may move before a request's best allocation is another one.
 
 At prices y the subproblem of request q, min p'x over X_q with p = c + A'y, has a best vertex: one column
-that takes all of the total, none, or a set of columns at their bounds and one in part.  Its *margin* is by
-how much the prices of two columns, or of one and of nothing, must move against each other before another
-vertex is better.  A move of the row prices by d moves the price of column j by v_j = a_j'd, so the margin
-shrinks by
+takes all of the total, or none does, or some columns are at their bounds and one lies between them.  The
+*margin* of the vertex is by how much the prices of two columns, or of one column and of nothing, must
+change against each other before another vertex is better.  A move of the row prices by d changes the price
+of column j by v_j = a_j'd, so the margin shrinks by at most
 
-    v_j - min_k v_k                       at most, where the best column j takes all (k also over "none", of
-                                          price 0, for sum(x) <= total)
-    max(v, 0) - min(v, 0)                 at most, for any vertex
-    sum_i (max_k a_ik - min_k a_ik) |d_i| at most, where the columns of many requests are looked at as one
+    v_j - min_k v_k                       where the best column j takes all of sum(x) == total (k also over
+                                          "nothing", of price 0, for sum(x) <= total)
+    max(v, 0) - min(v, 0)                 for any vertex
+    sum_i (max_k a_ik - min_k a_ik) |d_i| where the columns of many requests are treated as one
 
-Requests with the same columns and the same kind of vertex are of one *class*; a class keeps the length of its
-path, the sum of these numbers over all moves since it is known.  A path is never shorter than the way, so a
-request that had the margin mu when the path of its class was P keeps its vertex until the path is P + mu: its
-*expiry*, a number that does not change while others do.
+Requests with the same columns and the same kind of vertex form a *group*.  Each group has an *accumulated
+price change*: the sum of these numbers over all moves.  It is an upper bound of the true change.  So a
+request whose margin was mu when the accumulated change of its group was P keeps its best vertex until that
+reaches P + mu, its *price-change threshold*.  The threshold is a constant, whatever happens to other
+requests.
 
-Rounding is on the safe side: margins are lowered, paths raised, by what the prices may be off by
-(:mod:`copter.proof.usage_prices`).  Classes of n shared columns, from the first one:
+Rounding is on the safe side: margins are rounded down and accumulated changes up, by the possible error of
+a price (:mod:`copter.proof.usage_prices`).  The groups of n shared columns, counted from the first one, are
 
-    j           column j takes all of sum(x) == total;  n + j  of sum(x) <= total
+    j           column j takes all of sum(x) == total;  n + j: of sum(x) <= total
     2n          no column takes anything of sum(x) <= total
     2n + 1      any other vertex
 
-and class 0 has all vertices of all requests whose columns are their own.
+Group 0 has all vertices of all requests whose columns are their own.
 """
 
 from __future__ import annotations
@@ -39,30 +40,29 @@ from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps
 
 _EPS = 2.0**-52
 OWN_COLUMNS = 0
-"""Class of the requests whose columns are their own."""
+"""Group of the requests whose columns are their own."""
 
 
 @kernel(allocates=True)
-def best_vertices(view, y, slots, first_class):  # type: ignore[no-untyped-def]
-    """The best vertex of some requests at prices y.
+def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
+    """Return the best vertex of some requests at prices y.
 
     Parameters
     ----------
-    slots : (k,) ndarray
-    first_class : (usages,) ndarray
-        Where the classes of shared columns begin; negative for columns that are no class.
+    slots, first_group : (k,) ndarrays
+        Each request, and the first group of its columns; negative for a request of the group OWN_COLUMNS.
 
     Returns
     -------
     margin : (k,) ndarray
         Not positive where the vertex is not the only best one, rounding considered.
-    of_class : (k,) ndarray
+    group : (k,) ndarray
     count : (k,) ndarray
         Columns of each that are not 0.
     column, value : (sum(count),) ndarrays
         Ascending by column within a request.
     """
-    margin, of_class = np.empty(slots.size), np.empty(slots.size, np.int32)
+    margin, group = np.empty(slots.size), np.empty(slots.size, np.int32)
     count = np.zeros(slots.size, np.int64)
     columns, values, found = np.empty(slots.size + 64, np.int64), np.empty(slots.size + 64), np.int64(0)
     longest, no_rebates = np.int64(0), no_rebates_in(y)
@@ -86,7 +86,7 @@ def best_vertices(view, y, slots, first_class):  # type: ignore[no-untyped-def]
             elif p[j] < second:
                 second = p[j]
         off = price_error(0.0, dearest, widest, entries)
-        begin = first_class[usage]
+        begin = first_group[k]
         if relation != NO_TOTAL and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)):
             room, kind = second - low, 2 * n if best < 0 else best + (n if relation == AT_MOST else 0)
             if total == 0.0:
@@ -108,9 +108,9 @@ def best_vertices(view, y, slots, first_class):  # type: ignore[no-untyped-def]
                     columns[found], values[found] = j, taken[j]
                     found += 1
                     count[k] += 1
-        of_class[k] = begin + kind if begin >= 0 else OWN_COLUMNS
+        group[k] = begin + kind if begin >= 0 else OWN_COLUMNS
         margin[k] = room - 2.0 * off - 4.0 * _EPS * abs(low) if room < np.inf else np.inf
-    return margin, of_class, count, columns[:found], values[:found]
+    return margin, group, count, columns[:found], values[:found]
 
 
 @kernel(inner=True)
@@ -166,19 +166,19 @@ def _to_level(p, upper, n, taken, level, without):  # type: ignore[no-untyped-de
 
 
 @kernel(allocates=True)
-def lengthen(view, usages, n_columns, first_class, reach, d, path):  # type: ignore[no-untyped-def]
-    """Make the paths of all classes longer by a move of the row prices; returns the most of any.
+def lengthen(view, usages, n_columns, first_group, reach, d, path):  # type: ignore[no-untyped-def]
+    """Add a move of the row prices to the accumulated price changes; return the largest addition.
 
     Parameters
     ----------
-    usages : (k,) ndarray
-        Shared columns that have classes.
-    n_columns, first_class : (usages,) arrays
+    usages, n_columns, first_group : (k,) ndarrays
+        Shared columns that have groups, how many columns each has, and its first group.
     reach : (row slots,) ndarray
-        max_k a_ik - min_k a_ik, 0 counted, over the requests of the class :data:`OWN_COLUMNS`.
+        max_k a_ik - min_k a_ik, 0 counted, over the requests of the group :data:`OWN_COLUMNS`.
     d : (row slots,) ndarray
         The move.
-    path : (classes,) ndarray
+    path : (groups,) ndarray
+        Accumulated price change of each group; written to.
     """
     most, no_rebates = 0.0, False
     grown = 0.0
@@ -189,11 +189,11 @@ def lengthen(view, usages, n_columns, first_class, reach, d, path):  # type: ign
     most = grown
     longest = np.int64(0)
     for k in range(usages.size):
-        longest = max(longest, n_columns[usages[k]])
+        longest = max(longest, n_columns[k])
     v = np.empty(longest)
     for k in range(usages.size):
         usage = usages[k]
-        n, begin = n_columns[usage], first_class[usage]
+        n, begin = n_columns[k], first_group[k]
         least, largest, widest, entries = np.inf, -np.inf, 0.0, 0
         for j in range(n):
             v[j], size, length = paid_and_size(view, usage, j, d, no_rebates)
@@ -220,7 +220,7 @@ def _grow(path, which, by):  # type: ignore[no-untyped-def]
 
 @kernel
 def widen(view, slots, reach_low, reach_high):  # type: ignore[no-untyped-def]
-    """Take the coefficients of requests of the class :data:`OWN_COLUMNS` into the least and most of each row.
+    """Extend the least and largest coefficient of each row to requests of the group :data:`OWN_COLUMNS`.
 
     Parameters
     ----------

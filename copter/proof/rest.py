@@ -1,8 +1,9 @@
-"""What the requests that are not looked at add to a certificate: sums that are kept exactly.
+"""The contribution of inactive requests to a certificate, as a few sums that are kept exactly.
 
-Their allocations are known to be the best at the prices of the certificate (:mod:`copter.proof.margins`), so
-they lose nothing and violate nothing, and what they have in objective, bound and rows is a few sums.  Or the
-prices are those of the last certificate: then they lose what they lost there, which is one more sum.
+The allocations of inactive requests are the best ones at the prices of the certificate
+(:mod:`copter.proof.margins`).  So these requests lose nothing and violate nothing, and what they add to
+objective, bound and rows is a few sums.  If instead the prices are those of an earlier certificate, each of
+them loses what it lost there, which is one more sum.
 """
 
 from __future__ import annotations
@@ -65,101 +66,116 @@ class Rest(NamedTuple):
         return self.spent + float(self.weight @ abs(y))
 
 
+class Contributions(NamedTuple):
+    """What single requests add to the sums of a :class:`Rest`, copied from the program.
+
+    A request has ``start[k + 1] - start[k]`` columns that are not 0, and such a column ``entry_start[e + 1] -
+    entry_start[e]`` coefficients.  So the sums do not depend on what the program holds later.
+
+    Attributes
+    ----------
+    total, forced, lost : (k,) ndarrays
+        Total of the sum row, forced price of a unit of it, and what the request loses.
+    width : (k,) ndarray
+        Number of columns of the request.
+    start : (k + 1,) ndarray
+    value, cost : (columns,) ndarrays
+    entry_start : (columns + 1,) ndarray
+    row, coefficient : (entries,) ndarrays
+    """
+
+    total: NDArray[np.float64]
+    forced: NDArray[np.float64]
+    lost: NDArray[np.float64]
+    width: NDArray[np.int32]
+    start: NDArray[np.int64]
+    value: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    entry_start: NDArray[np.int64]
+    row: NDArray[np.int32]
+    coefficient: NDArray[np.float64]
+
+
+def collect(
+    view: StoreView,
+    slots: NDArray[np.int64],
+    start: NDArray[np.int64],
+    column: NDArray[np.int64],
+    value: NDArray[np.float64],
+    lost: NDArray[np.float64],
+    step: NDArray[np.float64],
+) -> Contributions:
+    """Copy from a program what some requests contribute with their allocations.
+
+    Parameters
+    ----------
+    slots, lost : (k,) ndarrays
+    start : (k + 1,) ndarray
+    column, value : (start[-1],) ndarrays
+    step : (row slots,) ndarray
+        Of a :class:`Rest`; lowered to the requests' own.
+    """
+    total, width = view.total[slots], view.n_columns[slots].astype(np.int32)
+    collected = _collect(view, slots, start, column, step)
+    return Contributions(total, collected[0], lost, width, start, value, *collected[1:])
+
+
 class RestSums:
-    """The sums of a :class:`Rest`, to which requests are added and from which they are taken off.
+    """Exact sums over the contributions of requests, which are added and taken off.
 
     Parameters
     ----------
     rows : int
         Row slots.
-
-    Attributes
-    ----------
-    step : (row slots,) ndarray
-        Of a :class:`Rest`; it never grows, for what is taken off need not have been the least.
-    local, squares : float
-        Of a :class:`Rest`; they never fall, for what is taken off need not have been the largest.
-    as_they_are : bool
-        Whether requests need not have their best allocations.
     """
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)
-        self.step = np.full(rows, np.inf)
-        self.local = self.squares = 0.0
-        self.as_they_are = False
-        self._longest = np.zeros(1, np.int64)
         self._activity, self._weight = np.zeros(rows), np.zeros(rows)
         self._changed = np.zeros(rows, np.bool_)
-        self._known: Rest | None = None
+        self._known: tuple[float, float, float, float, float] | None = None
 
     def fit(self, rows: int) -> None:
         """Make room for so many row slots."""
-        if rows > self.step.size:
-            if 2 * rows > self._rows.limbs.shape[0]:
-                self._rows.grow(2 * rows)
-            more = rows - self.step.size
-            self.step = np.concatenate((self.step, np.full(more, np.inf)))
-            self._activity, self._weight, self._changed = (
-                np.concatenate((each, np.zeros(more, each.dtype)))
-                for each in (self._activity, self._weight, self._changed)
-            )
-            self._known = None
+        more = rows - self._activity.size
+        if more <= 0:
+            return
+        if 2 * rows > self._rows.limbs.shape[0]:
+            self._rows.grow(2 * rows)
+        self._activity, self._weight, self._changed = (
+            np.concatenate((each, np.zeros(more, each.dtype)))
+            for each in (self._activity, self._weight, self._changed)
+        )
 
-    def add(
-        self,
-        view: StoreView,
-        slots: NDArray[np.int64],
-        count: NDArray[np.int64],
-        column: NDArray[np.int64],
-        value: NDArray[np.float64],
-        lost: NDArray[np.float64],
-        sign: float = 1.0,
-    ) -> None:
-        """Add requests with their allocations, as they are in the view now; a sign of -1 takes them off.
+    def add(self, parts: Contributions, which: NDArray[np.int64], sign: float = 1.0) -> None:
+        """Add the contributions of some requests; a sign of -1 takes them off.
 
         Parameters
         ----------
-        slots, count : (k,) ndarrays
-            Numbers of the nonzeros of each.
-        column, value : (sum(count),) ndarrays
-        lost : (k,) ndarray
+        which : (m,) ndarray
+            Places of the requests among the contributions.
         """
-        if not slots.size:
+        if not which.size:
             return
+        most = int((parts.start[which + 1] - parts.start[which]).sum())
         for sums in (self._figures, self._rows):
-            sums.expect(6 * column.size + 2 * slots.size)
-        limbs = self._figures.limbs, self._rows.limbs
-        _add(view, slots, count, column, value, lost, sign, *limbs, self.step, self._changed, self._longest)
+            sums.expect(6 * most + 2 * which.size)
+        _add(which, *parts, sign, self._figures.limbs, self._rows.limbs, self._changed)
         self._known = None
 
-    def rest(self) -> Rest:
-        """What they come to."""
+    def rest(self, step: NDArray[np.float64], local: float, squares: float, roundings: int) -> Rest:
+        """Return what they come to; the arguments are those of :class:`Rest`."""
         if self._known is None:
-            objective, decided, spent, forced, lost = self._figures.values(np.arange(_FIGURES)).tolist()
+            self._known = tuple(self._figures.values(np.arange(_FIGURES)).tolist())
             rows = np.flatnonzero(self._changed)
             self._activity[rows] = self._rows.values(2 * rows)
             self._weight[rows] = self._rows.values(2 * rows + 1)
             self._changed[rows] = False
-            each = self._activity.copy(), self._weight.copy(), self.step.copy()
-            roundings = 8 + int(self._longest[0]) if self.as_they_are else 0
-            more = self.local, self.squares, roundings
-            self._known = Rest(objective, decided, spent, forced, lost, *each, *more)
-        return self._known
-
-    def note_violations(self, local: float, squares: float) -> None:
-        """Take note that boxes and sum rows of all requests are violated by so much, or by less.
-
-        Parameters
-        ----------
-        local, squares : float
-            As of a :class:`Rest`; of several notes the largest counts.
-        """
-        self.local, self.squares = max(self.local, local), max(self.squares, squares)
-        self._known = None
+        rows_too = self._activity.copy(), self._weight.copy(), step.copy()
+        return Rest(*self._known, *rows_too, local, squares, roundings)
 
     def same(self, other: RestSums) -> bool:
-        """Whether two sums are the same, to the last bit."""
+        """Return whether two sums are the same, to the last bit."""
         return self._figures == other._figures and self._rows == other._rows
 
 
@@ -182,45 +198,84 @@ def _bound(objective, activity, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _add(view, slots, count, column, value, lost, sign, figures, rows, step, changed, most_entries):  # type: ignore[no-untyped-def]
-    """See :meth:`RestSums.add`."""
-    longest, at = np.int64(0), 0
+def _collect(view, slots, start, column, step):  # type: ignore[no-untyped-def]
+    """Forced prices, costs, and the entries of the columns that are used; see :func:`collect`."""
+    longest, entries = np.int64(0), np.int64(0)
     for k in range(slots.size):
         longest = max(longest, view.n_columns[slots[k]])
+        for held in range(start[k], start[k + 1]):
+            begin, end = entries_of(view, view.usage[slots[k]], column[held], column[held] + 1)
+            entries += np.int64(end - begin)
     costs, upper = np.empty(longest), np.empty(longest)
+    forced, cost = np.zeros(slots.size), np.empty(column.size)
+    entry_start, row, coefficient = (
+        np.zeros(column.size + 1, np.int64),
+        np.empty(entries, np.int32),
+        np.empty(entries),
+    )
+    at = np.int64(0)
     for k in range(slots.size):
         q = slots[k]
-        n, usage, total, forced = view.n_columns[q], view.usage[q], view.total[q], 0.0
-        summed = view.relation[q] != NO_TOTAL
+        n, usage, total = view.n_columns[q], view.usage[q], view.total[q]
         if view.relation[q] == EXACTLY:
             fill_costs(view, q, 1.0, costs)
             if total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
                 least, most = np.inf, -np.inf
                 for j in range(n):
                     least, most = min(least, costs[j]), max(most, costs[j])
-                forced = max(0.0, least, -most)
+                forced[k] = max(0.0, least, -most)
             else:
                 fill_caps(view, q, upper)
-                forced = forced_price(costs, 1.0, upper, n, total)
-        if summed and n > 1:
-            add_product(figures, 3, sign * forced, total)
+                forced[k] = forced_price(costs, 1.0, upper, n, total)
+        shift, stride = coefficients_of(view, usage)
+        for held in range(start[k], start[k + 1]):
+            j = column[held]
+            cost[held] = cost_of(view, q, j)
+            most = min(cap_of(view, q, j), total) if view.relation[q] != NO_TOTAL else cap_of(view, q, j)
+            begin, end = entries_of(view, usage, j, j + 1)
+            for e in range(begin, end):
+                r, a = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
+                row[at], coefficient[at] = view.row[e], a
+                at += 1
+                if a != 0.0:
+                    step[r] = min(step[r], abs(a) * most)
+            entry_start[held + 1] = at
+    return forced, cost, entry_start, row, coefficient
+
+
+@kernel
+def _add(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for a record of arrays
+    which,
+    total,
+    forced,
+    lost,
+    width,
+    start,
+    value,
+    cost,
+    entry_start,
+    row,
+    coefficient,
+    sign,
+    figures,
+    rows,
+    changed,
+):
+    """See :meth:`RestSums.add`."""
+    for place in range(which.size):
+        k = which[place]
+        price = forced[k]
+        if price != 0.0 and width[k] > 1:
+            add_product(figures, 3, sign * price, total[k])
         if lost[k] != 0.0:
             add_product(figures, 4, sign, lost[k])
-        shift, stride = coefficients_of(view, usage)
-        for held in range(at, at + count[k]):
-            j, x = column[held], value[held]
-            c, cap = cost_of(view, q, j), cap_of(view, q, j)
-            most = min(cap, total) if summed else cap
+        for held in range(start[k], start[k + 1]):
+            x, c = value[held], cost[held]
             add_product(figures, 0, sign * c, x)
-            add_product(figures, 1, sign * (c - forced if c > 0.0 else c + forced), x)
-            add_product(figures, 2, sign * (abs(c) - forced), x)
-            begin, end = entries_of(view, usage, j, j + 1)
-            most_entries[0] = max(most_entries[0], end - begin)
-            for e in range(begin, end):
-                r, used = np.int64(view.row[e]), view.coefficient[shift + stride * e]
-                add_product(rows, 2 * r, sign * used, x)
-                add_product(rows, 2 * r + 1, sign * abs(used), x)
+            add_product(figures, 1, sign * (c - price if c > 0.0 else c + price), x)
+            add_product(figures, 2, sign * (abs(c) - price), x)
+            for e in range(entry_start[held], entry_start[held + 1]):
+                r, a = np.int64(row[e]), coefficient[e]
+                add_product(rows, 2 * r, sign * a, x)
+                add_product(rows, 2 * r + 1, sign * abs(a), x)
                 changed[r] = True
-                if used != 0.0:
-                    step[r] = min(step[r], abs(used) * most)
-        at += count[k]

@@ -21,46 +21,24 @@ costs of a request but a few takes O(few) time and kernels need not know.  Where
 vector's (``vector[q] >= 0``) the pool is not the request's to write to: the override stays aside, and who
 reads costs lays it over them (:func:`copter.store.view.cost_of`).
 
-Stamps, taken from one clock, tell a solver that keeps state what changed since it last looked.
+Stamps, and the log of edits, are taken from one revision counter, ``clock``: they tell a solver that keeps a
+state what changed since then.
 
 Source: list-of-lists store of COpter, thesis section 4.3.2.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from copter.store.edit_log import EditLog
 from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
-
-
-class Watcher(Protocol):
-    """Who keeps what follows from single requests, and is told when they change."""
-
-    def before_edit(self, slots: NDArray[np.int64]) -> None:
-        """Some requests are about to be edited or removed.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-        """
-
-    def after_adding(self, slots: NDArray[np.int64]) -> None:
-        """Some requests were added.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-        """
-
-    def drop(self) -> None:
-        """Slots of rows that were dropped are about to be used again."""
 
 
 class Layout:
@@ -119,8 +97,7 @@ class Layout:
         self.packed_terms: Any = None
         self.last_view: Any = None
         self.known: tuple[int, dict[Any, Any]] = (-1, {})
-        self.touched = 0
-        self._watchers: WeakSet[Watcher] | None = None
+        self.edits = EditLog()
         self._dropped_rows: list[int] = []
         self._token, self._copied_at = uuid4().hex, -1
 
@@ -130,17 +107,9 @@ class Layout:
             "packed_terms": None,
             "last_view": None,
             "known": (-1, {}),
-            "_watchers": None,
             "_token": self.token,
             "_copied_at": self.clock,
         }
-
-    @property
-    def watchers(self) -> WeakSet[Watcher]:
-        """Who is told when requests change; a copy has none."""
-        if self._watchers is None:
-            self._watchers = WeakSet()
-        return self._watchers
 
     @property
     def token(self) -> str:

@@ -56,18 +56,27 @@ class ConstraintStore(Layout):
         return LocalExecutor(self)
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Make an edit, whoever checked it; returns the slots of what is new, else those of the edit."""
-        if edit.verb not in _OF_REQUESTS:
-            return self._make(edit)
-        if edit.verb != "add_requests":
-            for watcher in tuple(self._watchers or ()):
-                watcher.before_edit(edit.slots)
+        """Make a validated edit; return the slots of what is new, else those of the edit."""
         slots = self._make(edit)
-        self.touched += slots.size
-        if edit.verb == "add_requests":
-            for watcher in tuple(self._watchers or ()):
-                watcher.after_adding(slots)
+        if edit.verb in _OF_REQUESTS:
+            self.edits.note(self.clock, slots, self.requests.size)
         return slots
+
+    def edited_since(self, revision: int) -> NDArray[np.int64] | None:
+        """Return the slots of the requests that were added, updated or removed after a revision.
+
+        Parameters
+        ----------
+        revision : int
+            An earlier value of ``clock``.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            Ascending; None if the store's log of edits does not reach back that far
+            (:class:`copter.store.edit_log.EditLog`).
+        """
+        return self.edits.since(revision)
 
     def _make(self, edit: Edit) -> NDArray[np.int64]:
         match edit.verb:
@@ -129,8 +138,6 @@ class ConstraintStore(Layout):
 
     def _purge_rows(self) -> None:
         """Take the entries of dropped rows out of every usage and make the row slots usable again."""
-        for watcher in tuple(self._watchers or ()):
-            watcher.drop()
         usages, entries, own = self.usages, self.entries, self.coefficients
         for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():
             start, nnz, n = int(usages.entry_start[slot]), int(usages.nnz[slot]), int(usages.n_columns[slot])

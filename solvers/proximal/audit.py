@@ -1,8 +1,9 @@
-"""The audit of a round that looked at open requests only: everything is read, and must say the same.
+"""The audit of a round that read active requests only: all columns are read, and must say the same.
 
-sums          of the closed requests, added up anew: equal to the last bit
-allocations   of the closed requests: the best at the prices, none with more left to its expiry than it has;
-              if they are frozen each loses what it is said to lose, and violates nothing by more
+sums          of the inactive requests, added up again: equal to the last bit
+contributions of the inactive requests, copied from the program again: equal to the last bit
+allocations   of the inactive requests: the best at the prices, none with more left to its threshold than it
+              has; if they are fixed each loses what it is said to lose, and violates nothing by more
 certificate   of all requests by a pass over all columns: objective, bound and residuals are the same but
               for the rounding error that a certificate states
 """
@@ -19,12 +20,15 @@ from copter.errors import AuditError
 from copter.proof.certificate import Certificate, certify
 from copter.proof.measure import measure
 from copter.proof.pricing import price
-from copter.proof.rest import RestSums, price_size
+from copter.proof.rest import price_size
+from copter.solvers.memory import LastX
+from copter.solvers.proximal.inactive_index import InactiveIndex
+from copter.store.allocation import NOTHING
 from copter.store.view import costs_at
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solvers.proximal.closed import Closed
+    from copter.solvers.proximal.inactive import Block, InactiveSet
     from copter.store.allocation import SparseX
 
 _ROUNDING = 1e-12
@@ -37,7 +41,7 @@ _UNIT = 2.0**-53
 
 def audit(
     program: ContinualProgram,
-    closed: Closed,
+    index: InactiveIndex,
     x: SparseX,
     y: NDArray[np.float64],
     proof: Certificate,
@@ -48,69 +52,75 @@ def audit(
 
     Parameters
     ----------
+    index : InactiveIndex
+        Of the set that the round has made.
     x : SparseX
         Of all requests.
     y : (row slots,) ndarray
     summed : int
-        Numbers of x that belong to open requests: so many additions have rounding errors.
+        Numbers of x that belong to active requests: so many additions have rounding errors.
 
     Raises
     ------
     AuditError
         They differ: a fault of copter; it says where.
     """
-    faults = closed_faults(program, closed) + _figures(program, closed, x, y, proof, summed, threads)
+    faults = [] if index.sums_agree() else ["the sums of the inactive requests are others"]
+    faults += inactive_faults(program, index.inactive)
+    faults += _figures(program, index.inactive, x, y, proof, summed, threads)
     if faults:
-        raise AuditError("closed requests are not what they are taken for: " + "; ".join(faults))
+        raise AuditError("inactive requests are not what they are taken for: " + "; ".join(faults))
 
 
-def closed_faults(program: ContinualProgram, closed: Closed) -> list[str]:
-    """What is wrong with closed requests, in words: their sums, their allocations, their expiries."""
-    of_each = _losses if closed.frozen else _allocations
-    return _sums(program, closed) + of_each(program, closed)
+def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[str]:
+    """What is wrong with a set of inactive requests of a program, in words.
+
+    Requests that were edited since the set was made are left out: they will be active.
+    """
+    edited = program.store.edited_since(inactive.revision)
+    if edited is None:
+        return []  # a solve then reads all columns
+    index = InactiveIndex(inactive, program)
+    index.begin(LastX.of(program, NOTHING), edited)
+    block = inactive.pick(index.inactive_now())
+    faults = [] if index.recollected(block) else ["the program has other costs or coefficients for them"]
+    of_each = _losses if inactive.fixed else _allocations
+    return faults + of_each(program, index, block)
 
 
-def _sums(program: ContinualProgram, closed: Closed) -> list[str]:
-    held, fresh = closed.all_held(), RestSums(closed.y.size)
-    fresh.add(program.store.executor.all_columns(), *held)
-    return [] if closed.sums.same(fresh) else ["the sums of the closed requests are others"]
-
-
-def _allocations(program: ContinualProgram, closed: Closed) -> list[str]:
-    held = closed.all_held()
-    margin, best = closed.best(held.slots)
-    left, x = closed.left(held.slots), held.sparse()
-    off = _ROUNDING * (price_size(program.store, closed.y) if held.slots.size else 0.0)
+def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
+    margin, _, best = index.best(block.slots)
+    left, x = index.left(block.slots), block.x()
+    off = _ROUNDING * (price_size(program.store, index.y) if block.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
-        faults.append(f"{less} margins are less than what is left until the expiry")
+        faults.append(f"{less} margins are less than what is left until the threshold")
     clear = margin > off
     keys = [np.stack((each.slot, each.column, each.value.view(np.int64))) for each in (x, best)]
-    mine, theirs = (each[:, np.isin(each[0], held.slots[clear])] for each in keys)
+    mine, theirs = (each[:, np.isin(each[0], block.slots[clear])] for each in keys)
     if not np.array_equal(mine, theirs):
-        faults.append("allocations of closed requests are not the best")
+        faults.append("allocations of inactive requests are not the best")
     return faults
 
 
-def _losses(program: ContinualProgram, closed: Closed) -> list[str]:
-    store, held = program.store, closed.all_held()
-    x, y = held.sparse(), closed.y
+def _losses(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
+    store, x, y = program.store, block.x(), index.y
     found = measure(store, *x, y, price(store, y, slack=0.0))
-    total = store.requests.total[held.slots]
-    taken = np.bincount(x.slot, abs(x.value), store.requests.size)[held.slots]
+    total = store.requests.total[block.slots]
+    taken = np.bincount(x.slot, abs(x.value), store.requests.size)[block.slots]
     taken = np.maximum(taken, np.where(np.isfinite(total), total, 0.0))
-    off = _ROUNDING * (price_size(store, y) if held.slots.size else 0.0)
-    faults, other = [], int((abs(found.loss[held.slots] - held.lost) > off * taken).sum())
+    off = _ROUNDING * (price_size(store, y) if block.size else 0.0)
+    faults, other = [], int((abs(found.loss[block.slots] - block.parts.lost) > off * taken).sum())
     if other:
         faults.append(f"{other} lose something else")
-    if found.local > closed.sums.local and not closed.opened().size:
+    if found.local > index.local and not index.active().size:
         faults.append("they violate their boxes or sum rows by more")
     return faults
 
 
 def _figures(
     program: ContinualProgram,
-    closed: Closed,
+    inactive: InactiveSet,
     x: SparseX,
     y: NDArray[np.float64],
     proof: Certificate,
@@ -122,7 +132,7 @@ def _figures(
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
     primal = whole.relative.primal
-    if closed.frozen:  # a round says what it is at most
+    if inactive.fixed:  # a round says what it is at most
         primal = max(primal, proof.relative.primal)
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),

@@ -29,7 +29,8 @@ from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
-from copter.solvers.proximal.lazy import can_hold, close_all, solve_open, worth_closing
+from copter.solvers.proximal.full_pass import FullPass
+from copter.solvers.proximal.incremental import IndexCache, can_hold, make_inactive, solve_active, why_none
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.run import End, Options, Run
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
@@ -52,7 +53,12 @@ def init() -> State:
 
 
 def solve(
-    program: ContinualProgram, state: State, options: Options, clock: Clock, starts: Starts
+    program: ContinualProgram,
+    state: State,
+    options: Options,
+    clock: Clock,
+    starts: Starts,
+    cache: IndexCache | None = None,
 ) -> tuple[Solution, State]:
     """Solve a program as it is now, until it is solved or the clock is over.
 
@@ -62,9 +68,11 @@ def solve(
     Parameters
     ----------
     state : State
-        Where it begins: what the last solve left.
+        Where it begins: what the last solve left.  It is not changed.
     starts : Starts
         Values that came with edits, by request slot, for the requests in question.
+    cache : IndexCache, optional
+        Saves time if it was given to the last solve, too; it changes no answer.
 
     Returns
     -------
@@ -73,22 +81,30 @@ def solve(
     State
         For the next solve; the same one if no pass was completed.
     """
-    found = None if starts else solve_open(program, state, options, clock)
-    if found is not None:
+    cache = IndexCache() if cache is None else cache
+    found = solve_active(program, state, options, clock, starts, cache)
+    if not isinstance(found, FullPass):
         return found
-    if state.closed is not None:
-        state.closed.drop()
+    why = state.full_pass if state.inactive is None else found
     state = state.whole()
-    run = Run.of(program, state, options, clock, starts)
-    run.holds, closes = can_hold(program, options), worth_closing(program, state, options)
+    run = Run.of(program, state, options, clock, starts, why)
+    run.holds, none = can_hold(program, options), why_none(program, state, options)
     with one_blas_thread(program.store.rows.size):
         try:
             end = (None if starts else accept_unchanged(run, state)) or _loop(run)
         except Interrupted:
             end = out_of_time(run)
-    left = state if end.best is None else state.after(program, end.best, run.screening.slack)
-    if closes and end.status is Status.OPTIMAL and run.begin.how.warm and left.x is not None:
-        left = close_all(program, left, clock, options)
+    if end.best is None:
+        return _solution(run, end), state
+    left = state.after(program, end.best, run.screening.slack)
+    if none is not None:
+        left = left.without(none)
+    elif end.status is not Status.OPTIMAL:
+        left = left.without(FullPass.NOT_OPTIMAL)
+    elif not run.begin.how.warm:
+        left = left.without(FullPass.COLD_START)
+    else:
+        left = make_inactive(program, left, clock, options, cache)
     return _solution(run, end), left
 
 
@@ -104,6 +120,8 @@ def _loop(run: Run) -> End:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
     while not budget.spent():
+        if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
+            return out_of_time(run)  # there is an answer already: that of the warm start
         working = restrict(run, columns)
         found = step(run, working, now, first, sigma, idle)
         before, pricing = run.worst, price(run, found.y)
@@ -324,6 +342,6 @@ def _solution(run: Run, end: End) -> Solution:
         last=run.before,
         certificate=UNKNOWN if best is None else best.certificate,
         ray=end.ray,
-        details={"hand_overs": float(handed)} if handed else {},
+        details={"full_pass": run.why} | ({"hand_overs": float(handed)} if handed else {}),
         pricing=None if best is None else best.pricing,
     )

@@ -16,6 +16,7 @@ from copter.solution import Ray, Status
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.columns import Screening
 from copter.solvers.proximal.finish import HandOver
+from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.state import Budget, Iterate, State, WarmStart
 from copter.solvers.proximal.tuning import ProximalTuning
 
@@ -57,12 +58,15 @@ class Run:
         The allocation that churn is counted against.
     compiled : float
         Seconds that this process had spent on compiling before.
+    why : FullPass
+        Why all columns are read.
     incumbent : Iterate or None
         The best iterate so far.
     in_rationals : bool
         Whether rational numbers were tried.
     holds : bool
-        Whether columns are held at their bounds while rows are met: requests between them cannot be closed.
+        Whether columns are held at their bounds while rows are met: a request between them cannot become
+        inactive.
     """
 
     program: ContinualProgram
@@ -74,13 +78,20 @@ class Run:
     repair: Repair | None
     before: SparseX | None
     compiled: float
+    why: FullPass
     incumbent: Iterate | None = None
     in_rationals: bool = False
     holds: bool = False
 
     @classmethod
     def of(
-        cls, program: ContinualProgram, state: State, options: Options, clock: Clock, starts: Starts
+        cls,
+        program: ContinualProgram,
+        state: State,
+        options: Options,
+        clock: Clock,
+        starts: Starts,
+        why: FullPass,
     ) -> Run:
         """A solve that begins where a state says, with the starts that came with edits."""
         tuning, threads = options.tuning, options.threads
@@ -96,6 +107,7 @@ class Run:
             program.mend,
             churn_base(state.answer, program),
             compile_seconds(),
+            why,
         )
 
     @property

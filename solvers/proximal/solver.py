@@ -39,7 +39,7 @@ from copter.program.program import ContinualProgram
 from copter.program.records import CostType
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
-from copter.solvers.proximal.lazy import is_large
+from copter.solvers.proximal.incremental import IndexCache, is_large
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import Options
 from copter.solvers.proximal.state import State
@@ -94,8 +94,8 @@ class ProximalPoint(ClockedSolver):
     tuning : ProximalTuning, optional
         The numbers that the method was tuned by, with what is known of each.
     audit : int or bool
-        After every so many rounds that looked at open requests only (:mod:`copter.solvers.proximal.lazy`) all
-        columns are read to compare; True: after each, False or 0: never.  A difference raises AuditError.
+        After every so many rounds that read active requests only (:mod:`copter.solvers.proximal.incremental`)
+        all columns are read to compare; True: after each, False or 0: never.  A difference raises AuditError.
     **common
         ``tolerance``: relative primal residual, dual residual and gap at which the answer counts as optimal;
         ``deadline``: seconds after which the best answer so far is returned, with its gap; ``threads`` for
@@ -146,6 +146,7 @@ class ProximalPoint(ClockedSolver):
         self.tuning = tuning
         self.audit = audit
         self._state = init()
+        self._cache = IndexCache()
 
     @property
     def goal(self) -> float:
@@ -220,7 +221,7 @@ class ProximalPoint(ClockedSolver):
         )
         starts, left = program.take_starts(), self._state
         try:
-            solution, left = solve(program, self._state, options, clock, starts)
+            solution, left = solve(program, self._state, options, clock, starts, self._cache)
         finally:
             if left is self._state:  # what the starts were given for is still to come
                 program.return_starts(starts)
@@ -229,7 +230,7 @@ class ProximalPoint(ClockedSolver):
 
 
 def rehearse_few_changes(cost_dtype: CostType = "float64") -> None:
-    """Solve rounds that look at open requests only, of programs much smaller than those that do."""
+    """Solve rounds that read active requests only, of programs much smaller than those that do."""
     lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
     program, solver = _mixed(_WIDE // 10, cost_dtype), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
     for number in range(8):

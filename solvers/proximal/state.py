@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from copter.proof.certificate import Certificate, measured_certificate, proved, right_signs, with_bound
 from copter.solution import ColdStart, Start
-from copter.solvers.memory import LastX, LastY
+from copter.solvers.memory import LastX, LastY, joined
+from copter.solvers.proximal.full_pass import FullPass
+from copter.solvers.proximal.inactive import InactiveSet
 from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
@@ -19,13 +21,14 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
-    from copter.solvers.proximal.closed import Closed
     from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
 
 
 _SOON = 3
-"""Rounds that closed requests must last to have been worth it."""
+"""Rounds that inactive requests must last to have saved time."""
+_LONGEST_WAIT = 7
+"""Solves without inactive requests at most: to make them costs about as much as a full pass."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +136,22 @@ class Budget:
 
 @dataclass(frozen=True)
 class State:
-    """What a solve leaves to the next one: plain data, for the caller to hold, to save and to hand over.
+    """What a solve leaves to the next one: plain data, to hold, to copy, to save, and to continue from.
+
+    A solve never changes the state that it begins in, so it can be continued from more than once.
 
     Attributes
     ----------
-    x, y : where the next solve begins; nothing before a first one
+    x, y : where the next solve begins; nothing before a first one.  With ``inactive``, x is the allocation of
+        the active requests
     slack : of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known
     answer : the last answer, which churn is counted against; another than ``x`` if a start was given
-    proof : the store's clock when the last answer was certified, and that iterate
-    touched : how many requests the store had seen edited by then
-    closed : requests that need not be looked at, with the allocation, which is nowhere else then
-    misses, wait : how often in a row that was of no use soon, and for how many rounds none are closed
+    proof : the store's revision when the last answer was certified, and that iterate
+    revision : the store's revision when the solve ended; None before a first one
+    inactive : the requests whose allocation is known without a look at them, if there are any
+    full_pass : why the next solve reads all columns, if there are none
+    misses, wait : consecutive times that the inactive set was given up after fewer than 3 solves, and solves
+        until there may be one again
     """
 
     x: LastX | None = None
@@ -151,40 +159,46 @@ class State:
     slack: float = math.nan
     answer: LastX | None = None
     proof: tuple[int, Iterate] | None = None
-    touched: int = 0
-    closed: Closed | None = None
+    revision: int | None = None
+    inactive: InactiveSet | None = None
+    full_pass: FullPass = FullPass.FIRST_ROUND
     misses: int = 0
     wait: int = 0
 
     def whole(self) -> State:
-        """The same without closed requests: the allocation is that of all."""
-        if self.closed is None:
+        """Return the same without inactive requests: the allocation is that of all."""
+        if self.inactive is None or self.x is None:
             return self
-        x = self.closed.last_x()
-        misses = self.misses + 1 if self.closed.rounds < _SOON else 0
-        return State(x, self.y, self.slack, x, None, self.touched, None, misses, 2**misses - 1)
+        x = joined([self.inactive.last_x(self.x.program), self.x])
+        misses = self.misses + 1 if self.inactive.rounds < _SOON else 0
+        wait = min(2**misses - 1, _LONGEST_WAIT)
+        return State(x, self.y, self.slack, x, None, self.revision, misses=misses, wait=wait)
+
+    def without(self, why: FullPass) -> State:
+        """Return the same with a reason for which no request is inactive."""
+        return replace(self, full_pass=why)
 
     def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
-        """The state that a solve which began in this one ends in."""
-        x = LastX.of(program, best.x, self.x)
-        proof, touched = (program.store.clock, best), program.store.touched
-        wait = max(0, self.wait - 1)
-        return State(x, LastY.of(program, best.y), slack, x, proof, touched, None, self.misses, wait)
+        """Return the state that a solve which began in this one, and read all columns, ends in."""
+        x, revision = LastX.of(program, best.x, self.x), program.store.clock
+        y, wait = LastY.of(program, best.y), max(0, self.wait - 1)
+        return State(x, y, slack, x, (revision, best), revision, misses=self.misses, wait=wait)
 
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
-        """The state from which the next solve begins at an allocation and prices that are given."""
+        """Return the state from which the next solve begins at an allocation and prices that are given."""
         known = self.whole() if self.is_of(program) else State()
         given = LastX.of(program, x, known.x), LastY.of(program, y)
-        return State(*given, known.slack, known.answer, touched=known.touched)
+        return State(
+            *given, known.slack, known.answer, revision=known.revision, full_pass=FullPass.START_GIVEN
+        )
 
     def is_of(self, program: ContinualProgram) -> bool:
         """Whether a solve of this program left it."""
-        last = self.x or self.closed
-        return last is not None and last.program is program
+        return self.x is not None and self.x.program is program
 
     def point(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that are left of it; None for another program."""
-        if self.closed is not None:
+        """Return allocation and prices, by slot, that are left of it; None for another program."""
+        if self.inactive is not None:
             return self.whole().point(program)
         if self.x is None or self.y is None or self.x.program is not program:
             return None
@@ -192,47 +206,48 @@ class State:
         return self.x.surviving(), right_signs(program.store, self.y.surviving())
 
     def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
-        """What :meth:`from_arrays` makes it again from; None if it is of another program."""
-        if self.closed is not None and self.closed.usable and self.closed.program is program:
-            assert self.y is not None
-            numbers = {"slack": self.slack, "closed": True, "misses": self.misses}
-            return numbers | self.closed.to_arrays() | self.y.to_arrays()
-        if self.closed is not None:
-            return self.whole().to_arrays(program)
+        """Return what :meth:`from_arrays` makes it again from; None if it is of another program."""
         if self.x is None or self.y is None or self.x.program is not program:
             return None
-        arrays = self.x.to_arrays("last") | self.y.to_arrays() | {"slack": self.slack}
+        numbers: dict[str, Any] = {"slack": self.slack, "misses": self.misses, "wait": self.wait}
+        numbers |= {"revision": self.revision, "full_pass": self.full_pass.value}
+        arrays = self.x.to_arrays("last") | self.y.to_arrays() | numbers
+        if self.inactive is not None:
+            arrays |= self.inactive.to_arrays("inactive")
         if self.answer is None or self.answer is self.x:
             return arrays | {"answered": self.answer is not None}
         return arrays | {"answered": True} | self.answer.to_arrays("answer")
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any]) -> Self:
-        """The state that was saved.
+        """Return the state that was saved.
 
         Raises
         ------
         ValueError, KeyError
             The arrays are no state of this program.
         """
-        slack = arrays["slack"]
+        slack, revision, misses, wait = (arrays[name] for name in ("slack", "revision", "misses", "wait"))
         if not isinstance(slack, float):
-            raise ValueError("slack is no number")
-        if arrays.get("closed"):
-            from copter.solvers.proximal.audit import closed_faults
-            from copter.solvers.proximal.closed import Closed
+            raise ValueError("slack is not a number")
+        if not all(type(each) is int and each >= 0 for each in (misses, wait)):
+            raise ValueError("misses and wait are not numbers of rounds")
+        if revision is not None and not (type(revision) is int and 0 <= revision <= program.store.clock):
+            raise ValueError("revision is not one of the program's")
+        why = FullPass.of(arrays["full_pass"])
+        x, y = LastX.from_arrays(program, arrays, "last"), LastY.from_arrays(program, arrays)
+        inactive = None
+        if "inactive.revision" in arrays:
+            from copter.solvers.proximal.audit import inactive_faults
 
-            closed, misses = Closed.from_arrays(program, arrays), arrays["misses"]
-            faults = closed_faults(program, closed)
-            if faults or not isinstance(misses, int):
-                raise ValueError(f"closed requests: {'; '.join(faults)}")
-            y, touched = LastY.from_arrays(program, arrays), program.store.touched
-            return cls(None, y, slack, None, None, touched, closed, misses)
-        x = LastX.from_arrays(program, arrays, "last")
+            inactive = InactiveSet.from_arrays(program, arrays, "inactive")
+            faults = inactive_faults(program, inactive)
+            if faults:
+                raise ValueError(f"inactive requests: {'; '.join(faults)}")
         answer = x if arrays["answered"] else None
         if "answer.slot" in arrays:
             answer = LastX.from_arrays(program, arrays, "answer")
-        return cls(x, LastY.from_arrays(program, arrays), slack, answer)
+        return cls(x, y, slack, answer, None, revision, inactive, why, misses, wait)
 
 
 class WarmStart(NamedTuple):
@@ -259,7 +274,7 @@ class WarmStart(NamedTuple):
         last = state.point(program)
         if last is not None:
             x, y = last
-        x = _with_starts(x, starts, program.store.requests.n_columns)
+        x = with_starts(x, starts, program.store.requests.n_columns)
         if state.x is None or state.y is None:
             why = ColdStart.FIRST_ROUND
         elif last is None:
@@ -274,8 +289,8 @@ class WarmStart(NamedTuple):
         return cls(x, y, slack, how)
 
 
-def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
-    """x with the starts that were given in place of its values for those requests."""
+def with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
+    """Return x with the starts that were given in place of its values for those requests."""
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:
         return x

@@ -184,42 +184,44 @@ class PartialTuning:
 
 @dataclass(frozen=True)
 class LazyTuning:
-    """Rounds that look at open requests only (:mod:`copter.solvers.proximal.lazy`).
+    """Rounds that read active requests only (:mod:`copter.solvers.proximal.incremental`).
 
     Attributes
     ----------
     requests_from, columns_from : programs of fewer are solved as a whole (chosen)
-    rows_for_own : with more rows requests whose columns are their own are frozen: all of them would be of one
-        class, in which the moves of all prices add up (chosen)
-    most_touched : share of the requests that a round edits at most, for what is not edited to be closed
+    rows_for_own : with more rows requests whose columns are their own become fixed: all of them would be of
+        one group, in which the moves of all prices add up (chosen)
+    most_touched : share of the requests that a round edits at most, for others to become inactive
     most_frozen : the same where columns are each request's own and rows are many (chosen)
-    most_open : share of the requests that are open at most
+    most_open : share of the requests that are active at most
     little_lost : share of the tolerance that a request may lose before it takes what is best for it (chosen)
-    nearest_least, nearest_each, nearest : closed requests that are opened at first, for they hold the prices:
-        those that are nearest to their expiry, so many less those that are between their columns, and so
-        many for each that was edited, and in all.  Of a million columns with one change 0, 16 and 48 more
-        take 1.14, 1.22 and 1.34 ms; of 100,000, where fewer are between, 1.44, 1.10 and 1.16 ms
-    seconds_each : to close a request; with a deadline that leaves less none are closed (5 million: 4 s)
+    nearest_least, nearest_each, nearest : inactive requests that become active at first, for they hold the
+        prices: those that are nearest to their thresholds, so many less those that are between their
+        columns, and so many for each that was edited, and in all.  Of a million columns with one change 0,
+        16 and 48 more take 1.14, 1.22 and 1.34 ms; of 100,000, where fewer are between, 1.44, 1.10 and 1.16
+    moving : how many times as many inactive requests become active as must move for a capacity that was
+        edited.  A capacity that moves by 0.1% and 1% takes 10 and 117 ms with 3, 8 and 42 ms with 8, 16 and
+        100 ms with 16 (100,000 requests of 10 columns on 8 rows), and 1 to 2 s with all columns
+    seconds_each : to make a request inactive; with a deadline that leaves less none does (5 million: 4 s)
     hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows
         are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8
         and 4.2 ms with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms
         with 10,000
     projections : as of steps; few requests on many rows that are over leave these one by one (chosen)
-    between : open requests beside those that are edited, more of which ask for steps, after which fewer are
-        between their columns (chosen)
-    most_expired : requests that may expire in a step for each that is open; prices that go further have too
-        little to hold them (chosen)
+    between : active requests in addition to the edited ones, more of which ask for steps, after which fewer
+        are between their columns (chosen)
+    most_expired : requests that may pass their thresholds in a step for each that is active; prices that go
+        further have too little to hold them (chosen)
     sigma, sigma_each : first step length, as ``warm_sigma``, at least and for each request: of more requests
         more would be between their columns after a step of the same length.  The longer the steps, the less
         prices move that need not.
         As above one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000, 2.5,
         4.3 and 32 ms with 100,000
-    longest_pause : rounds at most in which nobody looks whether the last prices would do, after they did not
+    longest_pause : rounds at most in which the last prices are not tried, after they were not good enough
         (chosen)
-    iterations : after so many, all columns are looked at (chosen: rounds of the ladder above take 5 to 40)
-    turns : how often requests may be opened and steps go on (chosen)
-    screened_turns : of these, so many look only at columns that the slack of the last whole pass lets in
-        (chosen)
+    iterations : after so many, all columns are read (chosen: the rounds above take 5 to 40)
+    turns : how often requests may become active and steps go on (chosen)
+    screened_turns : of these, so many read only columns that the slack of the last full pass lets in (chosen)
     """
 
     requests_from: int = 1_000
@@ -232,6 +234,7 @@ class LazyTuning:
     nearest_least: int = 80
     nearest_each: int = 8
     nearest: int = 400
+    moving: float = 8.0
     seconds_each: float = 1e-6
     hold: float = 300.0
     projections: int = 100
@@ -290,6 +293,8 @@ class ProximalTuning:
         anyway (+1%, -2%)
     switch_rounds : passes without progress after which ``inner="auto"`` goes on by descent (chosen)
     idle_rounds : passes without progress after which the solve ends (chosen)
+    seconds_a_column : to restrict the program to some columns and to begin steps on them; with a deadline
+        that leaves less, the solve ends (600,000 columns: 0.2 s)
     most_piece : share of a deadline that is kept for one more piece of work at most (chosen)
     screening, sample, steps, partial, hand_over, lazy, working_set, newton, descent : see there
     """
@@ -298,6 +303,7 @@ class ProximalTuning:
     gap_share: float = 1e-3
     switch_rounds: int = 4
     idle_rounds: int = 30
+    seconds_a_column: float = 3e-7
     most_piece: float = 0.25
     screening: ScreeningTuning = ScreeningTuning()
     sample: SampleTuning = SampleTuning()

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -58,8 +59,8 @@ class Network:
 
     @property
     def frozen(self):
-        closed = self.solver._state.closed
-        return closed is not None and closed.frozen
+        inactive = self.solver._state.inactive
+        return inactive is not None and inactive.fixed
 
 
 def optimum(program):
@@ -198,9 +199,13 @@ def test_what_is_copied_or_saved_goes_on_bit_by_bit(how, tmp_path):
 
 def test_an_audit_finds_losses_that_are_not_so():
     network = Network(7).warm()
-    closed = network.solver._state.closed
-    slot = int(closed.all_held().slots[0])
-    closed._lost[slot] += 0.5
+    inactive = network.solver._state.inactive
+    block = inactive.merged()
+    lost, empty = block.parts.lost.copy(), block.take(np.empty(0, np.int64))
+    lost[0] += 0.5
+    block = block._replace(parts=block.parts._replace(lost=lost))
+    inactive = replace(inactive, blocks=(block, empty, empty))
+    network.solver._state = replace(network.solver._state, inactive=inactive)
     with pytest.raises(AuditError, match="lose something else"):
         network.change()
         while True:

@@ -108,7 +108,7 @@ def test_single_requests_are_read_without_the_others():
     rounds, solver = warm()
     solution = solver.solve(rounds.program)
     one = solution.x[5]
-    assert solution.x._values._whole is None  # nobody has put all of them together
+    assert "_all" not in vars(solution.x._values)  # the allocation was not put together
     whole = solution.nonzeros
     np.testing.assert_array_equal(one[one > 0], whole.value[whole.slot == 5])
 
@@ -201,8 +201,8 @@ def test_nobody_is_closed_after_a_deadline():
         for each, deadline in ((solver, None), (hurried, 60.0)):
             assert each.solve(rounds.program, deadline=deadline).status == "optimal"
         rounds._change()
-    assert solver._state.closed is not None
-    assert hurried._state.closed is None
+    assert solver._state.inactive is not None
+    assert hurried._state.inactive is None
 
 
 @pytest.mark.parametrize(
@@ -239,24 +239,31 @@ def test_a_journal_goes_on_bit_by_bit(tmp_path):
         assert is_lazy(solution)
     other = ProximalPoint(audit=True)
     with Journal(tmp_path, other) as journal:
-        assert other._state.closed is not None
+        assert other._state.inactive is not None
         assert other.solve(journal).objective == pytest.approx(solution.objective, rel=1e-5)
 
 
 def test_a_state_that_says_what_is_not_so_is_refused():
     rounds, solver = warm()
     arrays = solver.save_state(rounds.program)
+    block = "inactive.blocks.0"
     for name, spoil in (
-        ("closed.column", lambda a: (a + 1) % 20),
-        ("closed.expiry", lambda a: a + 1.0),
-        ("closed.of_class", lambda a: a + 100_000),
-        ("closed.first", lambda a: a + 100_000),
-        ("closed.counts", lambda a: a + 1),
-        ("closed.slots", lambda a: a[::-1].copy()),
-        ("closed.y", lambda a: a * 1.5),
+        (f"{block}.column", lambda a: (a + 1) % 20),
+        (f"{block}.threshold", lambda a: a + 1.0),
+        (f"{block}.group", lambda a: a + 100_000),
+        ("inactive.groups.first", lambda a: a + 100_000),
+        (f"{block}.parts.start", lambda a: a + 1),
+        (f"{block}.parts.cost", lambda a: a * 1.5),
+        (f"{block}.parts.row", lambda a: a + 1),
+        (f"{block}.parts.coefficient", lambda a: a * 1.5),
+        (f"{block}.slots", lambda a: a[::-1].copy()),
+        ("inactive.y", lambda a: a * 1.5),
+        ("inactive.step", lambda a: a * 2.0),
+        ("inactive.revision", lambda a: a + 1_000_000),
+        ("inactive.rounds", float),
     ):
         other = ProximalPoint()
-        with pytest.raises(ValueError, match="closed"):  # each names what is wrong
+        with pytest.raises(ValueError, match="inactive"):  # each names what is wrong
             other.load_state(rounds.program, arrays | {name: spoil(arrays[name])})
     other.load_state(rounds.program, arrays)
     assert is_lazy(other.solve(rounds.program))
@@ -274,21 +281,32 @@ def test_two_solvers_of_one_program_do_not_disturb_each_other():
     assert is_lazy(first)
 
 
-def test_a_solver_that_is_gone_is_told_nothing():
-    rounds, solver = warm()
-    assert len(rounds.program.store.watchers) == 1
-    solver.reset()
-    assert not len(rounds.program.store.watchers)
+def spoilt(solver, part, spoil):
+    """Let the solver begin in a state whose inactive set has other contributions of its first request."""
+    inactive = solver._state.inactive
+    block = inactive.merged()
+    array = getattr(block.parts, part).copy()
+    array[0] = spoil(array[0])
+    block = block._replace(parts=block.parts._replace(**{part: array}))
+    empty = block.take(np.empty(0, np.int64))
+    solver._state = replace(solver._state, inactive=replace(inactive, blocks=(block, empty, empty)))
 
 
-def test_an_audit_finds_what_is_wrong():
+@pytest.mark.parametrize("part", ["cost", "value", "coefficient"])
+def test_an_audit_finds_contributions_that_are_not_so(part):
     rounds, solver = warm()
-    closed = solver._state.closed
-    held = closed.all_held()
-    slot = int(held.slots[0])
-    closed._column[slot] = (closed._column[slot] + 1) % 20  # not what its sums say
+    spoilt(solver, part, lambda number: 0.5 * number)
     solver.audit = True
-    with pytest.raises(AuditError, match="sums of the closed requests"):
+    with pytest.raises(AuditError, match="inactive requests are not what they are taken for"):
+        solver.solve(rounds.program)
+
+
+def test_an_audit_finds_sums_that_are_not_so():
+    rounds, solver = warm()
+    index = solver._cache._index
+    index._sums.add(index.inactive.merged().parts, np.array([0]))
+    solver.audit = True
+    with pytest.raises(AuditError, match="sums of the inactive requests"):
         solver.solve(rounds.program)
 
 

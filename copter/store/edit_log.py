@@ -1,0 +1,93 @@
+"""The store's log of edits: which requests were edited after a given revision."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FIRST = 64
+_LEAST = 4096
+"""Entries that are kept at least, however few requests there are."""
+
+
+class EditLog:
+    """Slots of edited requests, in the order of their edits.
+
+    The log is bounded.  It forgets its oldest entries when it has more entries than there are request slots,
+    and all of them after an edit of so many requests: a solver then reads the whole program anyway.
+
+    Attributes
+    ----------
+    complete_after : int
+        The log has all edits of later revisions.
+    """
+
+    def __init__(self) -> None:
+        self.complete_after = 0
+        self._revision, self._slot = np.empty(_FIRST, np.int64), np.empty(_FIRST, np.int64)
+        self._used = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        revision, slot = self.arrays()
+        return vars(self) | {"_revision": revision, "_slot": slot}
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return revision and slot of each entry, in the order of the edits: two (entries,) ndarrays."""
+        return self._revision[: self._used].copy(), self._slot[: self._used].copy()
+
+    @classmethod
+    def of(cls, complete_after: int, revision: NDArray[np.int64], slot: NDArray[np.int64]) -> EditLog:
+        """Return the log that has these entries (:meth:`arrays`)."""
+        log = cls()
+        log.complete_after, log._used = complete_after, revision.size
+        log._revision, log._slot = revision.copy(), slot.copy()
+        return log
+
+    def note(self, revision: int, slots: NDArray[np.int64], requests: int) -> None:
+        """Add an edit.
+
+        Parameters
+        ----------
+        revision : int
+            The store's revision after the edit; never less than that of an earlier edit.
+        slots : (k,) ndarray
+            The edited requests.
+        requests : int
+            Number of request slots.
+        """
+        most = max(_LEAST, requests)
+        if 2 * slots.size > most:
+            self.complete_after, self._used = revision, 0
+            return
+        if self._used + slots.size > most:
+            self._forget(self._used // 2)
+        end = self._used + slots.size
+        if end > self._slot.size:
+            room = max(2 * self._slot.size, end)
+            self._revision, self._slot = (
+                np.concatenate((array[: self._used], np.empty(room - self._used, np.int64)))
+                for array in (self._revision, self._slot)
+            )
+        self._revision[self._used : end], self._slot[self._used : end] = revision, slots
+        self._used = end
+
+    def since(self, revision: int) -> NDArray[np.int64] | None:
+        """Return the slots of the requests that were edited after a revision.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            Ascending, each once; also slots of requests that were removed.  None if the log does not reach
+            back that far.
+        """
+        if revision < self.complete_after:
+            return None
+        begin = int(np.searchsorted(self._revision[: self._used], revision, side="right"))
+        return np.unique(self._slot[begin : self._used])
+
+    def _forget(self, count: int) -> None:
+        """Forget so many of the oldest entries."""
+        self.complete_after = int(self._revision[count - 1])
+        for array in (self._revision, self._slot):
+            array[: self._used - count] = array[count : self._used]
+        self._used -= count

@@ -1,0 +1,606 @@
+"""Inactive requests, as a value: those whose allocation is known to be the best until prices move far.
+
+A request is *inactive* while its allocation is known without a look at it: at its best vertex, until the
+accumulated price change of its group reaches the request's threshold (:mod:`copter.proof.margins`), or
+until it is edited.  All others are *active*: edited, between their columns, tied, or past their threshold.
+A round of few changes costs what is active (:mod:`copter.solvers.proximal.incremental`).
+
+Where columns are each request's own and rows are many, as with paths in a network, any move of the prices
+concerns all requests, and many are tied.  There all are made inactive as they are, with what each of them
+loses at the last prices, for as long as the prices may stay.  Such requests are called *fixed*.
+
+An :class:`InactiveSet` is a frozen record of arrays, which nobody changes once it is made.  A round makes a
+new one, which shares what did not change: the requests lie in a few blocks, of which a later one overrides
+the earlier, and only the last and smallest is written anew (a log-structured merge tree).  So states of a
+solver can be held, copied and continued from twice, and answers stay what they were.
+
+References: O'Neil, Cheng, Gawlick and O'Neil, The log-structured merge-tree (1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.margins import OWN_COLUMNS
+from copter.proof.rest import Contributions
+from copter.solution import GivenValues, Values
+from copter.solvers.memory import LastX, as_vector
+from copter.store.allocation import SparseX, distinct, merged
+from copter.store.slabs import slice_indices
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+ACTIVE = -1
+"""Group of a request of an earlier block that is active again."""
+_LIMITS = (1024, 32_768)
+"""Requests from which on the last block becomes part of the one before it, and that part of the first."""
+
+
+class Block(NamedTuple):
+    """Some requests with their allocations and all that was copied from the program about them.
+
+    Attributes
+    ----------
+    slots : (k,) ndarray
+        Request slots, ascending.
+    group : (k,) ndarray
+        Group of columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for a request that is active.
+    threshold : (k,) ndarray
+        Accumulated price change of the group at which the request must be priced again.
+    birth : (k,) ndarray
+        Revision at which the request got its columns.
+    column : (columns,) ndarray
+        Columns that are not 0, request by request, ascending; their values are among the contributions.
+    parts : Contributions
+        What each adds to the sums.
+    """
+
+    slots: NDArray[np.int64]
+    group: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    birth: NDArray[np.int64]
+    column: NDArray[np.int64]
+    parts: Contributions
+
+    @property
+    def size(self) -> int:
+        """Number of requests."""
+        return self.slots.size
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of columns of each request that are not 0, (k,) ndarray."""
+        return self.parts.start[1:] - self.parts.start[:-1]
+
+    @classmethod
+    def active(cls, slots: NDArray[np.int64]) -> Block:
+        """Return the block that says of some requests, in ascending order, that they are active."""
+        none, many = np.zeros(slots.size), np.zeros(slots.size, np.int64)
+        start, nothing = np.zeros(slots.size + 1, np.int64), np.empty(0)
+        parts = Contributions(
+            none, none, none, many.astype(np.int32), start, nothing, nothing, start[:1],
+            np.empty(0, np.int32), nothing,
+        )  # fmt: skip
+        return cls(slots, np.full(slots.size, ACTIVE, np.int32), none, many, np.empty(0, np.int64), parts)
+
+    def take(self, which: NDArray[np.int64]) -> Block:
+        """Return some requests, by their places in the block, in that order.
+
+        Parameters
+        ----------
+        which : (m,) ndarray
+        """
+        parts = self.parts
+        counts = parts.start[which + 1] - parts.start[which]
+        columns = slice_indices(parts.start[which], counts)
+        lengths = parts.entry_start[columns + 1] - parts.entry_start[columns]
+        entries = slice_indices(parts.entry_start[columns], lengths)
+        taken = Contributions(
+            parts.total[which], parts.forced[which], parts.lost[which], parts.width[which], _starts(counts),
+            parts.value[columns], parts.cost[columns], _starts(lengths), parts.row[entries],
+            parts.coefficient[entries],
+        )  # fmt: skip
+        each = self.slots[which], self.group[which], self.threshold[which], self.birth[which]
+        return Block(*each, self.column[columns], taken)
+
+    def x(self) -> SparseX:
+        """Return the allocation of the requests."""
+        return SparseX(self.slots.repeat(self.counts), self.column, self.parts.value)
+
+    def last_x(self, program: ContinualProgram, which: NDArray[np.int64]) -> LastX:
+        """Return the allocation of some requests as an earlier answer for a program.
+
+        Parameters
+        ----------
+        which : (m,) ndarray
+            Their places, ascending.
+        """
+        start, total = self.parts.start, self.parts.total
+        counts = start[which + 1] - start[which]
+        columns = slice_indices(start[which], counts)
+        owner = which.repeat(counts)
+        x = SparseX(self.slots[owner], self.column[columns], self.parts.value[columns])
+        return LastX(program, x, self.birth[owner], total[owner])
+
+
+def find(slots: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of some numbers among ascending ones; -1 for those that are not there.
+
+    Parameters
+    ----------
+    slots : (k,) ndarray
+    wanted : (m,) ndarray
+
+    Returns
+    -------
+    (m,) ndarray
+    """
+    if not slots.size:
+        return np.full(wanted.size, -1)
+    at = np.minimum(np.searchsorted(slots, wanted), slots.size - 1)
+    return np.where(slots[at] == wanted, at, -1)
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def combined(blocks: Sequence[Block], *, drop_active: bool = False) -> Block:
+    """Return the requests of several blocks as one; of a request in several of them the last one counts.
+
+    Parameters
+    ----------
+    drop_active : bool
+        Whether requests that are active are left out.
+    """
+    some = [block for block in blocks if block.size]
+    if not some:
+        return blocks[0]
+    together = some[0]
+    if len(some) > 1:
+        together = _concatenated(some)
+    order, slots = None, together.slots
+    if not (slots[1:] > slots[:-1]).all():
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        order = order[np.append(ordered[1:] != ordered[:-1], True)]
+    if drop_active:
+        order = np.arange(slots.size) if order is None else order
+        order = order[together.group[order] >= 0]
+    return together if order is None else together.take(order)
+
+
+def _concatenated(blocks: list[Block]) -> Block:
+    """The requests of several blocks, one block after the other."""
+    parts: list[Contributions] = [block.parts for block in blocks]
+    fields = {}
+    for name, arrays in zip(Contributions._fields, zip(*parts, strict=True), strict=True):
+        if name.endswith("start"):
+            ends = np.cumsum([0, *(array[-1] for array in arrays)])
+            later = (array[1:] + end for array, end in zip(arrays, ends.tolist(), strict=False))
+            arrays = (arrays[0][:1], *later)
+        fields[name] = np.concatenate(arrays)
+    each = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in Block._fields[:-1]}
+    return Block(**each, parts=Contributions(**fields))
+
+
+def _updated(before: Block, block: Block, active: NDArray[np.int64]) -> Block:
+    """Return a block with the requests of another one in place of its own, and with some that are active."""
+    old, new = before.parts, block.parts
+    found = _update(*before[:5], *old, *block[:5], *new, active)
+    slots, group, threshold, birth, column, *parts = found
+    return Block(slots, group, threshold, birth, column, Contributions(*parts))
+
+
+@kernel(allocates=True)
+def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
+    slots, group, threshold, birth, column,
+    total, forced, lost, width, start, value, cost, entry_start, row, coefficient,
+    slots2, group2, threshold2, birth2, column2,
+    total2, forced2, lost2, width2, start2, value2, cost2, entry_start2, row2, coefficient2,
+    active,
+):  # fmt: skip
+    """See :func:`_updated`: a merge of three ascending lists, of which the second counts before the first."""
+    most, columns = slots.size + slots2.size + active.size, column.size + column2.size
+    entries = row.size + row2.size
+    new_slots, new_group = np.empty(most, np.int64), np.empty(most, np.int32)
+    new_threshold, new_birth = np.empty(most), np.empty(most, np.int64)
+    new_total, new_forced, new_lost = np.empty(most), np.empty(most), np.empty(most)
+    new_width, new_start = np.empty(most, np.int32), np.zeros(most + 1, np.int64)
+    new_column, new_value, new_cost = np.empty(columns, np.int64), np.empty(columns), np.empty(columns)
+    new_entry_start = np.zeros(columns + 1, np.int64)
+    new_row, new_coefficient = np.empty(entries, np.int32), np.empty(entries)
+    i = j = k = n = at = entry = 0
+    last = np.iinfo(np.int64).max
+    while i < slots.size or j < slots2.size or k < active.size:
+        a = slots[i] if i < slots.size else last
+        b = slots2[j] if j < slots2.size else last
+        c = active[k] if k < active.size else last
+        q = min(a, b, c)
+        new_slots[n] = q
+        if q == b:
+            new_group[n], new_threshold[n], new_birth[n] = group2[j], threshold2[j], birth2[j]
+            new_total[n], new_forced[n], new_lost[n], new_width[n] = (
+                total2[j],
+                forced2[j],
+                lost2[j],
+                width2[j],
+            )
+            for held in range(start2[j], start2[j + 1]):
+                new_column[at], new_value[at], new_cost[at] = column2[held], value2[held], cost2[held]
+                for e in range(entry_start2[held], entry_start2[held + 1]):
+                    new_row[entry], new_coefficient[entry] = row2[e], coefficient2[e]
+                    entry += 1
+                at += 1
+                new_entry_start[at] = entry
+        elif q == c:
+            new_group[n], new_threshold[n], new_birth[n] = ACTIVE, 0.0, 0
+            new_total[n], new_forced[n], new_lost[n], new_width[n] = 0.0, 0.0, 0.0, 0
+        else:
+            new_group[n], new_threshold[n], new_birth[n] = group[i], threshold[i], birth[i]
+            new_total[n], new_forced[n], new_lost[n], new_width[n] = total[i], forced[i], lost[i], width[i]
+            for held in range(start[i], start[i + 1]):
+                new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
+                for e in range(entry_start[held], entry_start[held + 1]):
+                    new_row[entry], new_coefficient[entry] = row[e], coefficient[e]
+                    entry += 1
+                at += 1
+                new_entry_start[at] = entry
+        i, j, k = i + (q == a), j + (q == b), k + (q == c)
+        n += 1
+        new_start[n] = at
+    return (
+        new_slots[:n], new_group[:n], new_threshold[:n], new_birth[:n], new_column[:at],
+        new_total[:n], new_forced[:n], new_lost[:n], new_width[:n], new_start[: n + 1], new_value[:at],
+        new_cost[:at], new_entry_start[: at + 1], new_row[:entry], new_coefficient[:entry],
+    )  # fmt: skip
+
+
+class Groups(NamedTuple):
+    """Groups of requests with the same columns and the same kind of vertex (:mod:`copter.proof.margins`).
+
+    Attributes
+    ----------
+    change : (groups,) ndarray
+        Accumulated price change of each group.
+    usage, first, width : (u,) ndarrays
+        Usages whose columns many requests share, ascending; first group of each; its number of columns.
+    """
+
+    change: NDArray[np.float64]
+    usage: NDArray[np.int64]
+    first: NDArray[np.int64]
+    width: NDArray[np.int64]
+
+    @classmethod
+    def none(cls) -> Groups:
+        """Return the group of all requests whose columns are their own."""
+        whole = np.empty(0, np.int64)
+        return cls(np.zeros(OWN_COLUMNS + 1), whole, whole, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class InactiveSet:
+    """Which requests are inactive, with what, until when; a value that never changes.
+
+    Attributes
+    ----------
+    revision : int
+        The store's revision counter when the set was made.
+    y : (row slots,) ndarray
+        Prices of that moment.
+    blocks : tuple of Block
+        A request that lies in several has what the last of them says.
+    active : (k,) ndarray
+        Slots of all other requests of that revision, ascending.
+    groups : Groups
+    low, high : (row slots,) ndarrays
+        Least and largest coefficient of each row, 0 counted, over the inactive requests of the group
+        :data:`copter.proof.margins.OWN_COLUMNS`.
+    step : (row slots,) ndarray
+        Of :class:`copter.proof.rest.Rest`; it is never raised, for what becomes active need not be the least.
+    local, squares : float
+        Of :class:`copter.proof.rest.Rest`; they are never lowered, for the same reason.
+    longest : int
+        Coefficients of the longest column of an inactive request so far.
+    fixed : bool
+        Whether requests are inactive as they are, and not at their best vertex.
+    rounds : int
+        Solves since the set was made from all requests.
+    gap, gap_each : float
+        Gap of the last solve, and what each edited request is expected to add to it if prices stay.
+    failures, pause : int
+        How often in a row the last prices were not good enough, and for how many rounds they are not tried.
+    """
+
+    revision: int
+    y: NDArray[np.float64]
+    blocks: tuple[Block, ...]
+    active: NDArray[np.int64]
+    groups: Groups
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    step: NDArray[np.float64]
+    local: float = 0.0
+    squares: float = 0.0
+    longest: int = 0
+    fixed: bool = False
+    rounds: int = 0
+    gap: float = 0.0
+    gap_each: float = 0.0
+    failures: int = 0
+    pause: int = 0
+
+    @classmethod
+    def nothing(cls, revision: int, y: NDArray[np.float64], active: NDArray[np.int64]) -> InactiveSet:
+        """Return the set of no requests at prices y, (row slots,).
+
+        Parameters
+        ----------
+        active : (k,) ndarray
+            Slots of all requests.
+        """
+        none, empty = np.zeros(y.size), Block.active(np.empty(0, np.int64))
+        blocks = empty, empty, empty
+        return cls(revision, y, blocks, active, Groups.none(), none, none, np.full(y.size, np.inf))
+
+    def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
+        """Return the set with the requests of a block as it says, others active, and other fields.
+
+        Parameters
+        ----------
+        others : (k,) ndarray
+            Slots of requests that are active and not in the block, ascending.
+        """
+        base, middle, recent = self.blocks
+        recent, none = _updated(recent, block, others), Block.active(np.empty(0, np.int64))
+        if recent.size > _LIMITS[0]:
+            middle, recent = combined((middle, recent)), none
+        if middle.size > _LIMITS[1]:
+            base, middle = combined((base, middle), drop_active=True), none
+        return replace(self, blocks=(base, middle, recent), **fields)
+
+    def merged(self) -> Block:
+        """Return all inactive requests as one block."""
+        base, *later = self.blocks
+        return combined(self.blocks, drop_active=True) if any(block.size for block in later) else base
+
+    def places(self, slots: NDArray[np.int64]) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+        """Yield each block with the places of those of some requests, ascending, whose last word it has."""
+        left = slots
+        for block in reversed(self.blocks):
+            if left.size and block.size:
+                at = find(block.slots, left)
+                yield block, at[at >= 0]
+                left = left[at < 0]
+
+    def pick(self, slots: NDArray[np.int64]) -> Block:
+        """Return what is known of some requests; those that no block has are active.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        """
+        found = [block.take(places) for block, places in self.places(slots) if places.size]
+        if sum(block.size for block in found) < slots.size:
+            found.insert(0, Block.active(slots))
+        return combined(found or [Block.active(slots)])
+
+    def x(self) -> SparseX:
+        """Return the allocation of all inactive requests."""
+        base, middle, recent = self.blocks
+        if not middle.size and not recent.size:
+            return base.x()
+        later, earlier = combined((middle, recent)), base.x()
+        return merged(earlier.where(find(later.slots, earlier.slot) < 0), later.x())
+
+    def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Return columns and values of the nonzeros of one inactive request, and its number of columns."""
+        mine = self.pick(np.array([slot]))
+        return mine.column, mine.parts.value, int(mine.parts.width.sum())
+
+    def widths(self, size: int) -> NDArray[np.int64]:
+        """Return the number of columns of each inactive request, and 0 for all others, by slot.
+
+        Parameters
+        ----------
+        size : int
+            Number of request slots.
+
+        Returns
+        -------
+        (size,) ndarray
+        """
+        widths = np.zeros(size, np.int64)
+        for block in self.blocks:
+            widths[block.slots] = block.parts.width
+        return widths
+
+    def last_x(self, program: ContinualProgram) -> LastX:
+        """Return the allocation of all inactive requests, as an earlier answer for this program."""
+        block = self.merged()
+        return block.last_x(program, np.arange(block.size))
+
+    def to_arrays(self, name: str) -> dict[str, Any]:
+        """Return all fields as arrays and numbers, by names that begin with ``name``; blocks are merged."""
+        return _flat(replace(self, blocks=(self.merged(),)), name)
+
+    @classmethod
+    def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any], name: str) -> InactiveSet:
+        """Return what :meth:`to_arrays` returned.
+
+        Raises
+        ------
+        ValueError, KeyError
+            The arrays are no inactive set of this program.
+        """
+        template = cls.nothing(0, np.empty(0), np.empty(0, np.int64))
+        found: InactiveSet = _restored(replace(template, blocks=template.blocks[:1]), arrays, name)
+        fault = found._fault(program)
+        if fault:
+            raise ValueError(f"inactive requests: {fault}")
+        return replace(found, blocks=(*found.blocks, *template.blocks[1:]))
+
+    def _fault(self, program: ContinualProgram) -> str:
+        """Why fields, of one block, do not belong together or to a program, in words; empty if they do."""
+        store, block, groups = program.store, self.blocks[0], self.groups
+        parts, k, rows = block.parts, block.size, self.y.size
+        each = block.group, block.threshold, block.birth, parts.total, parts.forced, parts.lost, parts.width
+        sizes = all(array.size == k for array in each) and parts.start.size == k + 1
+        sizes &= block.column.size == parts.value.size == parts.cost.size == parts.entry_start.size - 1
+        sizes &= parts.row.size == parts.coefficient.size
+        sizes &= self.low.size == self.high.size == self.step.size == rows <= store.rows.size
+        sizes &= groups.usage.size == groups.first.size == groups.width.size
+        if not sizes:
+            return "arrays of different sizes"
+        for start, end in ((parts.start, block.column.size), (parts.entry_start, parts.row.size)):
+            if start[0] != 0 or start[-1] != end or (start[1:] < start[:-1]).any():
+                return "lists that do not follow each other"
+        within: tuple[tuple[NDArray[Any], Any], ...] = (
+            (block.slots, store.requests.size),
+            (self.active, store.requests.size),
+            (block.group, groups.change.size),
+            (parts.row, rows),
+            (groups.usage, store.usages.size),
+            (block.column, np.repeat(parts.width, block.counts)),
+        )
+        for array, end in within:
+            if array.size and not (array.min() >= 0 and (array < end).all()):
+                return "a number is out of range"
+        if groups.usage.size and not (groups.first + 2 * groups.width + 2 <= groups.change.size).all():
+            return "a group is out of range"
+        if any((array[1:] <= array[:-1]).any() for array in (block.slots, self.active, groups.usage)):
+            return "slots do not ascend"
+        if groups.first.size and not (groups.first.min() > 0 and groups.width.min() > 0):
+            return "a group is out of range"
+        return "" if 0 <= self.revision <= store.clock else "a revision that the program has not had yet"
+
+    def differs(self, other: InactiveSet) -> NDArray[np.int64] | None:
+        """Return the requests that are not inactive in both sets with the same allocation.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            Slots, ascending; also of requests that are active in both.  None if the sets have no block in
+            common, so that all requests had to be compared.
+        """
+        if self.blocks[0] is not other.blocks[0]:
+            return None
+        mine, theirs = self.blocks[1:], other.blocks[1:]
+        lists = [block.slots for block, same in zip(mine, theirs, strict=True) if block is not same]
+        lists += [block.slots for block, same in zip(theirs, mine, strict=True) if block is not same]
+        some = distinct(np.concatenate((np.empty(0, np.int64), *lists)))
+        a, b = self.pick(some), other.pick(some)
+        same = (a.group >= 0) & (b.group >= 0) & (a.birth == b.birth) & (a.counts == b.counts)
+        _compare(same, a.parts.start, a.column, a.parts.value, b.parts.start, b.column, b.parts.value)
+        return some[~same]
+
+
+def _flat(value: Any, name: str) -> dict[str, Any]:
+    """The fields of a record, and of the records in it, by their names."""
+    if isinstance(value, np.ndarray | int | float):
+        return {name: value}
+    if type(value) is tuple:
+        named = {str(k): each for k, each in enumerate(value)}
+    else:
+        named = value._asdict() if hasattr(value, "_asdict") else dict(vars(value))
+    return {
+        key: array for field, each in named.items() for key, array in _flat(each, f"{name}.{field}").items()
+    }
+
+
+def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
+    """A record of the kind of a template from what :func:`_flat` returned.
+
+    Raises
+    ------
+    ValueError, KeyError
+        A field is missing or of another type than the template's.
+    """
+    if isinstance(template, np.ndarray):
+        return as_vector(arrays, name, template.dtype).copy()
+    if isinstance(template, int | float):
+        if type(arrays[name]) is not type(template):
+            raise ValueError(f"{name} is {arrays[name]!r}")
+        return arrays[name]
+    if type(template) is tuple:
+        return tuple(_restored(each, arrays, f"{name}.{k}") for k, each in enumerate(template))
+    fields = template._asdict() if hasattr(template, "_asdict") else vars(template)
+    return type(template)(
+        **{field: _restored(each, arrays, f"{name}.{field}") for field, each in fields.items()}
+    )
+
+
+@kernel
+def _compare(same, start, column, value, other_start, other_column, other_value):  # type: ignore[no-untyped-def]
+    """Take back that requests with as many nonzeros are the same, where these differ."""
+    for k in range(same.size):
+        if same[k]:
+            for e in range(start[k + 1] - start[k]):
+                i, j = start[k] + e, other_start[k] + e
+                if column[i] != other_column[j] or value[i] != other_value[j]:
+                    same[k] = False
+                    break
+
+
+@dataclass(frozen=True, eq=False)
+class KeptValues:
+    """Values of an answer: those of the active requests, and an inactive set for all others.
+
+    Attributes
+    ----------
+    inactive : InactiveSet
+    active : SparseX
+        Nonzeros of the active requests.
+    widths : (active requests,) ndarray
+        Their numbers of columns.
+    count : int
+        Number of nonzeros of all requests.
+    """
+
+    inactive: InactiveSet
+    active: SparseX
+    widths: NDArray[np.int64]
+    count: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        size = 1 + max((block.slots.max(initial=-1) for block in self.inactive.blocks), default=-1)
+        sizes = self.inactive.widths(max(size, 1 + self.inactive.active.max(initial=-1)))
+        sizes[self.inactive.active] = self.widths
+        return GivenValues, (sizes, self.sparse())
+
+    def sparse(self) -> SparseX:
+        """See :class:`copter.solution.Values`."""
+        return self._all
+
+    @cached_property
+    def _all(self) -> SparseX:
+        return merged(self.inactive.x(), self.active)
+
+    def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """See :class:`copter.solution.Values`."""
+        at = find(self.inactive.active, np.array([slot]))[0]
+        if at < 0:
+            return self.inactive.of(slot)
+        mine = self.active.between(slot, slot + 1)
+        return mine.column, mine.value, int(self.widths[at])
+
+    def moved_since(self, earlier: Values) -> NDArray[np.int64] | None:
+        """See :class:`copter.solution.Values`."""
+        if not isinstance(earlier, KeptValues):
+            return None
+        others = self.inactive.differs(earlier.inactive)
+        if others is None:
+            return None
+        return distinct(np.concatenate((others, self.inactive.active, earlier.inactive.active)))

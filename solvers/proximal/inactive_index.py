@@ -1,0 +1,571 @@
+"""What a round of few changes needs of an inactive set to find its way, and may lose at any time.
+
+An :class:`InactiveIndex` holds what can be computed from an
+:class:`copter.solvers.proximal.inactive.InactiveSet`: group and threshold by request slot, the exact sums
+of all contributions, and which requests are near their thresholds.  It goes along with a round, which it
+leaves as the index of the set that the round makes.  If a round ends in an exception, or a solve begins in
+another state, the index is made again from the set; answers do not depend on it.
+
+Thresholds are searched in *buckets*: a few requests that are near theirs in each round, some more once the
+accumulated changes have come so far that one of these might have passed its threshold, all of them once
+that holds for these too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
+from copter.proof.rest import Contributions, Rest, RestSums, collect
+from copter.solvers.memory import LastX
+from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find
+from copter.store.allocation import SparseX, distinct
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_EPS = 2.0**-52
+_SHARED_FROM = 4
+"""Requests that must share columns for these to have groups of their own."""
+_NEAR, _LESS, _WIDEST = 2048, 32, 4
+"""Requests of the first bucket, how many times as many the next one has, and how many times it may grow."""
+_NEARLY = 0.5
+"""Share of its range after which a bucket is chosen anew with the one beneath it."""
+_SAFE = 1.0 - 1e-9
+"""Factor on the range of a bucket, for the rounding of the changes that it adds up."""
+_CHUNK = 1 << 18
+"""Requests that are priced in one piece: so much less memory is in use for a while."""
+ROUNDING = 32 * _EPS
+"""Relative difference, to the largest value of a request, up to which values are those of a vertex."""
+
+
+class _Bucket:
+    """Requests near their thresholds, and how far changes may accumulate before others must be looked at.
+
+    Attributes
+    ----------
+    reach : float
+        All other inactive requests had more than this left when the bucket was chosen.
+    moved : float
+        Largest change that any group has accumulated since.
+    """
+
+    def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
+        self._parts, self.reach, self.moved = [slots], reach, 0.0
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """Their slots, ascending; some may be active by now."""
+        if len(self._parts) > 1:
+            slots = np.sort(np.concatenate(self._parts), kind="stable")  # merges ascending runs
+            self._parts = [slots[np.append(slots[1:] != slots[:-1], True)]]
+        return self._parts[0]
+
+    def add(self, slots: NDArray[np.int64]) -> None:
+        """Put requests into the bucket."""
+        self._parts.append(slots)
+
+    @property
+    def left(self) -> float:
+        """What all other inactive requests have left, at least."""
+        return self.reach if self.moved == 0.0 else self.reach * _SAFE - self.moved
+
+
+class InactiveIndex:
+    """Index of an inactive set, which moves on with the rounds of a program.
+
+    Parameters
+    ----------
+    inactive : InactiveSet
+    program : ContinualProgram
+        The one that it is of; its requests are in this process, and none has a convex term.
+
+    Attributes
+    ----------
+    inactive : InactiveSet
+        The set that it is the index of, before a round and after :meth:`commit`.
+    y : (row slots,) ndarray
+        Prices of now.
+    requests, nonzeros : int
+        How many requests are inactive, and how many columns they use.
+    known : list of LastX
+        Last allocations of requests that are active, or have become so in this round.
+    edited : (k,) ndarray
+        Slots of the requests that there are and that were edited since the set was made, ascending.
+    """
+
+    def __init__(self, inactive: InactiveSet, program: ContinualProgram) -> None:
+        self.inactive, self.program = inactive, program
+        self._group, self._threshold = np.empty(0, np.int32), np.empty(0)
+        self._sums = RestSums(inactive.step.size)
+        self.requests = self.nonzeros = 0
+        self._buckets: list[_Bucket] = []
+        block = inactive.merged()
+        self._fit(int(block.slots.max(initial=-1)) + 1)
+        self._note(block)
+        self._sums.add(block.parts, np.arange(block.size))
+
+    def begin(self, active: LastX, edited: NDArray[np.int64]) -> None:
+        """Begin a round: what was edited becomes active.
+
+        Parameters
+        ----------
+        active : LastX
+            Last allocation of the active requests.
+        edited : (k,) ndarray
+            Slots that were edited since the set was made, ascending; also of requests that are gone.
+        """
+        inactive, store = self.inactive, self.program.store
+        self._view = store.executor.all_columns()
+        rows = store.rows.size
+        self.y, self._low, self._high = (
+            _longer(each, rows) for each in (inactive.y, inactive.low, inactive.high)
+        )
+        self._step = _longer(inactive.step, rows, np.inf)
+        self.local, self.squares, self._longest = inactive.local, inactive.squares, inactive.longest
+        self._groups, self._change = inactive.groups, inactive.groups.change.copy()
+        self.fixed = inactive.fixed
+        self._sums.fit(rows)
+        self._fit(store.requests.size)
+        self.known = [active]
+        self._changed: list[NDArray[np.int64]] = []
+        self._active: list[NDArray[np.int64]] = [inactive.active, edited]
+        self._all_active: NDArray[np.int64] | None = None
+        self.edited = edited[store.requests.n_columns[edited] > 0]
+        self.activate(edited)
+
+    # ---- what is active ----------------------------------------------------------------------------
+
+    def activate(self, slots: NDArray[np.int64]) -> None:
+        """Make those of some requests active that are inactive."""
+        slots = distinct(slots[self._group[slots] >= 0])
+        if not slots.size:
+            return
+        for block, places in self.inactive.places(slots):
+            if places.size:
+                self._sums.add(block.parts, places, -1.0)
+                self.known.append(block.last_x(self.program, places))
+                self.nonzeros -= self.known[-1].x.slot.size
+        self._group[slots] = ACTIVE
+        self.requests -= slots.size
+        self._active.append(slots)
+        self._changed.append(slots)
+        self._all_active = None
+
+    def active(self) -> NDArray[np.int64]:
+        """Return the slots of all active requests, ascending; the same array until that changes."""
+        if self._all_active is None:
+            slots = distinct(np.concatenate(self._active))
+            live = (self.program.store.requests.n_columns[slots] > 0) & (self._group[slots] < 0)
+            self._all_active = slots[live]
+            self._active = [self._all_active]
+        return self._all_active
+
+    def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], SparseX]:
+        """Return margins, groups and best vertices of some requests at the prices of now.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+
+        Returns
+        -------
+        margin : (k,) ndarray
+            Not positive where several vertices may be the best.
+        group : (k,) ndarray
+        x : SparseX
+        """
+        margin, group, count, column, value = best_vertices(
+            self._view, self.y, slots, self._first_groups(slots)
+        )
+        return margin, group, SparseX(slots.repeat(count), column, value)
+
+    def inactive_now(self) -> NDArray[np.int64]:
+        """Return the slots of all inactive requests, ascending."""
+        return np.flatnonzero(self._group >= 0)
+
+    def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[NDArray[np.bool_], Block]:
+        """Find the active requests that can become inactive at the prices of now.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        x : SparseX
+            Their allocations.
+
+        Returns
+        -------
+        (k,) ndarray of bool
+            Whether the best vertex is the only best one, and the request has it but for rounding errors.
+        Block
+            These requests, with the very values of the vertices.
+        """
+        keep, blocks = np.zeros(slots.size, np.bool_), []
+        for begin in range(0, slots.size, _CHUNK):
+            part = slots[begin : begin + _CHUNK]
+            margin, group, vertex = self.best(part)
+            some = (margin > 0.0) & _nearly_same(part, vertex, x.between(part[0], part[-1] + 1))
+            threshold = _thresholds(self._change, group[some], margin[some])
+            blocks.append(self._block(part[some], group[some], threshold, vertex, np.zeros(int(some.sum()))))
+            keep[begin : begin + part.size] = some
+        return keep, combined(blocks or [Block.active(slots)])
+
+    def as_they_are(self, slots: NDArray[np.int64], x: SparseX, lost: NDArray[np.float64]) -> Block:
+        """Return active requests as they are, to be made inactive.
+
+        Parameters
+        ----------
+        slots, lost : (k,) ndarrays
+            Ascending; what each loses at the prices of now.
+        x : SparseX
+            Their allocations.
+        """
+        none = np.full(slots.size, OWN_COLUMNS, np.int32)
+        return self._block(slots, none, np.full(slots.size, np.inf), x, lost)
+
+    def _block(
+        self,
+        slots: NDArray[np.int64],
+        group: NDArray[np.int32],
+        threshold: NDArray[np.float64],
+        x: SparseX,
+        lost: NDArray[np.float64],
+    ) -> Block:
+        mine = find(slots, x.slot) >= 0
+        slot, column, value = x.where(mine)
+        start = np.searchsorted(slot, np.append(slots, np.iinfo(np.int64).max))
+        parts = collect(self._view, slots, start, column, value, lost, self._step)
+        return Block(slots, group, threshold, self.program.store.requests.birth[slots], column, parts)
+
+    # ---- prices ------------------------------------------------------------------------------------
+
+    def move(self, y: NDArray[np.float64], most: float = np.inf) -> NDArray[np.int64] | None:
+        """Move the prices.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+        most : float
+            Requests that may pass their thresholds.  If more would, the prices stay as they were.
+
+        Returns
+        -------
+        (k,) ndarray or None
+            Slots of the inactive requests that have passed their thresholds, ascending; None if the prices
+            stay.
+        """
+        d = y - self.y
+        if not d.any():
+            return np.empty(0, np.int64)
+        usages, before = self.program.store.usages, self._change.copy()
+        groups = self._groups
+        there = (usages.references[groups.usage] > 0) & (usages.n_columns[groups.usage] == groups.width)
+        some, width, first = groups.usage[there], groups.width[there], groups.first[there]
+        moved = lengthen(self._view, some, width, first, self._high - self._low, d, self._change)
+        for bucket in self._buckets:
+            bucket.moved += moved
+        passed = self._passed()
+        if passed.size > most:
+            self._change = before  # buckets are then more careful than need be
+            return None
+        self.y = y.copy()
+        return passed
+
+    def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Price inactive requests again that have passed their thresholds.
+
+        Returns
+        -------
+        (k,) ndarray
+            Slots of those that have another best allocation now, and so have become active.
+        """
+        if not slots.size:
+            return slots
+        margin, group, vertex = self.best(slots)
+        held = self.inactive.pick(slots)
+        keep = (margin > 0.0) & _same(held, vertex)
+        stay = slots[keep]
+        self._group[stay] = group[keep]
+        self._threshold[stay] = _thresholds(self._change, group[keep], margin[keep])
+        self._widen(stay)
+        self._into_buckets(stay)
+        self._changed.append(stay)
+        self.activate(slots[~keep])
+        return slots[~keep]
+
+    def left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the price change that inactive requests have left until their thresholds, (k,) ndarray."""
+        return self._threshold[slots] - self._change[self._group[slots]]
+
+    def nearest(self, most: int) -> NDArray[np.int64]:
+        """Return the slots of the inactive requests that are nearest to their thresholds, so many at most.
+
+        Of requests that are as near those with the lowest slots are taken: which they are depends on the
+        inactive set alone.
+        """
+        if not most or not self.requests:
+            return np.empty(0, np.int64)
+        if not self._buckets or (most <= _NEAR and self._sure(self._buckets[0])[0].size < most):
+            self._choose_buckets()
+        for bucket in self._buckets:
+            slots, left = self._sure(bucket)
+            if slots.size >= most:
+                break
+        else:
+            slots = self.inactive_now()
+            left = self.left(slots)
+        if slots.size <= most:
+            return slots
+        last = np.partition(left, most - 1)[most - 1]
+        nearer, ties = slots[left < last], slots[left == last]
+        return np.sort(np.concatenate((nearer, ties[: most - nearer.size])))
+
+    def _sure(self, bucket: _Bucket) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Inactive requests of a bucket that have less left than all outside of it, ascending, and what."""
+        slots, left = _near(bucket.slots, self._group, self._threshold, self._change, bucket.left)
+        return slots, left
+
+    def _passed(self) -> NDArray[np.int64]:
+        """Slots of inactive requests that have passed their thresholds, ascending."""
+        buckets = self._buckets
+        if not buckets or not buckets[0].left > 0.0 or buckets[0].slots.size > _WIDEST * _NEAR:
+            self._choose_buckets()
+        near = self._buckets[0].slots
+        passed: NDArray[np.int64] = _past(near, self._group, self._threshold, self._change)
+        return passed
+
+    def _choose_buckets(self) -> None:
+        """Choose the first bucket anew, and those above it that are nearly used up."""
+        sizes = [_NEAR]
+        while sizes[-1] * _LESS < self.requests:
+            sizes.append(sizes[-1] * _LESS)
+        if len(sizes) != len(self._buckets):
+            self._buckets = [_Bucket(np.empty(0, np.int64), 0.0) for _ in sizes]
+        stale = 1
+        while stale < len(sizes) and self._buckets[stale].moved >= _NEARLY * self._buckets[stale].reach:
+            stale += 1
+        for k in range(stale - 1, -1, -1):
+            if k + 1 < len(sizes):
+                above = self._buckets[k + 1]
+                slots, reach = above.slots, above.left
+                slots = slots[self._group[slots] >= 0]
+            else:
+                slots, reach = self.inactive_now(), np.inf
+            left = self.left(slots)
+            many = sizes[k] + int(np.count_nonzero(left <= 0.0))  # all that have passed, and some more
+            if left.size > many:
+                reach = min(reach, float(np.partition(left, many)[many]))
+            self._buckets[k] = _Bucket(slots[left <= reach], reach)
+
+    def _into_buckets(self, slots: NDArray[np.int64]) -> None:
+        """Put inactive requests into the buckets that they belong to now."""
+        left = self.left(slots)
+        for bucket in self._buckets:
+            inside = slots[left <= bucket.reach - bucket.moved]
+            if inside.size:
+                bucket.add(inside)
+
+    # ---- sums --------------------------------------------------------------------------------------
+
+    def rest(self) -> Rest:
+        """Return what the inactive requests add to certificates."""
+        roundings = 8 + self._longest if self.fixed else 0
+        return self._sums.rest(self._step, self.local, self.squares, roundings)
+
+    def sums_agree(self) -> bool:
+        """Whether the sums are those of the set, added up again."""
+        fresh, block = RestSums(self._step.size), self.inactive.merged()
+        fresh.add(block.parts, np.arange(block.size))
+        fresh.fit(self._step.size)
+        return self._sums.same(fresh)
+
+    def recollected(self, block: Block) -> bool:
+        """Whether the program says of some inactive requests what the set says, to the last bit."""
+        held = block.parts
+        if (block.parts.width != self.program.store.requests.n_columns[block.slots]).any():
+            return False
+        if (block.birth != self.program.store.requests.birth[block.slots]).any():
+            return False
+        step = np.full(self._step.size, np.inf)
+        again = collect(self._view, block.slots, held.start, block.column, held.value, held.lost, step)
+        same = (np.array_equal(getattr(held, name), getattr(again, name)) for name in Contributions._fields)
+        return all(same) and bool((self._step <= step).all())
+
+    # ---- the end of a round ------------------------------------------------------------------------
+
+    def commit(self, block: Block, **fields: object) -> InactiveSet:
+        """Make the set of the requests that are inactive now, and become its index.
+
+        Parameters
+        ----------
+        block : Block
+            Active requests that become inactive.
+        **fields
+            Of the set, as far as the index does not know them.
+        """
+        self._note(block)
+        self._sums.add(block.parts, np.arange(block.size))
+        parts = block.parts
+        self._longest = max(self._longest, int(np.diff(parts.entry_start).max(initial=0)))
+        self._widen(block.slots[block.group == OWN_COLUMNS] if not self.fixed else block.slots[:0])
+        if self._buckets:
+            self._into_buckets(block.slots)
+        self._active.append(self._active[0][:0])
+        self._all_active = None
+        active, store = self.active(), self.program.store
+        others = distinct(np.concatenate((np.empty(0, np.int64), *self._changed)))
+        others = others[find(block.slots, others) < 0]
+        again = others[self._group[others] >= 0]  # they were priced again, and stay inactive
+        if again.size:
+            repriced = self.inactive.pick(again)
+            repriced = repriced._replace(group=self._group[again], threshold=self._threshold[again])
+            block = combined((block, repriced))
+        self.inactive = self.inactive.with_changes(
+            block,
+            others[self._group[others] < 0],
+            revision=store.clock,
+            y=self.y,
+            active=active,
+            groups=self._groups._replace(change=self._change),
+            low=self._low,
+            high=self._high,
+            step=self._step,
+            local=self.local,
+            squares=self.squares,
+            longest=self._longest,
+            fixed=self.fixed,
+            **fields,
+        )
+        return self.inactive
+
+    def note_violations(self, local: float, squares: float) -> None:
+        """Take note that boxes and sum rows are violated by so much; see :class:`copter.proof.rest.Rest`."""
+        self.local, self.squares = max(self.local, local), max(self.squares, squares)
+
+    # ---- parts -------------------------------------------------------------------------------------
+
+    def _fit(self, size: int) -> None:
+        """Make room for so many request slots."""
+        if size > self._group.size:
+            more = max(size, self._group.size + self._group.size // 2) - self._group.size
+            self._group = np.concatenate((self._group, np.full(more, ACTIVE, np.int32)))
+            self._threshold = np.concatenate((self._threshold, np.zeros(more)))
+
+    def _note(self, block: Block) -> None:
+        """Note group and threshold of requests that are inactive from now on."""
+        self._group[block.slots], self._threshold[block.slots] = block.group, block.threshold
+        self.requests += block.size
+        self.nonzeros += block.column.size
+
+    def _widen(self, slots: NDArray[np.int64]) -> None:
+        own = slots[self._group[slots] == OWN_COLUMNS]
+        if own.size:
+            self._low, self._high = self._low.copy(), self._high.copy()
+            widen(self._view, own, self._low, self._high)
+
+    def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """First group of the columns of each request, made if need be; negative for columns of its own."""
+        usages, usage = self.program.store.usages, self.program.store.requests.usage[slots]
+        groups, some = self._groups, distinct(usage)
+        at = find(groups.usage, some)
+        other = (at < 0) | (groups.width[at] != usages.n_columns[some]) if groups.usage.size else at < 0
+        fresh = some[other & (usages.references[some] >= _SHARED_FROM)]
+        gone = some[other & (at >= 0)]
+        if fresh.size or gone.size:
+            keep = find(gone, groups.usage) < 0
+            width = usages.n_columns[fresh]
+            room = 2 * width + 2
+            first = self._change.size + room.cumsum() - room
+            self._change = np.concatenate((self._change, np.zeros(int(room.sum()))))
+            usage_too = np.concatenate((groups.usage[keep], fresh))
+            order = np.argsort(usage_too)
+            first, width = (
+                np.concatenate(p)[order] for p in ((groups.first[keep], first), (groups.width[keep], width))
+            )
+            self._groups = groups = groups._replace(usage=usage_too[order], first=first, width=width)
+        at = find(groups.usage, usage)
+        return np.where(at >= 0, groups.first[at], -1) if groups.usage.size else at
+
+
+def _longer(array: NDArray[np.float64], size: int, value: float = 0.0) -> NDArray[np.float64]:
+    """A copy of an array with room for so many numbers."""
+    longer = np.full(size, value)
+    longer[: array.size] = array
+    return longer
+
+
+def _thresholds(
+    change: NDArray[np.float64], group: NDArray[np.int32], margin: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Thresholds of requests with such margins now, rounded down."""
+    threshold = change[group] + margin
+    return np.where(np.isfinite(threshold), threshold * (1.0 - 2.0 * _EPS), np.inf)
+
+
+def _same(held: Block, x: SparseX) -> NDArray[np.bool_]:
+    """Whether requests have the very same nonzeros, (k,) ndarray."""
+    start = np.searchsorted(x.slot, np.append(held.slots, np.iinfo(np.int64).max))
+    same: NDArray[np.bool_] = _agree(held.parts.start, held.column, held.parts.value, start, *x[1:], 0.0)
+    return same
+
+
+def _nearly_same(slots: NDArray[np.int64], vertex: SparseX, x: SparseX) -> NDArray[np.bool_]:
+    """Whether requests have the nonzeros of their vertices but for rounding errors, (k,) ndarray."""
+    ends = np.append(slots, np.iinfo(np.int64).max)
+    first, second = (np.searchsorted(each.slot, ends) for each in (vertex, x))
+    same: NDArray[np.bool_] = _agree(first, *vertex[1:], second, *x[1:], ROUNDING)
+    return same
+
+
+@kernel(allocates=True)
+def _agree(start, column, value, other_start, other_column, other_value, tolerance):  # type: ignore[no-untyped-def]
+    """Whether the nonzeros of each request agree, to a tolerance relative to its largest value."""
+    same = np.ones(start.size - 1, np.bool_)
+    for k in range(start.size - 1):
+        i, end, j, other_end = start[k], start[k + 1], other_start[k], other_start[k + 1]
+        largest = 0.0
+        for e in range(i, end):
+            largest = max(largest, abs(value[e]))
+        off = tolerance * largest
+        while same[k] and (i < end or j < other_end):
+            if j == other_end or (i < end and column[i] < other_column[j]):
+                same[k] = abs(value[i]) <= off and tolerance > 0.0
+                i += 1
+            elif i == end or other_column[j] < column[i]:
+                same[k] = abs(other_value[j]) <= off and tolerance > 0.0
+                j += 1
+            else:
+                same[k] = abs(value[i] - other_value[j]) <= off
+                i += 1
+                j += 1
+    return same
+
+
+@kernel(allocates=True)
+def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def]
+    """Those of some requests that are inactive and have no more than so much left, and what they have."""
+    near, left, found = np.empty(slots.size, np.int64), np.empty(slots.size), 0
+    for k in range(slots.size):
+        q = slots[k]
+        if group[q] >= 0 and threshold[q] - change[group[q]] <= most:
+            near[found], left[found] = q, threshold[q] - change[group[q]]
+            found += 1
+    return near[:found], left[:found]
+
+
+@kernel(allocates=True)
+def _past(slots, group, threshold, change):  # type: ignore[no-untyped-def]
+    """Those of some requests that are inactive and have passed their thresholds."""
+    past, found = np.empty(slots.size, np.int64), 0
+    for k in range(slots.size):
+        q = slots[k]
+        if group[q] >= 0 and not change[group[q]] < threshold[q]:
+            past[found] = q
+            found += 1
+    return past[:found]

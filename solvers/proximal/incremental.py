@@ -1,0 +1,545 @@
+"""Rounds of few changes: a solve that reads the active requests only, with the inactive ones as sums.
+
+    activate  what was edited, and some requests that are near their thresholds, for these hold the prices;
+              what is between its columns or tied is active already
+    certify   (x, y) of the active requests and the sums of the inactive ones: a proof for the whole program,
+              at prices at which no inactive request has passed its threshold
+    step      proximal-point steps on the active requests, in what the inactive ones leave of the rows
+    move      the prices; requests that pass their thresholds are priced again, and become active if another
+              allocation is the best one now
+
+until the certificate is within the tolerance and nothing became active.  Then each request with a single best
+allocation becomes inactive.  Where requests are fixed only the active ones move, to meet the rows at the last
+prices, for as long as what that loses is within the tolerance.  What this cannot decide,
+:mod:`copter.solvers.proximal.loop` does with all columns, for a reason that
+:class:`copter.solvers.proximal.full_pass.FullPass` names.
+
+See :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins` for why this is exact.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Interrupted
+from copter.kernels import kernel
+from copter.proof.certificate import Certificate, GapSize, measured_certificate, right_signs
+from copter.proof.pricing import price
+from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution
+from copter.solvers.blas import one_blas_thread
+from copter.solvers.inner.gather import Held, gather, union
+from copter.solvers.memory import LastX, LastY, joined
+from copter.solvers.proximal.audit import audit
+from copter.solvers.proximal.full_pass import FullPass
+from copter.solvers.proximal.inactive import Block, InactiveSet, KeptValues, find
+from copter.solvers.proximal.inactive_index import ROUNDING, InactiveIndex
+from copter.solvers.proximal.state import Budget, State, with_starts
+from copter.solvers.proximal.steps import Aim, on_rows, run_steps
+from copter.store.allocation import SparseX, changes, distinct, merged, replaced, row_activity
+from copter.store.excerpt import excerpt
+from copter.store.store import NO_TOTAL
+from copter.store.view import cap_of
+
+if TYPE_CHECKING:
+    from copter.clock import Clock
+    from copter.program.program import ContinualProgram
+    from copter.proof.measure import Measures
+    from copter.proof.pricing import Pricing
+    from copter.solvers.inner.working_set import WorkingSet
+    from copter.solvers.proximal.run import Options
+    from copter.solvers.proximal.tuning import LazyTuning
+    from copter.store.edit import Starts
+    from copter.store.store import ConstraintStore
+
+log = logging.getLogger("copter")
+
+
+class IndexCache:
+    """The index that a solver keeps from round to round, so that it need not be made again.
+
+    What it holds changes no answer.  A copy of it is empty, for two solvers cannot go on with one index.
+    """
+
+    def __init__(self) -> None:
+        self._index: InactiveIndex | None = None
+
+    def __reduce__(self) -> tuple[type[IndexCache], tuple[()]]:
+        return IndexCache, ()
+
+    def take(self, program: ContinualProgram, inactive: InactiveSet) -> InactiveIndex:
+        """Return the index of a set, the one that is held if it is that of this set; none is held then."""
+        index, self._index = self._index, None
+        if index is not None and index.inactive is inactive and index.program is program:
+            return index
+        return InactiveIndex(inactive, program)
+
+    def keep(self, index: InactiveIndex) -> None:
+        """Hold an index whose round has ended."""
+        self._index = index
+
+
+class _Excerpt:
+    """Some requests of a program, as steps take a program."""
+
+    def __init__(self, program: ContinualProgram, slots: NDArray[np.int64]) -> None:
+        self.program, self.slots = program, slots
+        self.store: ConstraintStore = excerpt(program.store, slots)
+
+    def local(self, x: SparseX) -> SparseX:
+        """Return an allocation of these requests by their slots here."""
+        return x._replace(slot=np.searchsorted(self.slots, x.slot))
+
+    def outer(self, x: SparseX) -> SparseX:
+        """Return an allocation by slots here by those of the program."""
+        return x._replace(slot=self.slots[x.slot])
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Allocation of the active requests, prices, and what these prove for the whole program."""
+
+    x: SparseX
+    y: NDArray[np.float64]
+    pricing: Pricing
+    certificate: Certificate
+    measures: Measures
+
+
+class _Undecided(Exception):
+    """The active requests alone do not decide it."""
+
+    def __init__(self, why: FullPass) -> None:
+        super().__init__(why.sentence)
+        self.why = why
+
+
+def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
+    """Whether a program has so many requests that inactive ones save time."""
+    return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
+
+
+def can_hold(program: ContinualProgram, options: Options) -> bool:
+    """Whether columns are held at their bounds while rows are met, for requests to become inactive some day.
+
+    The answer must not depend on where the requests are stored, because it affects the solution.
+    """
+    tuning = options.tuning.lazy
+    plain = options.warm_start and options.inner != "cd" and not program.store.terms
+    return plain and is_large(program, tuning) and not _is_network(program, tuning)
+
+
+def why_none(program: ContinualProgram, state: State, options: Options) -> FullPass | None:
+    """Why the solve that begins in a state is not to make requests inactive; None if it is."""
+    tuning, store = options.tuning.lazy, program.store
+    if store.terms:
+        return FullPass.CONVEX_TERMS
+    if not store.executor.local:
+        return FullPass.REMOTE_COLUMNS
+    if not options.warm_start or options.inner == "cd":
+        return FullPass.SWITCHED_OFF
+    if not is_large(program, tuning):
+        return FullPass.SMALL_PROGRAM
+    if state.wait:
+        return FullPass.WAITING
+    if state.revision is None:
+        return FullPass.COLD_START
+    edited = store.edited_since(state.revision)
+    most = tuning.most_frozen if _is_network(program, tuning) else tuning.most_touched
+    return FullPass.MANY_EDITS if edited is None or edited.size > most * len(program) else None
+
+
+def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
+    """Whether columns are each request's own and rows are many: a price that moves concerns all of them."""
+    many = len(program.resource_slots) > tuning.rows_for_own
+    return many and 2 * program.store.usages.in_use > len(program)
+
+
+def make_inactive(
+    program: ContinualProgram, state: State, clock: Clock, options: Options, cache: IndexCache
+) -> State:
+    """Return the state of an optimum with all requests inactive that can be, if there is time."""
+    assert state.x is not None and state.y is not None and state.proof is not None
+    best, tuning = state.proof[1], options.tuning.lazy
+    if clock.left() < tuning.seconds_each * len(program):
+        return state.without(FullPass.NO_TIME)
+    if best.pricing.dual > 0.0 or best.pricing.doubtful:
+        return state.without(FullPass.NO_BEST)
+    store, x = program.store, state.x.x
+    slots = store.live_requests()
+    nothing = InactiveSet.nothing(store.clock, state.y.y.copy(), slots)
+    index = InactiveIndex(nothing, program)
+    index.begin(state.x, np.empty(0, np.int64))
+    fields = {"gap": best.certificate.relative.gap}
+    if _is_network(program, tuning):
+        index.fixed = True
+        index.note_violations(best.measures.local, best.measures.squares)
+        block = index.as_they_are(slots, x, best.measures.loss[slots])
+    else:
+        fields["gap"] = 0.0
+        block = index.at_vertices(slots, x)[1]
+    log.debug("%d of %d requests are inactive", block.size, len(program))
+    if slots.size - block.size > tuning.most_open * len(program):
+        return state.without(FullPass.MANY_ACTIVE)
+    inactive = index.commit(block, **fields)
+    cache.keep(index)
+    left = LastX.of(program, x.where(find(inactive.active, x.slot) >= 0))
+    return State(left, state.y, state.slack, revision=store.clock, inactive=inactive, misses=state.misses)
+
+
+def solve_active(
+    program: ContinualProgram,
+    state: State,
+    options: Options,
+    clock: Clock,
+    starts: Starts,
+    cache: IndexCache,
+) -> tuple[Solution, State] | FullPass:
+    """Solve a program by its active requests; a reason if all columns must be read."""
+    inactive, tuning, store = state.inactive, options.tuning.lazy, program.store
+    if inactive is None:
+        return state.full_pass
+    assert state.x is not None and state.y is not None
+    if state.x.program is not program:
+        return FullPass.FIRST_ROUND
+    if not options.warm_start or options.inner == "cd":
+        return FullPass.SWITCHED_OFF
+    if store.terms:
+        return FullPass.CONVEX_TERMS
+    edited = store.edited_since(inactive.revision)
+    if edited is None or 4 * edited.size > max(64, len(program)):
+        return FullPass.MANY_EDITS
+    if not np.array_equal(store.rows.birth[: state.y.births.size], state.y.births):
+        return FullPass.ROWS_REUSED
+    given = np.array([slot for slot in sorted(starts) if store.requests.n_columns[slot]], np.int64)
+    budget = Budget(
+        options.tolerance, clock, options.iteration_limit, options.threads, options.tuning.most_piece
+    )
+    index = cache.take(program, inactive)
+    index.begin(state.x, edited)
+    if index.active().size > tuning.most_open * len(program):
+        return FullPass.MANY_ACTIVE
+    try:
+        with one_blas_thread(store.rows.size):
+            y = right_signs(store, state.y.surviving())
+            this = _Round(program, index, state.slack, options, budget)
+            point = this.run(y, given, starts)
+            found = _answer(this, state, point)
+    except Interrupted:
+        return FullPass.INTERRUPTED
+    except _Undecided as undecided:
+        log.debug("all columns are read: %s", undecided)
+        return undecided.why
+    cache.keep(index)
+    return found
+
+
+class _Round:
+    """What the parts of one solve share."""
+
+    def __init__(
+        self, program: ContinualProgram, index: InactiveIndex, slack: float, options: Options, budget: Budget
+    ) -> None:
+        self.program, self.index, self.options, self.budget = program, index, options, budget
+        self.slack = slack if slack > 0.0 else math.inf
+        self.gap, self.gap_each = index.inactive.gap, index.inactive.gap_each
+        self.failures, self.pause = index.inactive.failures, index.inactive.pause
+        self._some: _Excerpt | None = None
+
+    def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
+        """Return the point that is good enough, from the last one.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+            Last prices of the rows that there are.
+        given : (k,) ndarray
+            Slots of the requests that come with an allocation to begin with, ascending.
+        starts : Starts
+            These allocations.
+        """
+        tuning, index = self.options.tuning.lazy, self.index
+        edited = index.edited
+        if given.size:
+            index.activate(given)
+            edited = distinct(np.concatenate((edited, given)))
+        if index.fixed:
+            return self.at_last_prices(y, edited, given, starts)
+        point, crowded = self.begin(y, edited, starts)
+        known = len(index.known)
+        for turn in range(tuning.turns):
+            if self.enough(point) and (turn or not crowded):
+                return point
+            if self.budget.late():
+                return point
+            if self.budget.spent() or self.budget.iterations > tuning.iterations:
+                raise _Undecided(FullPass.TOO_MUCH_WORK)
+            if turn == tuning.screened_turns:
+                self.slack = math.inf
+            x, y = self.step(point)
+            passed = index.move(y, tuning.most_expired * self.excerpt().slots.size)
+            opened = 0
+            if passed is None:  # too few hold the prices
+                log.debug("    prices would go too far")
+                x, y = point.x, point.y
+            else:
+                opened = index.reprice(passed).size
+                log.debug("    %d passed their thresholds, %d became active", passed.size, opened)
+                if not opened:
+                    point = self.certify(x, y)
+                    if self.enough(point):
+                        return point
+            if not opened:
+                index.activate(index.nearest(tuning.nearest * 2**turn))
+            for part in index.known[known:]:
+                x = merged(x, part.surviving())
+            known = len(index.known)
+            point = self.certify(x, y)
+        raise _Undecided(FullPass.TOO_MUCH_WORK)
+
+    def begin(self, y: NDArray[np.float64], edited: NDArray[np.int64], given: Starts) -> tuple[_Point, bool]:
+        """Return the point at the last prices, and whether so many are active that it takes steps."""
+        tuning, index = self.options.tuning.lazy, self.index
+        passed = index.move(y, tuning.most_open * len(self.program))
+        if passed is None:
+            raise _Undecided(FullPass.PRICES_MOVED)
+        index.reprice(passed)
+        rows = self.rows_edited()
+        if not edited.size and not passed.size and not rows.size:
+            point = self.certify(joined(index.known).surviving(), y)
+            if self.enough(point):
+                return point, False  # nothing changed, and so the answer is the last one
+        between = index.active().size - edited.size
+        crowded = between > tuning.between + 2 * edited.size
+        more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
+        more, moving = min(tuning.nearest, more), self.moving(rows, y)
+        if moving > tuning.most_open * len(self.program):
+            raise _Undecided(FullPass.CAPACITIES_MOVED)
+        crowded |= moving > between
+        index.activate(index.nearest(more + int(moving)))
+        x = joined(index.known).surviving()
+        x = replaced(x, edited, index.best(edited)[2])
+        x = with_starts(x, given, self.program.store.requests.n_columns)
+        return self.certify(x, y) if crowded else self.first(x, y, edited.size), crowded
+
+    def rows_edited(self) -> NDArray[np.int64]:
+        """Return the slots of the rows that were edited since the last round, (k,) ndarray."""
+        rows = self.program.store.rows
+        return np.flatnonzero(
+            rows.alive[: rows.size] & (rows.stamp[: rows.size] > self.index.inactive.revision)
+        )
+
+    def moving(self, edited: NDArray[np.int64], y: NDArray[np.float64]) -> float:
+        """Estimate how many inactive requests must be active for rows whose bounds were edited.
+
+        A row asks for the requests nearest to their thresholds that use as much of it as it is over, or as is
+        left although it has a price, times ``tuning.moving``.
+        """
+        if not edited.size:
+            return 0.0
+        index, rows, rest = self.index, self.program.store.rows, self.index.rest()
+        x = joined(index.known).surviving()
+        some = self.excerpt()
+        used = (rest.activity + row_activity(some.store, some.local(x)))[edited]
+        lower, upper, y = rows.lower[edited], rows.upper[edited], y[edited]
+        off = np.maximum(used - upper, lower - used)
+        left = np.where(y > 0.0, upper - used, np.where(y < 0.0, used - lower, 0.0))
+        each = rest.weight[edited] / max(index.requests, 1)
+        needed = np.maximum(off, left)
+        needed = np.where(needed > 0.0, needed / np.where(each > 0.0, each, np.inf), 0.0)
+        return self.options.tuning.lazy.moving * float(needed.sum())
+
+    def at_last_prices(
+        self, y: NDArray[np.float64], edited: NDArray[np.int64], given: NDArray[np.int64], starts: Starts
+    ) -> _Point:
+        """Return the point at which only active requests have moved."""
+        index, options = self.index, self.options
+        if not np.array_equal(index.y, y):
+            raise _Undecided(FullPass.PRICES_MOVED)
+        if self.gap + self.gap_each * edited.size > options.tolerance:
+            raise _Undecided(FullPass.TOO_LOSSY)
+        x = joined(index.known).surviving()
+        point = self.certify(with_starts(x, starts, self.program.store.requests.n_columns), y)
+        little = options.tuning.lazy.little_lost * options.tolerance * point.certificate.size
+        active = index.active()
+        poor = active[(point.measures.loss > little) & (find(given, active) < 0)]
+        if poor.size:
+            point = self.certify(replaced(point.x, poor, index.best(poor)[2]), y)
+        if not self.met(point):
+            point = self.on_rows(point.x, y, point.pricing, full=False)
+        self.expect(point, edited.size)
+        if not self.enough(point) and not self.budget.late():
+            raise _Undecided(FullPass.TOO_LOSSY)
+        return point
+
+    def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
+        """Return the point next to x that meets the rows, those with a price to the full if told."""
+        some, tuning = self.excerpt(), self.options.tuning
+        working = self.working(some, x, pricing)
+        hold = tuning.lazy.hold
+        here = on_rows(some.store, working, some.local(x), y, hold, self.budget, tuning, full=full)
+        return self.certify(self.at_bounds(some.outer(here)), y, pricing)
+
+    def at_bounds(self, x: SparseX) -> SparseX:
+        """Return x with the very values of the bounds where rounding errors keep it from them."""
+        return x._replace(value=_at_bounds(self.program.store.executor.all_columns(), *x))
+
+    def expect(self, point: _Point, edited: int) -> None:
+        """Learn what each edited request adds to the gap if prices stay."""
+        more = max(point.certificate.relative.gap - self.gap, 0.0) / max(edited, 1)
+        self.gap_each = 0.5 * (self.gap_each + more)
+
+    def excerpt(self) -> _Excerpt:
+        """Return the active requests."""
+        slots = self.index.active()
+        if self._some is None or self._some.slots is not slots:
+            if slots.size > self.options.tuning.lazy.most_open * len(self.program):
+                raise _Undecided(FullPass.MANY_ACTIVE)
+            self._some = _Excerpt(self.program, slots)
+        return self._some
+
+    def met(self, point: _Point) -> bool:
+        """Whether an allocation meets the rows closely enough."""
+        options = self.options
+        return point.certificate.relative.primal <= options.tuning.steps.feasible * options.tolerance
+
+    def enough(self, point: _Point) -> bool:
+        """Whether a point is what is asked for."""
+        return point.certificate.within(self.options.tolerance) and self.met(point)
+
+    def price(self, some: _Excerpt, y: NDArray[np.float64]) -> Pricing:
+        """Price the active requests."""
+        pricing = price(some.store, y, slack=self.slack, threads=1)
+        if pricing.request_bound == math.inf or pricing.dual > 0.0 or pricing.doubtful:
+            raise _Undecided(FullPass.NO_BEST)
+        return pricing
+
+    def working(self, some: _Excerpt, x: SparseX, pricing: Pricing) -> WorkingSet:
+        """Return the active requests on what the inactive ones leave of the rows."""
+        rows, x = some.store.rows, some.local(x)
+        held = Held(self.index.rest().activity, rows.alive[: rows.size])
+        columns = union(pricing.slot, pricing.column, x.slot, x.column)
+        return gather(some.store, *columns, held, tuning=self.options.tuning.working_set)
+
+    def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> _Point:
+        """Return the point at the last prices; the rows are met there, if few edits let that be enough."""
+        if self.pause or self.gap + self.gap_each * edited > self.options.tolerance:
+            self.pause = max(0, self.pause - 1)
+            return self.certify(x, y)
+        point = self.on_rows(x, y, self.price(self.excerpt(), y), full=True)
+        if self.enough(point):
+            self.failures = 0
+            self.expect(point, edited)
+        else:
+            self.failures += 1
+            self.pause = min(2**self.failures, self.options.tuning.lazy.longest_pause) - 2
+        return point
+
+    def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
+        """Return what an allocation of the active requests and prices prove for all."""
+        budget, options, some = self.budget, self.options, self.excerpt()
+        budget.begin_pass()
+        pricing = pricing or self.price(some, y)
+        rest = self.index.rest()
+        proof, found = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
+        if proof.size_is is GapSize.STAKE:
+            raise _Undecided(FullPass.NO_STAKE)
+        budget.end_pass()
+        log.debug(
+            "%6d iterations, %8d active of %d requests, objective %.9g, primal %.1e, gap %.1e, %.4f s",
+            budget.iterations,
+            some.slots.size,
+            len(self.program),
+            proof.objective,
+            proof.relative.primal,
+            proof.relative.gap,
+            budget.clock(),
+        )
+        if options.callback is not None:
+            options.callback(budget.iterations, proof)
+        return _Point(x, y, pricing, proof, found)
+
+    def step(self, point: _Point) -> tuple[SparseX, NDArray[np.float64]]:
+        """Take proximal-point steps on the active requests."""
+        options, some = self.options, self.excerpt()
+        tuning = options.tuning
+        working = self.working(some, point.x, point.pricing)
+        sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
+        aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.size)
+        x = some.local(point.x)
+        found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning, hold=True)
+        if found.violation is not None:
+            raise _Undecided(FullPass.ROWS_NOT_MET)
+        return self.at_bounds(some.outer(found.x)), found.y
+
+    def leave(self, point: _Point) -> tuple[_Point, Block]:
+        """Return the point, with exact values of vertices, and the requests that become inactive in it."""
+        index, active = self.index, self.index.active()
+        if index.fixed:
+            index.note_violations(point.measures.local, point.measures.squares)
+            return point, index.as_they_are(active, point.x, point.measures.loss)
+        keep, block = index.at_vertices(active, point.x)
+        exact = replaced(point.x, block.slots, block.x())
+        if not all(np.array_equal(a, b) for a, b in zip(exact, point.x, strict=True)):
+            snapped = self.certify(exact, point.y, point.pricing)
+            if self.enough(point) and not self.enough(snapped):  # what it was off by decides
+                return point, Block.active(active[:0])
+            point = snapped
+        return point, block
+
+
+@kernel(allocates=True)
+def _at_bounds(view, slot, column, value):  # type: ignore[no-untyped-def]
+    """Values, with those within a rounding error of a column's bound or total on it."""
+    exact = value.copy()
+    for k in range(slot.size):
+        q = slot[k]
+        cap = cap_of(view, q, column[k])
+        if view.relation[q] != NO_TOTAL:
+            cap = min(cap, view.total[q])
+        if cap < np.inf and abs(value[k] - cap) <= ROUNDING * cap:
+            exact[k] = cap
+    return exact
+
+
+def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]:
+    """The solution of a point, and the state after it, with all requests inactive that can be."""
+    program, index = this.program, this.index
+    store, before = program.store, joined(index.known).marked()
+    point, block = this.leave(point)
+    x, others = point.x, index.nonzeros
+    changed, entries = changes(*before, *x, CHURN_THRESHOLD)
+    entries += others
+    gap = point.certificate.relative.gap
+    numbers = {"gap": gap, "gap_each": this.gap_each, "failures": this.failures, "pause": this.pause}
+    inactive = index.commit(block, rounds=index.inactive.rounds + 1, **numbers)
+    rest = x.where(find(inactive.active, x.slot) >= 0)
+    values = KeptValues(
+        inactive, rest, store.requests.n_columns[inactive.active], index.nonzeros + rest.value.size
+    )
+    status, reason, clock = Status.OPTIMAL, "residuals and gap are within the tolerance", this.budget.clock
+    if not this.enough(point):
+        status, reason = Status.CANCELLED if clock.cancelled else Status.DEADLINE, clock.why()
+    solution = make_solution(
+        program,
+        Kept(values, changed / entries if entries else 0.0),
+        point.y,
+        status=status,
+        reason=reason,
+        iterations=this.budget.iterations,
+        timings=Timings(solve=clock()),
+        warm=Start(True, "last round's x and prices"),
+        certificate=point.certificate,
+        details={"open_requests": float(inactive.active.size)},
+    )
+    every = this.options.audit
+    if every and inactive.rounds % every == 0:
+        audit(program, index, values.sparse(), point.y, point.certificate, x.slot.size, this.options.threads)
+    y, left = LastY.of(program, point.y), LastX.of(program, rest)
+    misses = state.misses
+    return solution, State(left, y, state.slack, revision=store.clock, inactive=inactive, misses=misses)

@@ -1,0 +1,432 @@
+"""Inactive requests are a value: states, copies and answers stay what they were, whatever happens later."""
+
+import copy
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, ProximalPoint, Status, make_solver
+from copter.clock import Clock
+from copter.durable.journal import Journal
+from copter.solvers.proximal.full_pass import FullPass
+from copter.solvers.proximal.incremental import IndexCache
+from copter.solvers.proximal.loop import init, solve
+from copter.solvers.proximal.run import Options
+
+WIDTH, ROWS = 10, 4
+
+
+def new_costs(rng, count=1):
+    return -rng.uniform(0.1, 1.0, WIDTH * count)
+
+
+def build(requests=1000, seed=0, idle=0):
+    """Requests of ten shared columns; ``idle`` columns of a handle that nothing uses lie before them."""
+    rng, program = np.random.default_rng(seed), ContinualProgram()
+    program.add_resources(range(ROWS), upper=0.2 * requests)
+    unused = program.share_columns({row: rng.random(idle) for row in range(ROWS)}, idle) if idle else None
+    shared = program.share_columns({row: rng.uniform(0.5, 1.5, WIDTH) for row in range(ROWS)}, WIDTH)
+    costs, widths = new_costs(rng, requests), [WIDTH] * requests
+    program.add_requests(range(requests), costs, widths, shared, totals=1.0)
+    return program, rng, unused
+
+
+def partial(solution):
+    """Whether a round read its active requests only; it says one thing or the other."""
+    assert ("open_requests" in solution.details) != ("full_pass" in solution.details)
+    return "open_requests" in solution.details
+
+
+def warm(program, rng, solver=None):
+    """Rounds of one change until two in a row read active requests only."""
+    solver, in_a_row = solver or ProximalPoint(), 0
+    for _ in range(20):
+        in_a_row = in_a_row + 1 if partial(solver.solve(program)) else 0
+        if in_a_row == 2:
+            return solver
+        program.update_request(0, costs=new_costs(rng))
+    raise AssertionError("no request became inactive")
+
+
+def cold(program):
+    return ProximalPoint().solve(program)
+
+
+def values(solution):
+    return {id: solution.x[id].copy() for id in solution.x}
+
+
+def same_bits(first, second):
+    assert (first.status, first.objective, first.bound) == (second.status, second.objective, second.bound)
+    assert (first.gap, first.primal_residual, first.churn) == (
+        second.gap,
+        second.primal_residual,
+        second.churn,
+    )
+    np.testing.assert_array_equal(first.y, second.y)
+    for mine, other in zip(first.nonzeros, second.nonzeros, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def check(program, solution):
+    """An optimum: rows are met and the objective is that of a cold solve, by what x really uses and costs."""
+    assert solution.status is Status.OPTIMAL
+    used, cost = np.zeros(ROWS), 0.0
+    for id, x in solution.x.items():
+        request = program.requests[id]
+        cost += float(request.costs @ x)
+        for row, (columns, coefficients) in request.usage.items():
+            if row in range(ROWS):
+                used[row] += float(coefficients @ x[columns])
+    upper = np.array([program.resources[row].upper for row in range(ROWS)])
+    assert (used <= upper * (1 + 2e-6)).all()
+    assert cost == pytest.approx(solution.objective, rel=1e-9)
+    assert solution.objective == pytest.approx(cold(program).objective, rel=3e-6)
+
+
+# ---- edits -------------------------------------------------------------------------------------------
+
+
+def test_a_handle_is_forgotten_in_the_middle():
+    """Its columns move all others together in memory: what inactive requests have must not be read there."""
+    program, rng, unused = build(20_000, idle=60_000)
+    solver = warm(program, rng, ProximalPoint(audit=True))
+    program.forget(unused)
+    served = [id for id in range(9_000, 20_000) if solver._state.inactive.of(program.slot_of[id])[1].size]
+    for id in served[:3]:
+        program.update_request(id, scale=1.01)
+    solution = solver.solve(program)
+    assert partial(solution)
+    check(program, solution)
+
+
+@pytest.mark.parametrize("many", [300, 1000])
+def test_many_edits_are_not_lost_in_a_copy(many):
+    program, rng, _ = build()
+    solver = warm(program, rng)
+    for number in range(many):
+        program.update_request(number if many == 1000 else 0, scale=1.0 + 1e-3 * number)
+    for number in range(100, 130):
+        program.update_request(number, costs=-rng.uniform(1.0, 3.0, WIDTH))
+    program.remove_request(5)
+    for copied in (copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))):
+        other_program, other = copied((program, solver))
+        answer = other.solve(other_program)
+        check(other_program, answer)
+    same_bits(answer, solver.solve(program))
+
+
+@pytest.mark.parametrize("how", ["copy", "save"])
+def test_resources_that_came_since(how, tmp_path):
+    program, rng, _ = build()
+    solver = warm(program, rng)
+    program.add_resources(["new", "newer"], upper=5.0)
+    if how == "copy":
+        other_program, other = copy.deepcopy((program, solver))
+    else:
+        program.save(tmp_path / "program", solver)
+        other = ProximalPoint()
+        other_program = ContinualProgram.load(tmp_path / "program", other)
+    for number in range(5):
+        first, second = solver.solve(program), other.solve(other_program)
+        same_bits(first, second)
+        assert partial(second)
+        for each in (program, other_program):
+            each.update_request(number, costs=[-1.0, -1.0], usage={"new": [1.0, 2.0], "newer": [1.0, 0.0]})
+    check(program, solver.solve(program))
+
+
+def test_a_resource_takes_the_place_of_one_that_was_removed():
+    program, rng, _ = build()
+    program.add_resources([("old", k) for k in range(70)], upper=1.0)
+    solver, rows = warm(program, rng), program.store.rows.size
+    program.remove_resources([3, *(("old", k) for k in range(70))])
+    program.add_resources([3, "new"], upper=150.0)
+    assert program.store.rows.size == rows
+    program.update_request(7, costs=[-5.0], usage={3: [1.0]})
+    solution = solver.solve(program)
+    assert solution.details["full_pass"] is FullPass.ROWS_REUSED
+    assert solution.objective == pytest.approx(cold(program).objective, rel=3e-6)
+
+
+def test_a_start_makes_its_request_active_and_no_other():
+    program, rng, _ = build(3000)
+    solver = warm(program, rng)
+    for _ in range(5):
+        program.update_request(int(rng.integers(3000)), start={0: 0.5})
+        solution = solver.solve(program)
+        assert partial(solution)
+        check(program, solution)
+
+
+def test_a_capacity_that_moves_a_little_makes_few_requests_active():
+    program, rng, _ = build(20_000)
+    solver, few = warm(program, rng), 0
+    for number in range(8):
+        upper = 4000.0 * float(rng.uniform(0.999, 1.001))
+        program.update_resources(number % ROWS, upper=upper)
+        solution = solver.solve(program)
+        assert solution.status is Status.OPTIMAL
+        few += partial(solution)
+        program.update_request(number, costs=new_costs(rng))
+        assert partial(solver.solve(program))
+    assert few == 8
+    check(program, solver.solve(program))
+
+
+def test_unlucky_rounds_are_forgotten_soon():
+    program, rng, _ = build()
+    solver = ProximalPoint()
+    for number in range(60):  # every second round changes most of the program
+        if number % 2:
+            program.update_requests(range(600), scales=rng.uniform(0.8, 1.2, 600))
+        else:
+            program.update_request(int(rng.integers(1000)), costs=new_costs(rng))
+        solver.solve(program)
+    read_all = []
+    for _ in range(30):
+        program.update_request(int(rng.integers(1000)), costs=new_costs(rng))
+        solution = solver.solve(program)
+        if not partial(solution):
+            read_all.append(solution.details["full_pass"])
+    assert len(read_all) <= 10
+    assert FullPass.WAITING in read_all
+
+
+FAMILIES = {
+    "one column": lambda rng: {"total": 1.0},
+    "boxes": lambda rng: {"upper": rng.uniform(0.2, 1.0, WIDTH)},
+    "boxes and a total": lambda rng: {"total": 1.0, "upper": rng.uniform(0.3, 0.9, WIDTH)},
+    "one bound and a total": lambda rng: {"total": float(rng.uniform(0.5, 2.0)), "upper": 0.7},
+    "scaled": lambda rng: {"total": float(rng.uniform(0.5, 2.0)), "scale": float(rng.uniform(0.5, 2.0))},
+    "mixed": lambda rng: FAMILIES[list(FAMILIES)[int(rng.integers(5))]](rng),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_most_rounds_of_few_changes_read_few_requests(family):
+    """With default settings, in every family."""
+    rng, program, requests = np.random.default_rng(3), ContinualProgram(), 1200
+    program.add_resources(range(8), upper=0.15 * requests)
+
+    def usage():
+        over = {}
+        for column in range(WIDTH):
+            for row in rng.choice(8, 2, replace=False).tolist():
+                over.setdefault(row, np.zeros(WIDTH))[column] = float(rng.uniform(0.5, 1.5))
+        return over
+
+    for number in range(requests):
+        program.add_request(number, new_costs(rng), usage(), **FAMILIES[family](rng))
+    solver, few, rounds = ProximalPoint(), 0, 25
+    for number in range(rounds):
+        solution = solver.solve(program)
+        assert solution.status is Status.OPTIMAL
+        few += partial(solution) and solution.details["open_requests"] < requests / 10
+        program.update_request(number, costs=new_costs(rng))
+    assert few > rounds / 2
+    assert solver.solve(program).objective == pytest.approx(
+        make_solver("highs-simplex").solve(program).objective, rel=3e-6
+    )
+
+
+# ---- answers -----------------------------------------------------------------------------------------
+
+
+class Boom(Exception):
+    """Raised by a callback."""
+
+
+def test_answers_that_are_held_stay_what_they_were():
+    """Whatever is edited, solved, raised and read later."""
+    program, rng, _ = build(2000)
+    solver, held, kinds = warm(program, rng), [], set()
+    for number in range(24):
+        program.update_request(20 + number, costs=new_costs(rng))
+        if number % 6 == 2:
+            program.update_requests(range(900), scales=rng.uniform(0.9, 1.1, 900))
+        if number % 6 == 4:
+            solver.callback = lambda *_: (_ for _ in ()).throw(Boom)
+            with pytest.raises(Boom):
+                solver.solve(program)
+            solver.callback = None
+        if number % 5 == 3:
+            program.remove_request(1000 + number)
+            program.update_request(1500 + number, costs=[-1.0, -2.0], usage={0: [1.0, 1.0]})
+        solution = solver.solve(program)
+        kinds.add(partial(solution))
+        held.append((solution, values(solution) if number % 3 else None, copy.deepcopy(solution)))
+        assert held[int(rng.integers(len(held)))][0].nonzeros.slot.size  # an earlier answer is put together
+    assert kinds == {True, False}
+    for solution, before, copied in held:
+        now = values(solution)
+        for expected in (before, values(copied)):
+            if expected is not None:
+                assert now.keys() == expected.keys()
+                for id, value in expected.items():
+                    np.testing.assert_array_equal(now[id], value)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_writing_into_an_answer_changes_no_later_one(few):
+    program, rng, _ = build()
+    solver = warm(program, rng) if few else ProximalPoint()
+    first, other = solver.solve(program), copy.deepcopy((program, solver))
+    kept = values(first)
+    for array in (*first.nonzeros, first.y, *first.x.sparse):
+        array[:] = 0
+    for id in list(first.x):
+        first.x[id][:] = 0.5
+        first.x.nonzeros(id)[1][:] = 0.5
+    for id, value in values(first).items():
+        np.testing.assert_array_equal(value, kept[id])
+    same_bits(solver.solve(program), other[1].solve(other[0]))
+
+
+def test_an_unchanged_round_gives_the_last_answer_bit_by_bit():
+    program, rng, _ = build()
+    solver = warm(program, rng)
+    for tolerance in (1e-6, 1e-4, 1e-3):
+        solver.tolerance = tolerance
+        first, second = solver.solve(program), solver.solve(program)
+        assert partial(second)
+        np.testing.assert_array_equal(first.y, second.y)
+        for mine, other in zip(first.nonzeros, second.nonzeros, strict=True):
+            np.testing.assert_array_equal(mine, other)
+        assert second.churn == 0.0
+
+
+# ---- states ------------------------------------------------------------------------------------------
+
+
+def arrays_of(state):
+    """All that a state has, by name, as copies."""
+    inactive = {} if state.inactive is None else state.inactive.to_arrays("inactive")
+    found = {**inactive, **state.x.to_arrays("x"), **state.y.to_arrays()}
+    return {name: np.array(value, copy=True) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_state_is_continued_from_twice_with_the_same_bits(cached):
+    program, rng, _ = build()
+    state, options, cache = init(), Options(1e-6), IndexCache()
+    for number in range(8):
+        _, state = solve(program, state, options, Clock(None), {}, cache if cached else None)
+        program.update_request(number, costs=new_costs(rng))
+    assert state.inactive is not None
+    held, before = state, arrays_of(state)
+    for number in range(50, 60):
+        program.update_request(number, costs=new_costs(rng))
+    answers = [solve(program, held, options, Clock(None), {}, cache if cached else None) for _ in range(3)]
+    assert all(partial(solution) for solution, _ in answers)
+    same_bits(answers[0][0], answers[1][0])
+    same_bits(answers[0][0], answers[2][0])
+    for _, after in answers[1:]:
+        for name, array in arrays_of(answers[0][1]).items():
+            np.testing.assert_array_equal(array, arrays_of(after)[name])
+    for name, array in arrays_of(held).items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_every_field_of_a_state_is_saved():
+    program, rng, _ = build()
+    solver = warm(program, rng)
+    program.update_request(3, costs=new_costs(rng))
+    solver.solve(program)
+    state = replace(solver._state, misses=2, wait=3)
+    again = type(state).from_arrays(program, state.to_arrays(program))
+    for name in ("slack", "revision", "full_pass", "misses", "wait"):
+        assert getattr(again, name) == getattr(state, name), name
+    saved = arrays_of(again)
+    assert saved.keys() == arrays_of(state).keys()
+    for name, array in arrays_of(state).items():
+        np.testing.assert_array_equal(array, saved[name])
+
+
+def test_a_journal_that_is_opened_again_gives_the_same_answers(tmp_path):
+    answers = []
+    for reopened in (False, True):
+        rng, solver = np.random.default_rng(0), ProximalPoint()
+        journal = Journal(tmp_path / str(reopened), solver)
+        journal.add_resources(range(ROWS), upper=200.0)
+        shared = journal.share_columns({row: rng.uniform(0.5, 1.5, WIDTH) for row in range(ROWS)}, WIDTH)
+        journal.add_requests(range(1000), new_costs(rng, 1000), [WIDTH] * 1000, shared, totals=1.0)
+        found = [journal.solve()]
+        for number in range(8):
+            if number == 4:
+                journal.add_resource("new", 5.0)
+                journal.commit()
+            if reopened and number in (0, 4):
+                journal.close()
+                solver = ProximalPoint()
+                journal = Journal(tmp_path / str(reopened), solver)
+            journal.update_request(number, costs=new_costs(rng))
+            found.append(journal.solve())
+        journal.close()
+        answers.append(found)
+    assert sum(partial(solution) for solution in answers[0]) >= 5
+    for first, second in zip(*answers, strict=True):
+        assert partial(first) == partial(second)
+        same_bits(first, second)
+
+
+# ---- why all columns are read ------------------------------------------------------------------------
+
+
+def test_a_round_that_reads_all_columns_says_why():
+    program, rng, _ = build()
+    solver, seen = ProximalPoint(), []
+
+    def round_of(edit=None, **settings):
+        if edit is not None:
+            edit()
+        solution = replace_settings(solver, settings).solve(program)
+        seen.append(solution.details.get("full_pass"))
+        return solution
+
+    def replace_settings(solver, settings):
+        for name, value in settings.items():
+            setattr(solver, name, value)
+        return solver
+
+    round_of()
+    round_of(lambda: program.update_request(1, costs=new_costs(rng)))
+    round_of(lambda: program.update_request(2, costs=new_costs(rng)))
+    round_of(lambda: program.update_requests(range(900), scales=rng.uniform(0.9, 1.1, 900)))
+    round_of()
+    solver.start_from(program, *solver.start(program))
+    round_of()
+    round_of(warm_start=False)
+    round_of(lambda: program.update_resources(0, upper=-1.0), warm_start=True)
+    round_of(lambda: program.update_resources(0, upper=200.0))
+    assert seen[:3] == [FullPass.FIRST_ROUND, FullPass.COLD_START, None]
+    assert seen[3] is FullPass.MANY_EDITS
+    assert seen[5] is FullPass.START_GIVEN
+    assert FullPass.SWITCHED_OFF in seen
+    assert seen[8] in (FullPass.NOT_OPTIMAL, FullPass.SWITCHED_OFF)
+    assert all(why is None or why.sentence for why in seen)
+
+
+def test_small_programs_and_those_with_convex_terms_say_so():
+    program, _, _ = build(100)
+    solver = ProximalPoint()
+    for _ in range(2):
+        solution = solver.solve(program)
+    assert solution.details["full_pass"] is FullPass.SMALL_PROGRAM
+
+
+def test_a_capacity_that_moves_far_is_left_to_a_full_pass():
+    program, rng, _ = build()
+    solver = warm(program, rng)
+    program.update_resources(0, upper=20.0)
+    solution = solver.solve(program)
+    assert solution.details["full_pass"] in (FullPass.CAPACITIES_MOVED, FullPass.MANY_ACTIVE)
+    check(program, solution)
+
+
+def test_labels_of_reasons_are_found_again():
+    assert [FullPass.of(member.value) for member in FullPass] == list(FullPass)
+    with pytest.raises(ValueError, match="no reason for a full pass is called 'none'"):
+        FullPass.of("none")
