@@ -56,7 +56,9 @@ from copter.program.validation import (
     whole_numbers,
 )
 from copter.store.edit import OWN, Columns, Edit, Entries, Runs
+from copter.store.executor import Part
 from copter.store.kernels import EXACTLY, NO_TOTAL
+from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
 _NONE = np.empty(0)
@@ -405,12 +407,12 @@ class Parser:
         if not ids:
             return None
         placed = column >= 0
-        slot = slots[placed]
-        view, place = store.executor.columns(slot, column[placed])
-        costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
-        edit = Edit(
-            "update_requests", slots=slots, overrides=Entries(None, 1 * placed, column[placed], costs)
-        )
+        slot, column = slots[placed], column[placed]
+        given = np.empty(slot.size)
+        for where, costs in store.executor.map(_given_costs_at, slot, column):
+            given[where] = costs
+        costs = store.requests.scale[slot] * given - price[placed]
+        edit = Edit("update_requests", slots=slots, overrides=Entries(None, 1 * placed, column, costs))
         check_costs(store, ids, edit)
         return edit
 
@@ -582,6 +584,34 @@ class Parser:
         if np.array_equal(slots, np.arange(slots.size)):
             return columns
         return columns._replace(row=slots[columns.row].astype(np.int32))
+
+
+def _given_costs_at(
+    part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the costs of single columns as they were given, without scale and overrides.
+
+    Parameters
+    ----------
+    slot, column : (k,) ndarrays
+        Requests of the program, and one column of each.
+
+    Returns
+    -------
+    (m,) ndarray, (m,) ndarray
+        Which of the k columns are in this part, and their costs.
+    """
+    where = np.flatnonzero(slot % part.of == part.number)
+    store, q, column = part.store, part.local(slot[where]), column[where]
+    table, overrides = store.requests, store.overrides
+    costs = store.costs.cost[table.cost_start[q] + column].astype(np.float64)
+    # An override of own costs is written over the cost; an override of shared costs is kept separately.
+    written = np.flatnonzero((table.vector[q] < 0) & (table.override_length[q] > 0))
+    counts = table.override_length[q[written]]
+    entry = slice_indices(table.override_start[q[written]], counts)
+    same = overrides.column[entry] == np.repeat(column[written], counts)
+    costs[np.repeat(written, counts)[same]] = overrides.original[entry[same]]
+    return where, costs
 
 
 def _entries(id: Hashable, field: str, given: Mapping[int, float], n: int) -> Entries:

@@ -633,11 +633,12 @@ class ContinualProgram:
     def price_moves(
         self, ids: Ids, columns: ArrayLike | Sequence[int | None], prices: float | ArrayLike
     ) -> None:
-        """Charge for moving: from now on a request pays its price unless it stays on its column.
+        """Charge for moving: a request pays its price unless it stays on its column.
 
-        What is written is an override of that column, its cost less the price, so that shared costs stay
-        shared.  All objectives are lower by the sum of the prices than if moves were paid for.  It replaces
-        the overrides that these requests have, and is wanted again when their costs or scales change.
+        The verb writes an override of that column: the cost as it was given, times the scale, less the
+        price.  Shared costs stay shared.  The new override replaces all overrides that the request had, and
+        these do not count: a second call with the same arguments changes nothing.  Call it again when costs
+        or scales change.  Objectives are lower by the sum of the prices than with moves paid for.
 
         Parameters
         ----------

@@ -1,8 +1,11 @@
 """Costs of moving: against a program in which every other column costs more, and HiGHS."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from rich_program import rich
+from spread_programs import made
 from strategies import snapshot
 
 from copter import ContinualProgram, EditError, Journal, ProximalPoint, make_solver
@@ -23,6 +26,55 @@ def build(rng, requests, shared):
     sizes = None if shared else [COLUMNS] * requests
     program.add_requests(range(requests), costs, sizes, columns, totals=1.0, scales=scales)
     return program, base * scales[:, None]
+
+
+@pytest.fixture(params=[0, 3], ids=["in one part", "in three parts"])
+def new_program(request):
+    """Make programs whose requests are in one part or in several."""
+    return partial(made, request.param, ContinualProgram)
+
+
+@pytest.mark.parametrize("cost_dtype", ["float64", "float32"])
+@pytest.mark.parametrize("many", [False, True], ids=["one by one", "many at once"])
+def test_prices_do_not_add_up_on_own_or_shared_costs(new_program, cost_dtype, many):
+    program, rng = new_program(cost_dtype=cost_dtype), np.random.default_rng(11)
+    base = -rng.integers(1, 9, COLUMNS).astype(float)
+    shared, columns = program.share_costs(base), program.share_columns({}, COLUMNS)
+    scales = {"plain": 1.0, "scaled": 3.0, "overridden": 0.25}
+    ids = [(kind, costs) for kind in scales for costs in ("own", "shared")]
+    for kind, costs in ids:
+        given = base if costs == "own" else shared
+        program.add_request((kind, costs), given, columns, total=1.0, scale=scales[kind])
+    for costs in ("own", "shared"):
+        program.update_request(("overridden", costs), override={0: 70.0, 2: -70.0})
+    places = rng.integers(0, COLUMNS, len(ids)).tolist()
+    for price in (0.5, 0.5, 2.0, 0.0):
+        for step in [ids] if many else [[id] for id in ids]:
+            program.price_moves(step, [places[ids.index(id)] for id in step], price)
+        for id, column in zip(ids, places, strict=True):
+            expected = scales[id[0]] * base[column] - price
+            assert program.requests[id].override == {column: expected}
+    for step in ids:  # another column, another scale: the cost below the old override is not lost
+        program.update_request(step, scale=2.0)
+        program.price_moves(step, 3 - places[ids.index(step)], 1.0)
+        assert program.requests[step].override == {
+            3 - places[ids.index(step)]: 2.0 * base[3 - places[ids.index(step)]] - 1.0
+        }
+        assert (program.requests[step].base_costs == base).all()
+
+
+def test_a_second_call_with_the_same_arguments_leaves_the_costs_as_they_are(new_program):
+    program, n = new_program(), 20
+    rng = np.random.default_rng(12)
+    columns = program.share_columns({}, COLUMNS)
+    program.add_requests(range(n), list(-rng.uniform(1, 2, (n, COLUMNS))), usage=columns, sizes=None)
+    program.update_requests(range(0, n, 2), overrides=[{0: 5.0, 1: 6.0}] * (n // 2))
+    places = rng.integers(-1, COLUMNS, n)
+    program.price_moves(range(n), places, 0.25)
+    first = [program.requests[q].override for q in range(n)]
+    program.price_moves(range(n), places, 0.25)
+    assert [program.requests[q].override for q in range(n)] == first
+    assert all(set(first[q]) == ({places[q]} - {-1}) for q in range(n))
 
 
 @pytest.mark.parametrize("shared", [False, True])
