@@ -50,7 +50,6 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
     requests : float
         Share of the requests that have no other variables; in percent.
     """
-    assert solution.x is not None
     slot, _, value = solution.x.sparse
     share = value / program.store.requests.total[slot]
     between = (share > SAME) & (share < 1.0 - SAME)

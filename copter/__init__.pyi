@@ -11,6 +11,7 @@ from copter.errors import NotOptimalError as NotOptimalError
 from copter.errors import SettingError as SettingError
 from copter.errors import SolverError as SolverError
 from copter.errors import TermError as TermError
+from copter.errors import UnknownIdError as UnknownIdError
 from copter.errors import UnknownSolverError as UnknownSolverError
 from copter.errors import UnplacedError as UnplacedError
 from copter.errors import UnsupportedError as UnsupportedError

@@ -36,7 +36,23 @@ class EditError(CopterError, ValueError):
 
 
 class ArgumentTypeError(EditError, TypeError):
-    """An argument holds what is no number at all; a TypeError as well, as scipy raises it."""
+    """An argument is of a type that the call cannot use; a TypeError as well, as scipy raises it.
+
+    A keyword that a call does not have is a plain TypeError: no argument was looked at.
+    """
+
+
+class UnknownIdError(EditError, KeyError):
+    """An id is not there: an edit or a look-up names a request or resource that does not exist.
+
+    As an EditError it means that the edit was rejected; as a KeyError that there is no such entry.
+    """
+
+    def __init__(self, id: Hashable, why: str) -> None:
+        super().__init__(id, "id", id, why)
+
+    def __reduce__(self) -> tuple[type[UnknownIdError], tuple[Hashable, str]]:
+        return type(self), (self.subject, self.why)
 
 
 class SettingError(EditError):

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from copter.errors import ArgumentTypeError
 from copter.extras import extra
+from copter.solution import Solution
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-
-    from copter.solution import Solution
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Upper ends of the buckets of solve times."""
@@ -83,6 +83,9 @@ class Metrics:
         seconds : float, optional
             Of the round, if more than the solver's own time is wanted.
         """
+        if not isinstance(solution, Solution):
+            why = "must be a Solution, as a solver returns it"
+            raise ArgumentTypeError("observe", "solution", solution, why)
         self._rounds.labels(domain, str(solution.status)).inc()
         self._seconds.labels(domain).observe(solution.timings.solve if seconds is None else seconds)
         # A gap that nobody knows is in the last bucket, not in none.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, NoAllocationError, NotOptimalError
+from copter.errors import ArgumentTypeError, CopterError, NoAllocationError, NotOptimalError, UnknownIdError
 from copter.proof.certificate import Certificate, GapSize, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
@@ -202,7 +202,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
     def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
         if request not in self._slots:
-            raise KeyError(f"{request!r} was no request when this answer was given")
+            raise UnknownIdError(request, "was no request when this answer was given")
         columns, values, size = self._values.of(self._slots[request])
         dense = np.zeros(size)
         dense[columns] = values
@@ -215,6 +215,8 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         -------
         columns, values : (k,) ndarrays
         """
+        if request not in self._slots:
+            raise UnknownIdError(request, "was no request when this answer was given")
         columns, values, _ = self._values.of(self._slots[request])
         return columns.copy(), values.copy()
 
@@ -256,28 +258,52 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
 
 
+class NoAllocation(Allocation):
+    """What an answer without an allocation has in its place: false, and every use raises NoAllocationError.
+
+    Parameters
+    ----------
+    status, reason : str
+        Of the answer.
+    """
+
+    def __init__(self, status: str, reason: str) -> None:
+        self._status, self._reason = status, reason
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<no allocation: {self._status}: {self._reason}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_slots", "_values"):
+            raise NoAllocationError(self._status, self._reason)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 class Prices(dict[Hashable, float]):
     """Price by resource id."""
 
     def __missing__(self, resource: Hashable) -> float:
-        raise KeyError(f"{resource!r} was no resource when this answer was given")
+        raise UnknownIdError(resource, "was no resource when this answer was given")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Answer of a solver.
 
-    An answer without an allocation (``found`` is False: the program has none, or none was found in time) has
-    ``x`` None, no nonzeros, an objective, a churn and a primal residual of NaN, and an infinite gap.  Its
-    prices and their bound, which hold for every allocation, may be of use all the same; a bound that is not
-    known either is minus infinity.
+    ``found`` is False for an answer without an allocation: the program has none, or none was found in time.
+    Its ``x`` is false and raises NoAllocationError when it is used; it has no nonzeros, an objective, a churn
+    and a primal residual of NaN, and an infinite gap.  Its prices and their bound, which hold for every
+    allocation, may be of use all the same; a bound that is not known either is minus infinity.
 
     Attributes
     ----------
     status, reason : Status, str
         Why the solver stopped, and in words.
-    x : Allocation, optional
-        Values of the columns by request id; None if there are none.
+    x : Allocation
+        Values of the columns by request id; a :class:`NoAllocation` if there are none.
     price : mapping of resource id to float
         Dual prices; positive where the upper bound of the resource is paid for.
     objective, bound : float
@@ -322,7 +348,7 @@ class Solution:
 
     status: Status
     reason: str
-    x: Allocation | None
+    x: Allocation
     price: Mapping[Hashable, float]
     objective: float
     bound: float
@@ -354,7 +380,7 @@ class Solution:
     @property
     def nonzeros(self) -> SparseX:
         """x by request slot, for shims and solvers; empty without an allocation."""
-        return NOTHING if self.x is None else self.x.sparse
+        return self.x.sparse if self.found else NOTHING
 
     @property
     def warm_started(self) -> bool:
@@ -429,8 +455,12 @@ def check_found(solution: Solution) -> None:
 def check_roundable(program: ContinualProgram, solution: Solution) -> None:
     """Raise a CopterError if there is no allocation to round, or not of the program as it is now.
 
+    What is no solution at all is an ArgumentTypeError.
+
     Every shim of solutions calls it first: an answer that does not exist is never rounded.
     """
+    if not isinstance(solution, Solution):
+        raise ArgumentTypeError("round", "solution", solution, "must be a Solution, as a solver returns it")
     check_found(solution)
     if solution.token != program.store.token:
         raise CopterError("this solution is of another program: round it with the one that it was solved for")
@@ -479,12 +509,13 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     threads : int, optional
         For the certificate.
     """
+    allocation: Allocation
     if isinstance(x, Kept):
         assert certificate is not None  # who keeps values knows it
         proof, allocation, changed = certificate, Allocation(program.slot_of, x.values), x.churn
     elif x is None:
         proof = without_allocation(certificate or certify(program.store, NOTHING, y, threads=threads))
-        allocation, changed = None, math.nan
+        allocation, changed = NoAllocation(str(status), reason), math.nan
     else:
         proof = certificate or certify(program.store, x, y, threads=threads)
         allocation, changed = Allocation.of(program, x), churn(last, x)

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, SettingError, UnplacedError
+from copter.errors import CopterError, SettingError, UnknownIdError, UnplacedError
+from copter.keywords import Checked, suggests
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.proof.whole import integral_gap
@@ -86,6 +87,8 @@ class Choice(Mapping[Hashable, int | None]):
         return iter(self._slots)
 
     def __getitem__(self, request: Hashable) -> int | None:
+        if request not in self._slots:
+            raise UnknownIdError(request, "was no request when this choice was made")
         column = int(self._columns[self._slots[request]])
         return None if column < 0 else column
 
@@ -144,7 +147,7 @@ class Solves(Protocol):
         """Answer with an integral allocation, if it finds one."""
 
 
-class ChooseOneShim:
+class ChooseOneShim(Checked):
     """Rounds a fractional solution to one column a request within the capacities.
 
     Parameters
@@ -165,6 +168,7 @@ class ChooseOneShim:
             raise SettingError("ChooseOneShim", "exact", exact, why)
         self.unplaced, self.exact = unplaced, exact
 
+    @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
         """Integral allocation near ``solution``.
 
@@ -184,7 +188,7 @@ class ChooseOneShim:
         """
         begin = perf_counter()
         check_roundable(program, solution)
-        if solution.integer is not None and solution.x is not None and _chosen(solution):
+        if solution.integer is not None and _chosen(solution):
             return _as_it_is(program, solution, begin)
         _check(program)
         chosen, objective, unserved = _rounded(program.store, solution)

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.keywords import Checked, suggests
 from copter.proof.certificate import GapSize
 from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
@@ -107,7 +108,7 @@ class _Made(NamedTuple):
     peak: NDArray[np.float64]
 
 
-class _Repair:
+class _Repair(Checked):
     """What both shims share: passes over the columns of a program, in chunks, and what they know of it."""
 
     def __init__(self) -> None:
@@ -150,6 +151,7 @@ class FlowShim(_Repair):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_made": None}
 
+    @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
         """Feasible flow near ``solution``.
 
@@ -168,7 +170,6 @@ class FlowShim(_Repair):
         if not self._knows(program):
             self._made = None
         begin, last = perf_counter(), self._made
-        assert solution.x is not None  # it is roundable
         size = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
         moved = None if last is None or last.x is None else solution.x.moved_since(last.x)
         flows = None
@@ -321,6 +322,7 @@ class UtilisationShim(_Repair):
         super().__init__()
         self.theta = theta
 
+    @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
         """Flows near ``solution`` that serve every demand; their objective is the utilisation.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
 from copter.errors import ArgumentTypeError, ConcurrentUseError, CopterError, SettingError
+from copter.keywords import Checked, suggests
 from copter.solution import check_optimal
 from copter.solvers.features import Feature, check_features
 from copter.solvers.settings import Setting, setting_defaults, share, time_limit, workers
@@ -35,7 +36,7 @@ class Shim(Protocol):
         """Round a solution of the program as it is now."""
 
 
-class Solver(ABC):
+class Solver(Checked):
     """Solves a program, and remembers what helps with the next round of the same program.
 
     Parameters
@@ -220,6 +221,7 @@ class ClockedSolver(Solver):
         self.threads = threads
         self._clock: Clock | None = None
 
+    @suggests
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:

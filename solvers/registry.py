@@ -18,7 +18,8 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from copter.errors import CopterError, SettingError, UnknownSolverError, choices
+from copter.errors import CopterError, UnknownSolverError, choices
+from copter.keywords import check_keywords
 from copter.solvers.settings import setting_defaults
 
 if TYPE_CHECKING:
@@ -87,14 +88,14 @@ class SolverEntry:
 
         Raises
         ------
+        TypeError
+            The solver has no such setting; names the nearest and all that there are.
         SettingError
-            It has no such setting, or a value is wrong.
+            A value is wrong.
         """
         solver_class = self.load()
-        known = setting_defaults(solver_class)
-        for name, value in settings.items():
-            if name not in known:
-                raise SettingError(self.name, name, value, f"no such setting; {choices(name, known)}")
+        call = f"solver {self.name!r}: {solver_class.__name__}"
+        check_keywords(call, settings, setting_defaults(solver_class))
         return solver_class(name=self.name, **{**self.preset, **settings})
 
 
@@ -197,7 +198,9 @@ def make_solver(name: str, **settings: Any) -> Solver:
     ------
     UnknownSolverError
         No solver is called so, or it cannot be loaded; names the known ones.
+    TypeError
+        The solver has no such setting; names the nearest and all that there are.
     SettingError
-        The solver has no such setting, or the value is wrong; names the settings that there are.
+        A value is wrong.
     """
     return solver_entry(name).make(**settings)

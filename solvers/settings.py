@@ -6,7 +6,6 @@ A setting is a class attribute; what it is given goes through a check that retur
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 from copter.errors import SettingError
+from copter.keywords import settings_of
 
 T = TypeVar("T")
 Check = Callable[[Any], T]
@@ -55,25 +55,15 @@ class Setting(Generic[T]):
 
 @cache
 def setting_defaults(solver_class: type) -> Mapping[str, Any]:
-    """Settings that a class takes when it is made, with their defaults (``inspect.Parameter.empty`` if none).
+    """Return the settings that a solver's class takes when it is made, with their defaults.
 
-    They are the named parameters of its constructor, but for ``name``, and where that has ``**settings``
-    those of the next constructor that it passes them to.
+    They are the keywords of its constructor (:func:`copter.keywords.settings_of`) but for ``name``.
 
     Returns
     -------
     mapping of str to object
     """
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    found: dict[str, Any] = {}
-    for each in solver_class.__mro__:
-        if "__init__" not in vars(each):
-            continue
-        _, *parameters = inspect.signature(vars(each)["__init__"]).parameters.values()
-        own = {one.name: one.default for one in parameters if one.kind in named}
-        found = own | found
-        if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
-            break
+    found = dict(settings_of(solver_class))
     found.pop("name", None)
     return found
 

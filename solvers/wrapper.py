@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import UnsupportedError
+from copter.keywords import suggests
 from copter.solvers.base import Shim, Solver, SolverState, takes_start
 from copter.solvers.features import Feature
 
@@ -41,6 +42,7 @@ class Wrapper(Solver):
         """The other's."""
         return self.inner.kind
 
+    @suggests
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:

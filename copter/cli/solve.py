@@ -13,7 +13,7 @@ import typer
 
 from copter.cli.console import print_json, save_json, seconds, table
 from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
-from copter.errors import UnsupportedError
+from copter.errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,7 +111,11 @@ def solve(
     """  # noqa: D301
     from copter.models.files import read_mps
 
-    lp = read_mps(path, strict=strict)
+    try:
+        lp = read_mps(path, strict=strict)
+    except InputError as error:  # it names the argument of Python
+        why = error.why.replace("with strict=False", "with --no-strict")
+        raise InputError(error.path, error.where, why) from None
     begin = perf_counter()
     if relax or not lp.integral.any():
         found = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)

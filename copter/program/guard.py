@@ -6,16 +6,13 @@ The check costs an edit some 0.4 microseconds.  It is no queue: who comes second
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from copter.errors import ArgumentTypeError, ConcurrentUseError, choices
-
-_MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
-"""Arguments that people write for others."""
+from copter.errors import ConcurrentUseError
+from copter.keywords import check_keywords, keywords_of
 
 
 class Guard:
@@ -77,7 +74,9 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def exclusive(verb: Verb) -> Verb:
-    """Make a verb of a program raise ConcurrentUseError while the program is in use.
+    """Make an edit method of a program raise ConcurrentUseError while the program is in use.
+
+    A keyword that the method does not have is a TypeError that names the nearest one.
 
     Parameters
     ----------
@@ -86,13 +85,14 @@ def exclusive(verb: Verb) -> Verb:
 
     Raises
     ------
-    ConcurrentUseError
+    ConcurrentUseError, TypeError
         By what is returned, when it is called.
     """
-    known = [name for name in inspect.signature(verb).parameters if name != "self"]
+    known = keywords_of(verb)
 
     @functools.wraps(verb)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        check_keywords(verb.__name__, kwargs, known)
         guard = self.guard
         if not guard.lock.acquire(False):
             raise ConcurrentUseError(f"{verb.__name__}: another thread is editing or solving the program")
@@ -100,11 +100,6 @@ def exclusive(verb: Verb) -> Verb:
             if guard.solved:
                 raise ConcurrentUseError(f"{verb.__name__}: the program is being solved: do it afterwards")
             return verb(self, *args, **kwargs)
-        except TypeError:
-            for name in kwargs.keys() - known:
-                why = f"{verb.__name__} has no such argument; {choices(_MEANT.get(name, name), known)}"
-                raise ArgumentTypeError(verb.__name__, name, kwargs[name], why) from None
-            raise
         finally:
             guard.lock.release()
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import ArgumentTypeError, EditError
+from copter.errors import ArgumentTypeError, EditError, UnknownIdError
 
 Ids: TypeAlias = Hashable | Iterable[Hashable]
 """One id, or several."""
@@ -85,7 +85,7 @@ class Index:
 
         Raises
         ------
-        EditError
+        UnknownIdError
             There is no such id.
         """
         try:
@@ -140,7 +140,7 @@ class Index:
         Raises
         ------
         EditError
-            There is no such id, or one is given twice.
+            There is no such id (:class:`copter.errors.UnknownIdError`), or one is given twice.
         """
         if type(ids) is type(self._asked) and len(ids) >= _MANY and ids == self._asked:
             return self._answer
@@ -215,8 +215,8 @@ class Index:
         near = get_close_matches(id, names, n=1) if isinstance(id, str) else []
         return f"no {self.kind} of this id" + (f"; did you mean {near[0]!r}?" if near else "")
 
-    def _unknown(self, id: Hashable) -> EditError:
-        return EditError(id, "id", id, self.missing(id))
+    def _unknown(self, id: Hashable) -> UnknownIdError:
+        return UnknownIdError(id, self.missing(id))
 
 
 def _hashable(id: object) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import EditError
+from copter.errors import ArgumentTypeError, EditError, SettingError
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns, SharedCosts
@@ -98,7 +98,8 @@ class ContinualProgram:
 
     def __init__(self, *, cost_dtype: CostType = "float64") -> None:
         if cost_dtype not in COST_TYPES:
-            raise ValueError(f"cost_dtype = {cost_dtype!r}: must be one of {', '.join(COST_TYPES)}")
+            why = f"must be one of {', '.join(COST_TYPES)}"
+            raise SettingError(type(self).__name__, "cost_dtype", cost_dtype, why)
         self.store = ConstraintStore(np.dtype(cost_dtype))
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
@@ -670,6 +671,8 @@ class ContinualProgram:
         SharedColumns, SharedCosts or None
             The handle of what is shared from now on.
         """
+        if not isinstance(edit, Edit):
+            raise ArgumentTypeError("apply", "edit", edit, "must be an Edit")
         if edit.verb == TAKE_STARTS:
             self._starts.clear()
             return None

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from copter.program.index import Index
 
 
+_MATRIX_OR_HANDLE = "a sparse matrix of numbers (resources by columns), or a handle from share_columns()"
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
 Usage: TypeAlias = "SharedColumns | Mapping[Any, Any] | sparray"
-"""Of one request: a template, coefficients by resource id, or a sparse matrix, resources by columns."""
+"""Usage of one request: a handle of shared columns, coefficients by resource id, or a sparse matrix."""
 
 
 class Compressed(NamedTuple):
@@ -55,7 +56,7 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
         Names the request, the field and the value.
     """
     if not isinstance(usage, Mapping):
-        why = "needs a mapping of resource id to coefficients, a sparse matrix, or a template"
+        why = f"must be a mapping of resource id to coefficients, {_MATRIX_OR_HANDLE}"
         shown = type(usage).__name__ if hasattr(usage, "shape") else usage
         raise EditError(subject, "usage", shown, why)
     rows, columns, values = [], [], []
@@ -107,7 +108,7 @@ def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compress
     from scipy.sparse import csc_array, csc_matrix, issparse
 
     if not issparse(usage) or usage.dtype.kind not in "iuf":
-        why = "needs a template or a sparse matrix of numbers, resources by columns"
+        why = f"must be {_MATRIX_OR_HANDLE}, or a list with a usage for each request"
         raise EditError(label, "usage", usage if usage is None else type(usage).__name__, why)
     matrix = usage if isinstance(usage, (csc_array, csc_matrix)) else csc_array(usage)
     if matrix.shape != shape:

@@ -112,9 +112,14 @@ def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.i
     given = _numbers(subject, field, values)
     wrong = ~((given >= 0) & (given < n) & (given == np.floor(given)))
     if given.ndim != 1 or wrong.any():
-        value = given.shape if given.ndim != 1 else float(given[wrong][0])
+        value = given.shape if given.ndim != 1 else _as_written(float(given[wrong][0]))
         raise EditError(subject, field, value, f"no such column (there are {n})")
     return given.astype(np.int64)
+
+
+def _as_written(value: float) -> int | float:
+    """Return a whole number as an int, as the caller most likely wrote it."""
+    return int(value) if value.is_integer() else value
 
 
 def is_vector(value: Any) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Thread
 from time import perf_counter
 
+from copter.errors import SettingError
 from copter.spreading.tasks import (
     Ended,
     Hear,
@@ -69,7 +70,7 @@ class Processes(Spread):
         self, count: int, *, memory_mb: float = math.inf, silence: Callable[[], float] | None = None
     ) -> None:
         if count < 1:
-            raise ValueError(f"processes = {count}: must be at least 1")
+            raise SettingError("Processes", "processes", count, "must be at least 1")
         self.count, self._memory_mb, self._silence = count, memory_mb, silence
         watched = silence is not None or math.isfinite(memory_mb)
         self._look = _LOOK_SECONDS if watched else None

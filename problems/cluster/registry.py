@@ -95,6 +95,10 @@ def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) ->
         raise SettingsError(f"unknown {what} {name!r}; there are: {', '.join(entries)}")
     maker, what = entries[name].load(), f"{what} {name!r}"
     known = dict(_parameters(maker))
+    if not _passes_on(maker):
+        for setting in settings:
+            if setting not in known:
+                raise SettingsError(_no_such_setting(what, setting, known))
     for setting, value in settings.items():
         if setting in known and not _fits(value, known[setting]):
             raise SettingsError(f"{what}: {setting} = {value!r}: must be {_shown(known[setting])}")
@@ -103,10 +107,21 @@ def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) ->
     except (TypeError, ValueError) as error:
         if isinstance(error, CopterError) or not settings:
             raise
+        unknown = [setting for setting in settings if f"keyword argument '{setting}'" in str(error)]
+        if isinstance(error, TypeError) and unknown:
+            raise SettingsError(_no_such_setting(what, unknown[0], known)) from error
         given = ", ".join(f"{setting} = {value!r}" for setting, value in settings.items())
-        unknown = [setting for setting in settings if f"'{setting}'" in str(error)]
-        hint = f"; {choices(unknown[0], known)}" if unknown and known else ""
-        raise SettingsError(f"{what} with {given}: {error}{hint}") from error
+        raise SettingsError(f"{what} with {given}: {error}") from error
+
+
+def _no_such_setting(what: str, setting: str, known: Mapping[str, Any]) -> str:
+    return f"{what} has no setting {setting!r}; {choices(setting, known) if known else 'it has no settings'}"
+
+
+def _passes_on(maker: Callable[..., Any]) -> bool:
+    """Whether a maker takes settings that it does not name itself."""
+    kinds = (one.kind for one in inspect.signature(maker).parameters.values())
+    return inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

@@ -303,7 +303,6 @@ class Relaxation:
         left : (kinds,) ndarray
             Tasks that there are; those that are placed are taken from them.
         """
-        assert solution.x is not None  # nothing at all is feasible
         x, program = solution.x.sparse, self.program
         number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)
         number[program.request_slots] = np.array(program.request_ids, np.int64)

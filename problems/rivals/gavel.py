@@ -133,7 +133,7 @@ class Gavel(Mechanism):
     def _solve(self, now: RigidRound) -> NDArray[np.float64]:
         """Solve, and read the shares of all jobs, shape (n, T)."""
         solution = self.solver.solve(self.program)
-        if solution.x is None:
+        if not solution.found:
             raise SolverError(f"shares of {len(now.jobs)} jobs: {solution.status}: {solution.reason}")
         shares = np.zeros(now.speed.shape)
         for at, name in enumerate(now.names):

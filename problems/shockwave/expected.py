@@ -133,7 +133,7 @@ def solve_expected(
     move = _joint_moves(jobs, allocations, states)
     program = _program(gain, move, begin, rounds, np.ones(len(jobs)) if budgets is None else budgets)
     solution = ProximalPoint(tolerance=TOLERANCE).solve(program)
-    if solution.x is None:
+    if not solution.found:
         raise SolverError(f"expected welfare: {solution.status}: {solution.reason}")
     often = np.array([[solution.x[("do", t, s)] for s in range(len(states))] for t in range(rounds)]).clip(
         min=0.0

@@ -298,7 +298,7 @@ class Evolution:
         dict of str to float
             The shares and lengths of the class, by :data:`NAMES`; NaN where there is nothing to compare.
         """
-        if not solution.found or solution.x is None:
+        if not solution.found:
             return dict.fromkeys(NAMES, math.nan)
         choices = self.policy.choices()
         values = self._nonzeros(solution, choices)
@@ -330,7 +330,6 @@ class Evolution:
         slots = self.policy.program.slot_of
         jobs = {slots[job]: job for job in choices}
         values = {}
-        assert solution.x is not None
         for slot, column, value in zip(*(part.tolist() for part in solution.x.sparse), strict=True):
             job = jobs[slot]
             configuration = int(choices[job].columns[column])

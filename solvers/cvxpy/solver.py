@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from copter.errors import SettingError
+from copter.keywords import check_keywords
 from copter.models.general_lp import GeneralLP, crossed_column
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -133,8 +134,10 @@ class CopterSolver(ConicSolver):
 
         Raises
         ------
+        TypeError
+            An option is unknown.
         SettingError
-            An option is unknown, or its value makes no sense.
+            The value of an option makes no sense.
         """
         lp, watch = lp_of(data), Stopwatch()
         whole = bool(lp.integral.any())
@@ -207,16 +210,19 @@ def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
 
     Raises
     ------
+    TypeError
+        Names the option that is unknown.
     SettingError
-        Names the option that is unknown, or whose value makes no sense.
+        Names the option whose value makes no sense, or that is not for programs with integral columns.
     """
     known = _WHOLE if whole else tuple(_CHECKS)
     found = {}
-    for name, value in options.items():
-        if name == _OF_CVXPY:
-            continue
+    given = {name: value for name, value in options.items() if name != _OF_CVXPY}
+    check_keywords(f"{NAME}: solve", given, tuple(_CHECKS))
+    for name, value in given.items():
         if name not in known:
-            raise SettingError(NAME, name, value, f"no such option here; there are {', '.join(known)}")
+            why = f"is for continuous problems only; there are: {', '.join(known)}"
+            raise SettingError(NAME, name, value, why)
         try:
             found[name] = _CHECKS[name](value)
         except ValueError as error:

@@ -179,11 +179,6 @@ WRONG = {
     ),
     "unknown resource": (lambda p: p.add_request("b", [1.0], {"cpus": [1.0]}), "'b': .* did you mean 'cpu'"),
     "unknown request": (lambda p: p.remove_request("aa"), "'aa': id .* did you mean 'a'"),
-    "cost": (lambda p: p.add_request("b", cost=[1.0]), "'add_request': cost = .* did you mean costs"),
-    "capacity": (
-        lambda p: p.add_resource("b", capacity=1.0),
-        "capacity = .* did you mean upper",
-    ),
 }
 MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
 
@@ -211,12 +206,12 @@ def test_a_mask_that_hides_nothing_is_none():
 def test_an_allocation_names_a_request_that_it_does_not_have():
     x = ProximalPoint().solve(small()).x
     assert repr(x) == "<Allocation of 1 requests: 0 nonzeros>"
-    with pytest.raises(KeyError, match="'zz' was no request when this answer was given"):
+    with pytest.raises(KeyError, match="'zz'.*was no request when this answer was given"):
         x["zz"]
 
 
 def test_prices_name_a_resource_that_they_do_not_have():
     price = ProximalPoint().solve(small()).price
     assert price == dict(price)
-    with pytest.raises(KeyError, match="'zz' was no resource when this answer was given"):
+    with pytest.raises(KeyError, match="'zz'.*was no resource when this answer was given"):
         price["zz"]

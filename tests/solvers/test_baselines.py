@@ -293,7 +293,7 @@ def test_deadline_gives_an_answer_with_its_gap_or_none(name):
     assert solution.status is Status.DEADLINE, solution.reason
     assert not np.isnan(solution.bound)
     assert solution.found == np.isfinite(solution.gap) == np.isfinite(solution.objective)
-    assert solution.found == (solution.x is not None)
+    assert solution.found == bool(solution.x)
     if name == "highs-hot":
         hot = make_solver(name)
         hot.solve(program, deadline=1e-3)

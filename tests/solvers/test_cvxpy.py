@@ -172,13 +172,16 @@ def test_a_status_between_two_solves_is_right():
     assert found == [cp.OPTIMAL, cp.INFEASIBLE, cp.OPTIMAL]
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("tolerence", 1e-6), ("tolerance", 2.0), ("deadline", -1), ("threads", "two")]
-)
+@pytest.mark.parametrize(("option", "value"), [("tolerance", 2.0), ("deadline", -1), ("threads", "two")])
 def test_an_option_that_makes_no_sense_is_named(option, value):
     problem = random_problem(0)
     with pytest.raises(SettingError, match=f"'COPTER': {option} = {value!r}"):
         problem.solve(solver=copter.COPTER, **{option: value})
+
+
+def test_a_misspelt_option_is_a_type_error_that_names_the_nearest():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tolerence'; did you mean tolerance"):
+        random_problem(0).solve(solver=copter.COPTER, tolerence=1e-6)
 
 
 def test_polish_is_for_continuous_problems():

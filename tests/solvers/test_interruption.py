@@ -125,7 +125,7 @@ def test_cancel_from_another_thread(program, name):
     assert solution.status in (Status.CANCELLED, Status.OPTIMAL), solution.reason  # it may be quicker
     if solution.status is Status.CANCELLED:
         assert solution.reason == "cancelled"
-        assert (solution.x is None) == (not solution.found)
+        assert bool(solution.x) == solution.found
     else:
         assert solution.found
     program.update_resources(0, upper=program.resources[0][1])  # it can be edited again

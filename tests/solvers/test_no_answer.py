@@ -57,7 +57,7 @@ def loose():
 
 
 def is_no_answer(solution):
-    assert not solution.found and solution.x is None and not solution.nonzeros.slot.size
+    assert not solution.found and not solution.x and not solution.nonzeros.slot.size
     figures = solution.objective, solution.primal_residual, solution.absolute.primal, solution.churn
     assert all(map(math.isnan, figures)), figures
     assert solution.gap == math.inf and not solution.is_optimal(1.0)

@@ -27,7 +27,7 @@ def test_reference_problem(name, reference):
         return
     assert solution.status == reference.status, solution.reason
     if reference.status != "optimal":
-        assert not solution.found and solution.x is None and math.isnan(solution.objective)
+        assert not solution.found and not solution.x and math.isnan(solution.objective)
         assert solution.ray.kind == reference.status and solution.ray.residual <= 1e-6
         return
     integral = reference.whole is not None and Feature.INTEGRALITY in solver.features

@@ -1,0 +1,124 @@
+"""Misspelt keywords and attributes: a TypeError or an AttributeError that names the nearest known one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from abc import ABCMeta
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar, cast
+
+from copter.errors import choices
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+_MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
+"""Keywords that people write for others."""
+
+
+def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise a TypeError if a keyword is not known.
+
+    Parameters
+    ----------
+    call : str
+        Name of what was called, for the message.
+    given, known : iterable, collection of str
+    """
+    for name in given:
+        if name not in known:
+            why = choices(_MEANT.get(name, name), known) if known else "it takes no keyword"
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}; {why}")
+
+
+def keywords_of(call: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names that a function or a method takes as keywords, without ``self``.
+
+    Returns
+    -------
+    tuple of str
+    """
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(call).parameters.values()
+    return tuple(one.name for one in parameters if one.kind in named and one.name != "self")
+
+
+def suggests(call: Call) -> Call:
+    """Make a function or a method name the nearest keyword where it is given one that it does not have.
+
+    Parameters
+    ----------
+    call : callable
+        It has no ``**keywords``.
+
+    Raises
+    ------
+    TypeError
+        By what is returned, when it is called.
+    """
+    known = keywords_of(call)
+
+    @functools.wraps(call)
+    def checked(*args: Any, **given: Any) -> Any:
+        check_keywords(call.__name__, given, known)
+        return call(*args, **given)
+
+    return cast("Call", checked)
+
+
+@functools.cache
+def settings_of(kind: type) -> dict[str, Any]:
+    """Return the keywords that a class takes, with their defaults (``inspect.Parameter.empty`` if none).
+
+    Where a constructor has ``**settings``, the keywords of the next constructor count as well.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    found: dict[str, Any] = {}
+    for each in kind.__mro__:
+        if "__init__" not in vars(each):
+            continue
+        parameters = inspect.signature(vars(each)["__init__"]).parameters
+        own = {name: parameters[name].default for name in keywords_of(vars(each)["__init__"])}
+        found = own | found
+        if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+            break
+    return found
+
+
+class _Checking(ABCMeta):
+    """Checks the keywords of a constructor, and marks what it made as complete."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """Signature of the constructor, which that of ``__call__`` would hide."""
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+        return inspect.Signature(parameters)
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        try:
+            made = super().__call__(*args, **settings)
+        except TypeError:
+            check_keywords(cls.__name__, settings, settings_of(cls))
+            raise
+        vars(made)["_complete"] = True
+        return made
+
+
+class Checked(metaclass=_Checking):
+    """Something with settings: nobody can set one that it does not have.
+
+    A constructor may set any attribute.  Afterwards a public attribute must be one that the object or its
+    class has.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own, kind = vars(self), type(self)
+        known = name.startswith("_") or name in own or hasattr(kind, name)
+        if "_complete" in own and not known:
+            there = [one for one in settings_of(kind) if one in own]
+            why = choices(name, there) if there else "it has no settings"
+            raise AttributeError(f"{kind.__name__} has no attribute {name!r}; {why}", name=name, obj=self)
+        super().__setattr__(name, value)
