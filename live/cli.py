@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -99,6 +101,7 @@ def serve(
     from copter.extras import extra
     from copter.live.backends.registry import BACKENDS, make_backend
     from copter.live.files import ClusterFile, read_toml
+    from copter.live.folder import make_folder
     from copter.live.http import make_app
     from copter.live.service import Service
     from copter.problems.cluster.cli import parse_value
@@ -123,7 +126,7 @@ def serve(
         )
     if url is None and host in ("0.0.0.0", "::"):
         raise typer.BadParameter("say where jobs reach the service", param_hint="--url")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     address = url or f"http://{host}:{port}"
     service = Service(
         folder,
@@ -135,6 +138,8 @@ def serve(
         round_seconds=round_seconds,
         soon_seconds=soon_seconds,
     )
+    # The server raises a signal again once it has shut down; by default SIGTERM would end the process there.
+    signal.signal(signal.SIGTERM, _end)
     try:
         gpus, there = service.state.cluster.gpus, len(service.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
@@ -142,6 +147,11 @@ def serve(
         uvicorn.run(make_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=5)
     finally:
         service.close()
+
+
+def _end(number: int, _: Any) -> None:
+    """End the process in order: what was acknowledged is written."""
+    sys.exit(0)
 
 
 def replay(
@@ -180,13 +190,15 @@ def submit(
     token_file: TokenFile = FOLDER / "token",
 ) -> None:
     """Hand in a job, and print its name."""
+    from copter.live.untrusted import words
+
     with _client(service, token_file) as client:
         taken = client.submit(job, **({} if name is None else {"name": name}))
         typer.echo(taken)
         if wait:
             ended = client.wait([taken])[taken]
             if ended["status"] != "completed":
-                say(f"{taken} {ended['status']}: {ended['reason']}")
+                say(f"{taken} {ended['status']}: {words(ended['reason'])}")
                 raise typer.Exit(1)
 
 
@@ -215,6 +227,8 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
     now : float
         Seconds on the service's clock.
     """
+    from copter.live.untrusted import words
+
     rows = []
     for job in there:
         end = now if job["finished"] is None else job["finished"]
@@ -229,7 +243,7 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
                 str(job["restarts"]),
                 waited,
                 f"{end - job['submitted']:.1f} s",
-                job["reason"],
+                words(job["reason"]),
             )
         )
     columns = ("job", "status", "GPUs", "progress", "batch", "restarts", "waited", "age or JCT", "why")

@@ -22,8 +22,10 @@ from typing import Annotated, Any
 
 from copter.extras import extra
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
+from copter.live.folder import JOBS
 from copter.live.service import RefusedError, Service
 from copter.live.training.plan import Report
+from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
 
 with extra("live"):
@@ -204,7 +206,10 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         ] = None,
     ) -> Response:
         """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
-        number, text, end = read_log(service, name, run, after, tail)
+        if not service.journal.knows(name):
+            raise RefusedError(404, f"there is no job {name!r}")
+        home = service.folder / JOBS / name / "runs"
+        number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
         return PlainTextResponse(text, headers={"X-Run": str(number), "X-Next": str(end)})
 
 
@@ -326,13 +331,15 @@ def _refused(status: int, why: str, headers: Any = None) -> Response:
     return JSONResponse({"error": why}, status, headers=headers)
 
 
-def read_log(
-    service: Service, name: str, run: int | None, after: int, tail: int | None = None
-) -> tuple[int, str, int]:
+def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int]:
     """Part of a run's log: the number of the run, the text, and where the next part begins.
+
+    A job can write these files: what is no regular file is refused, and nothing is waited for.
 
     Parameters
     ----------
+    home : Path
+        Folder of the job's runs.
     run : int, optional
         The last one by default.
     tail : int, optional
@@ -341,28 +348,29 @@ def read_log(
     Raises
     ------
     RefusedError
-        There is no such job, run, or log any more.
+        There is no such run, or no log of it any more; or its log is no file.
     """
-    if not service.journal.knows(name):
-        raise RefusedError(404, f"there is no job {name!r}")
-    home = service.folder / "jobs" / name / "runs"
-    numbers = sorted(int(one.name) for one in home.iterdir() if one.name.isdecimal()) if home.is_dir() else []
-    if not numbers and run is None:
-        return 0, "", 0
-    number = numbers[-1] if run is None else run
-    if number not in numbers:
-        raise RefusedError(404, f"there is no log of run {number} of job {name!r}")
-    path = Path(home / str(number) / "log-0.txt")
-    if not path.exists():
-        return number, "", after
-    with path.open("rb") as file:
-        begin = after if tail is None else max(after, os.fstat(file.fileno()).st_size - tail)
-        file.seek(begin)
-        content = file.read(MOST_LOG_BYTES)
+    try:
+        numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
+        if not numbers and run is None:
+            return 0, "", 0
+        number = max(numbers) if run is None else run
+        if number not in numbers:
+            raise RefusedError(404, f"there is no log of run {number}")
+        path = home / str(number) / "log-0.txt"
+        size = size_of(path)
+        if size is None:
+            return number, "", after
+        begin = after if tail is None else max(after, size - tail)
+        content = read_bytes(path, MOST_LOG_BYTES, begin=begin)
+        ended = size_of(path.with_name("ended-0.json")) is not None
+    except FileNotFoundError:
+        raise RefusedError(404, "there is no such log any more") from None
+    except UntrustedFileError as error:
+        raise RefusedError(409, f"the log cannot be read: {error}") from None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     first = content.find(b"\n") + 1
     skipped = first if begin > after and first < len(content) else 0
-    over = len(content) < MOST_LOG_BYTES and (path.parent / "ended-0.json").exists()
-    text = decoder.decode(content[skipped:], final=over)
+    text = decoder.decode(content[skipped:], final=ended and len(content) < MOST_LOG_BYTES)
     begun, _ = decoder.getstate()  # a character of which the rest is not here yet
     return number, text, begin + len(content) - len(begun)

@@ -7,6 +7,7 @@ write-ahead log, ``synchronous=FULL``); reports of jobs, which nobody was promis
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,8 @@ class LiveJournal:
         self.path = path
         where = f"file:{quote(str(path))}" + ("?mode=ro" if read_only else "")
         try:
+            if not read_only:  # SQLite's other files get its mode
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._file = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
             if not read_only:
                 self._file.execute("PRAGMA journal_mode = WAL")
@@ -66,7 +69,7 @@ class LiveJournal:
                 self._file.executescript(_SCHEMA)
                 self._file.execute(f"PRAGMA user_version = {VERSION}")
             (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Self
 
 from copter.errors import CopterError
 from copter.live.client import Client, ServiceError
+from copter.live.folder import LOG, TOKEN, make_folder, open_private
 
 START_SECONDS = 60.0
 """Within which a service answers after it was started."""
@@ -57,7 +59,7 @@ class ServiceProcess:
     @property
     def log(self) -> Path:
         """What it prints."""
-        return self.folder / "service.log"
+        return self.folder / LOG
 
     def start(self) -> None:
         """Start it, and wait until it answers.
@@ -67,8 +69,8 @@ class ServiceProcess:
         CopterError
             It ended, or did not answer in time.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.log, "ab") as log:
+        make_folder(self.folder)
+        with os.fdopen(open_private(self.log), "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
@@ -98,7 +100,7 @@ class ServiceProcess:
     @property
     def token(self) -> str:
         """What clients must show."""
-        return (self.folder / "token").read_text().strip()
+        return (self.folder / TOKEN).read_text().strip()
 
     @property
     def page(self) -> str:

@@ -16,6 +16,7 @@ before it is started, and is never started twice (:mod:`.backends.base`).
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import hmac
 import logging
@@ -32,7 +33,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from copter.durable.files import lock_file, write_whole
+from copter.durable.files import lock_file
 from copter.errors import CopterError, choices
 from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
 from copter.live.cluster import LiveCluster, ReportedSpeeds
@@ -53,11 +54,13 @@ from copter.live.events import (
     Told,
 )
 from copter.live.files import ClusterFile, JobFile
+from copter.live.folder import JOBS, TOKEN, first_content, make_folder, open_private
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.metrics import ServiceMetrics
 from copter.live.past import Past
 from copter.live.training.plan import Orders, Pace, Plan, Report
+from copter.live.untrusted import UntrustedFileError, blamed_on
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.policy import Policy
@@ -120,7 +123,7 @@ class Service:
     Parameters
     ----------
     folder : Path
-        Journal, token, and a folder for each job; made if it is not there.
+        Journal, token, and a folder for each job; made if it is not there (:mod:`.folder`).
     cluster : ClusterFile
     backend : Backend
     policy, settings : str, mapping
@@ -167,14 +170,14 @@ class Service:
                     raise CopterError(
                         f"pace: {application} was not measured on {one.type!r}; only on: {there}"
                     )
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)  # the token is in it, and what users put into their jobs' environment
+        make_folder(folder)
         self.folder, self.file, self.backend, self.url = folder.resolve(), cluster, backend, url
+        os.close(open_private(folder / "lock"))
         self._lock = lock_file(folder / "lock", f"{folder}: another service has this folder")
-        self.token = _first(folder / "token", lambda: secrets.token_urlsafe(24))
+        self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
         self.journal = LiveJournal(folder / JOURNAL)
         self._clock = clock or steady_clock()
-        self.began = float(_first(folder / "began", lambda: repr(self._clock())))
+        self.began = float(first_content(folder / "began", lambda: repr(self._clock())))
         self._policy, self._settings, self._round_seconds = policy, dict(settings or {}), round_seconds
         self.state = LiveCluster(cluster, "adaptive")
         self._soon = soon_seconds
@@ -425,11 +428,14 @@ class Service:
             rounds.cancel()
 
     def close(self) -> None:
-        """Let go of everything; jobs go on."""
+        """Let go of everything; jobs go on.
+
+        What was acknowledged is on disk before a policy or a backend that is still busy is waited for.
+        """
+        self.journal.close()
         self._solver.shutdown()
         self._threads.shutdown()
         self.backend.close()
-        self.journal.close()
         os.close(self._lock)
 
     async def _all_rounds(self) -> None:
@@ -616,17 +622,25 @@ class Service:
             if state.outcome is not None:
                 self._end(job, active, state)
                 continue
-            why = self._why_to_kill(job, active, watched)
-            if why:
-                if not watched.killed:
-                    watched.killed = why
-                    self.note(f"run {run.number} is killed: {why}", job.name)
+            try:
+                await self._end_if_wanted(job, active, watched)
+            except UntrustedFileError as error:  # of this run's folder, and of no other
+                watched.killed = watched.killed or str(error)
                 await self._ask(self.backend.kill, run)
-            elif job.target != active.place and not watched.told:
-                if math.isnan(active.told):
-                    self._write(Told(time=self.now(), job=job.name, number=run.number))
-                await self._ask(self.backend.stop, run)
-                watched.told = True  # otherwise it is told again
+
+    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+        """Kill a run that is to be killed, and tell one to end that is to run elsewhere."""
+        run, why = watched.run, self._why_to_kill(job, active, watched)
+        if why:
+            if not watched.killed:
+                watched.killed = why
+                self.note(f"run {run.number} is killed: {why}", job.name)
+            await self._ask(self.backend.kill, run)
+        elif job.target != active.place and not watched.told:
+            if math.isnan(active.told):
+                self._write(Told(time=self.now(), job=job.name, number=run.number))
+            await self._ask(self.backend.stop, run)
+            watched.told = True  # otherwise it is told again
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
         """Why a run is to be killed; empty if it is not."""
@@ -673,7 +687,7 @@ class Service:
         while len(self._kept) > self.file.keep_jobs and self._kept[0] not in self.state.leftover:
             gone = self._kept.popleft()
             self.past.forget(gone)
-            await self._ask(_remove, self.folder / "jobs" / gone)
+            await self._ask(_remove, self.folder / JOBS / gone)
 
     async def _launch(self) -> None:
         """Start jobs whose GPUs are free."""
@@ -718,6 +732,9 @@ class Service:
                 active.batch = job.batch(event.place)
                 run = replace(run, training=self._plan(job, active).as_dict())
             await self._ask(_begin, self.backend, run)
+        except UntrustedFileError as error:
+            if job.run is active and job.name not in self._busy():
+                self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:
             if not isinstance(error, RunRefusedError):
                 # It is lost, if the backend does not know of it when it is asked.
@@ -741,7 +758,7 @@ class Service:
         key = job.name, active.number
         if key not in self._watched:
             type, nodes = active.place
-            home = self.folder / "jobs" / job.name
+            home = self.folder / JOBS / job.name
             run = Run(
                 job=job.name,
                 number=active.number,
@@ -779,7 +796,7 @@ class Service:
         return Plan(
             url=f"{self.url}/v1/runs/{job.name}/{run.number}",
             token=self.run_token(job.name, run.number),
-            folder=str(self.folder / "jobs" / job.name / "checkpoints"),
+            folder=str(self.folder / JOBS / job.name / "checkpoints"),
             number=run.number,
             work=file.work,
             initial_batch=file.batch_size,
@@ -807,33 +824,33 @@ def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None)
 
 
 def _begin(backend: Backend, run: Run) -> None:
-    """Write a run's file, and start it."""
+    """Write a run's file, and start it; a folder that is there already is none that an agent begins in."""
     try:
+        run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # that of all jobs
+        with blamed_on(run.folder):
+            if os.path.lexists(run.folder):
+                raise FileExistsError(errno.EEXIST, "is there already", str(run.folder))
+            run.folder.mkdir(parents=True)
         if run.folder.is_relative_to(Path(run.directory).parent):  # the job's own
-            Path(run.directory).mkdir(parents=True, exist_ok=True)
+            with blamed_on(Path(run.directory)):
+                Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
         backend.start(run)
+    except UntrustedFileError:
+        raise
     except OSError as error:
         raise BackendError(f"run {run.id}: {error}") from error
 
 
 def _remove(folder: Path) -> None:
     """Remove a job's folder; what cannot be removed stays."""
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        log.warning("%s: is nested too deeply to be removed", folder)
 
 
 def steady_clock() -> Callable[[], float]:
     """A clock that is right now, and goes on whatever is done to the system's."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset
-
-
-def _first(path: Path, make: Callable[[], str]) -> str:
-    """What a file says, which is made the first time; other users cannot read it."""
-    if not path.exists():
-        write_whole(path, lambda file: file.write(make().encode()))
-        path.chmod(0o600)
-    text = path.read_text().strip()
-    if not text:
-        raise CopterError(f"{path}: is empty; remove it")
-    return text

@@ -73,14 +73,15 @@ def say(text: str) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1
 ) -> None:
-    """Print a table; the first `text_columns` columns are words, the others figures."""
+    """Print a table of texts as they are; the first `text_columns` columns are words, the others figures."""
     from rich.table import Table
+    from rich.text import Text
 
     shown = Table(title=title, title_justify="left", header_style="bold")
     for position, name in enumerate(columns):
         shown.add_column(name, justify="left" if position < text_columns else "right", overflow="fold")
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(Text, row))
     output().print(shown)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -22,16 +22,34 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from copter.durable.files import write_whole
 from copter.errors import CopterError
 from copter.live.backends import agent
+from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, words
 
 STOPPED = agent.STOPPED
 RUN_FILE = "run.json"
 LATE_SECONDS = 5.0
 """A file that a node wrote may be seen here so much later than the end of what ran there."""
+PASSED_ON = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+) + ("CONDA_PREFIX", "VIRTUAL_ENV")
+"""Variables of the service, or of a node, that jobs get; an option of the backend adds others."""
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
 
 class BackendError(CopterError, RuntimeError):
     """A backend does not answer, or refuses: it is asked again later."""
+
+
+class BackendSettingError(CopterError, ValueError):
+    """A backend that there is none of, or an option that it does not have."""
 
 
 class RunRefusedError(BackendError):
@@ -173,19 +191,48 @@ class Scalable(Backend, Protocol):
 
 
 def claim(folder: Path, node: int) -> bool:
-    """Claim a node's part of a run, so that no agent can begin it; returns False if one has."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return agent.claim(str(folder), node, {})
+    """Claim a node's part of a run, so that no agent can begin it; returns False if one has.
+
+    Raises
+    ------
+    UntrustedFileError
+        The folder is none any more.
+    """
+    with blamed_on(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return agent.claim(str(folder), node, {})
+
+
+def claim_to_kill(folder: Path, node: int) -> bool:
+    """Claim a node's part of a run that is to be killed; returns False if an agent may have begun it."""
+    try:
+        return claim(folder, node)
+    except UntrustedFileError:  # no agent can begin in it, and one may have before
+        return False
 
 
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
-    """What an agent noted when it began: ``pid``, ``ticks``, ``boot``; empty if the part was claimed away."""
-    return _read(folder / f"begun-{node}.json")
+    """What an agent noted when it began: ``pid``, ``ticks``, ``boot``; empty if the part was claimed away.
+
+    Raises
+    ------
+    UntrustedFileError
+        The file, or the folder, is not an agent's.
+    """
+    return read_record(folder / f"begun-{node}.json", unfinished=True)
 
 
 def has_begun(run: Run) -> bool:
     """Whether an agent has claimed a part of a run."""
     return any(begun(run.folder, node) for node in range(len(run.hosts)))
+
+
+def may_have_begun(run: Run) -> bool:
+    """Whether an agent may have claimed a part of a run, as far as its folder can be believed."""
+    try:
+        return has_begun(run)
+    except UntrustedFileError:
+        return True
 
 
 class Missing:
@@ -205,16 +252,50 @@ class Missing:
 
 
 def ended(folder: Path, node: int) -> RunState | None:
-    """How an agent's part ended; None if it has not, as far as is known here."""
-    outcome = _read(folder / f"ended-{node}.json")
+    """How an agent's part ended; None if it has not, as far as is known here.
+
+    Raises
+    ------
+    UntrustedFileError
+        The file, or the folder, is not an agent's.
+    """
+    path = folder / f"ended-{node}.json"
+    outcome = read_record(path)
     if outcome is None:
         return None
-    code = outcome.get("code", 1)
+    code, reason = outcome.get("code"), outcome.get("reason", "")
+    if type(code) is not int or not isinstance(reason, str):
+        what = words(f"code = {code!r}, reason = {reason!r}")
+        raise UntrustedFileError(f"{path.name}: {what}: must be a whole number and a text")
     if code == 0:
         return RunState("completed")
     if code == STOPPED:
         return RunState("stopped")
-    return RunState("failed", str(outcome.get("reason", f"exit code {code}")))
+    return RunState("failed", words(reason) or f"exit code {code}")
+
+
+def isolated(
+    runs: Sequence[Run], look: Callable[[Run], RunState], end: Callable[[Run], None]
+) -> dict[str, RunState]:
+    """States of runs by their ids, where an error of one run is that of no other.
+
+    A run whose files are not what an agent writes has failed, and what is left of it is ended.
+
+    Parameters
+    ----------
+    look : callable
+        Returns the state of a run, or raises UntrustedFileError.
+    end : callable
+        Ends what is left of a run, whatever is in its folder.
+    """
+    states = {}
+    for run in runs:
+        try:
+            states[run.id] = look(run)
+        except UntrustedFileError as error:
+            end(run)
+            states[run.id] = RunState("failed", str(error))
+    return states
 
 
 def merged(parts: Sequence[RunState]) -> RunState:
@@ -229,13 +310,22 @@ def merged(parts: Sequence[RunState]) -> RunState:
     return RunState("stopped" if stopped else "completed")
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:  # claimed, and not written yet
-        return {}
-    return found if isinstance(found, dict) else {}
+def passed_on(more: Sequence[str]) -> tuple[str, ...]:
+    """Names of the variables that jobs get: :data:`PASSED_ON`, and those of the option ``environment``.
+
+    Raises
+    ------
+    BackendSettingError
+        The option is no list of names, or names one of the service's own variables.
+    """
+    if isinstance(more, str) or not all(isinstance(name, str) and name.isidentifier() for name in more):
+        raise BackendSettingError(f"options: environment = {more!r}: must be a list of names of variables")
+    own = [name for name in more if name.startswith("COPTER_")]
+    if own:
+        raise BackendSettingError(f"options: environment: {own[0]} is the service's own")
+    return (*PASSED_ON, *more)
+
+
+def environment_of(names: Sequence[str]) -> dict[str, str]:
+    """Variables of this process by those names, as far as they are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}

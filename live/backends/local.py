@@ -1,7 +1,8 @@
 """Runs as processes of this machine, on slots that stand for GPUs.
 
 Every agent is a session of its own, so that it outlives the service, and is known by its process number and
-start time: a service that was killed finds its runs by their folders.  To rehearse failures: a node whose
+start time: a service that was killed finds its runs by their folders.  What a job writes into the folder of
+its run is not believed against the process table.  To rehearse failures: a node whose
 name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
 """
 
@@ -13,21 +14,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from copter.live.backends import agent
 from copter.live.backends.base import (
+    LATE_SECONDS,
     BackendError,
     Run,
     RunState,
     begun,
     claim,
+    claim_to_kill,
     ended,
+    environment_of,
+    isolated,
     merged,
+    passed_on,
 )
+from copter.live.untrusted import UntrustedFileError, open_to_append
 
 BEGIN_SECONDS = 20.0
 """An agent that has not claimed its part by then, after it was started, never will."""
+_MOST_PIDS = 2**31
+CLAIMED_SECONDS = 2.0
+"""An agent that has claimed its part has said by then who it is."""
 
 
 class LocalBackend:
@@ -37,14 +48,17 @@ class LocalBackend:
     ----------
     folder : Path
         The service's.
+    environment : sequence of str
+        Names of more variables of the service that jobs get, besides :data:`.base.PASSED_ON`.
     """
 
     name = "local"
     picks_devices = False
     job_options: tuple[str, ...] = ()
 
-    def __init__(self, folder: Path) -> None:
-        self._failed = folder / "failed"
+    def __init__(self, folder: Path, *, environment: Sequence[str] = ()) -> None:
+        self._failed, self._passed = folder / "failed", passed_on(environment)
+        self._since: dict[tuple[str, int], float] = {}
         self._children: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._asked: dict[str, float] = {}
 
@@ -66,9 +80,10 @@ class LocalBackend:
             raise BackendError(f"run {run.id}: node {gone[0]}: {down[gone[0]]}")
         self._asked[run.id] = time.monotonic()
         for node in range(len(run.hosts)):
-            with open(run.folder / f"agent-{node}.txt", "ab") as errors:
+            with os.fdopen(open_to_append(run.folder / f"agent-{node}.txt"), "ab") as errors:
                 self._children[run.id, node] = subprocess.Popen(
                     [sys.executable, "-I", "-S", agent.__file__, str(run.folder), str(node)],
+                    env=environment_of(self._passed),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
@@ -84,36 +99,41 @@ class LocalBackend:
     def kill(self, run: Run) -> None:
         """SIGKILL for the agents and, as their session, their processes."""
         for node in range(len(run.hosts)):
-            if not claim(run.folder, node):
+            if not claim_to_kill(run.folder, node):
                 self._signal(run, node, signal.SIGKILL)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """What the folders and the process table say."""
         self._reap()
-        down, states = self.down(), {}
-        for run in runs:
-            parts = [self._state(run, node) for node in range(len(run.hosts))]
-            state = merged(parts)
-            failed = [host for host in run.hosts if host in down]
-            if failed and state.outcome is None:
-                self.kill(run)
-                state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
-            elif state.outcome in ("failed", "lost"):  # what is left of it elsewhere goes too
-                if any(part.outcome is None for part in parts):
-                    self.kill(run)
-            if state.outcome is not None:
-                self._asked.pop(run.id, None)
-            states[run.id] = state
-        return states
+        down = self.down()
+        return isolated(runs, lambda run: self._state_of(run, down), self.kill)
 
     def close(self) -> None:
         """Agents go on."""
         self._reap()
 
+    def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
+        state = merged([self._state(run, node) for node in range(len(run.hosts))])
+        failed = [host for host in run.hosts if host in down]
+        if failed and state.outcome is None:
+            state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
+        if state.outcome in ("failed", "lost"):  # what is left of it elsewhere goes too
+            self.kill(run)
+        if state.outcome is not None:
+            self._asked.pop(run.id, None)
+            for node in range(len(run.hosts)):
+                self._since.pop((run.id, node), None)
+        return state
+
     def _state(self, run: Run, node: int) -> RunState:
+        agent_lives = self._agent(run, node) is not None
         state = ended(run.folder, node)
         if state is not None:
-            return state
+            if not agent_lives:
+                return state
+            if self._seen_for(run, node) < LATE_SECONDS:
+                return RunState()  # the last thing that it does is to say how its part ended
+            raise UntrustedFileError(f"ended-{node}.json: says that the run ended, and its agent goes on")
         who = begun(run.folder, node)
         if who is None:
             asked = self._asked.get(run.id)
@@ -123,28 +143,40 @@ class LocalBackend:
                 return RunState("lost", "it was never begun")
             return RunState(waiting=True)  # it began in between
         if not who:  # claimed: by kill, or by an agent that has not said who it is
-            if time.time() - (run.folder / f"begun-{node}.json").stat().st_mtime < 2.0:
+            if self._seen_for(run, node) < CLAIMED_SECONDS:
                 return RunState(waiting=True)
             return RunState("lost", "it was ended before it began")
-        if self._alive(who):
+        if agent_lives:
+            self._since.pop((run.id, node), None)
             return RunState()
         return ended(run.folder, node) or RunState("lost", "its agent was killed")
 
-    def _alive(self, who: Mapping[str, object]) -> bool:
+    def _seen_for(self, run: Run, node: int) -> float:
+        """Seconds since the state of a part was first seen to be one that does not last."""
+        now = time.monotonic()
+        return now - self._since.setdefault((run.id, node), now)
+
+    def _agent(self, run: Run, node: int) -> int | None:
+        """Number of the process that is a part's agent; None if none lives.
+
+        One that this process started is known.  Of others the folder says the number, but only the process
+        table says whether that is an agent of this run; where it is not, the table is looked through.
+        """
+        child = self._children.get((run.id, node))
+        if child is not None:
+            return child.pid if child.poll() is None else None
         try:
-            pid = int(str(who["pid"]))
-            same = agent.identity(pid) == dict(who)
-            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-                state = file.read().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError, KeyError, ValueError, IndexError):
-            return False
-        return same and state not in "ZX"
+            said = (begun(run.folder, node) or {}).get("pid")
+        except UntrustedFileError:
+            said = None
+        likely = [said] if type(said) is int and 0 < said < _MOST_PIDS else []
+        others = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+        return next((pid for pid in chain(likely, others) if _is_agent(pid, run, node)), None)
 
     def _signal(self, run: Run, node: int, number: int) -> None:
-        who = begun(run.folder, node)
-        if not who or not self._alive(who):
+        pid = self._agent(run, node)
+        if pid is None:
             return
-        pid = int(str(who["pid"]))
         try:
             if number == signal.SIGKILL:
                 os.killpg(pid, number)
@@ -158,3 +190,13 @@ class LocalBackend:
         for key, child in list(self._children.items()):
             if child.poll() is not None:
                 del self._children[key]
+
+
+def _is_agent(pid: int, run: Run, node: int) -> bool:
+    """Whether a process lives and is the agent of a part of a run."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read().split(b"\0")  # empty of a process that has ended
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return command[-4:] == [os.fsencode(word) for word in (agent.__file__, run.folder, str(node), "")]

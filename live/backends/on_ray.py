@@ -28,9 +28,14 @@ from copter.live.backends.base import (
     RunState,
     begun,
     claim,
+    claim_to_kill,
     ended,
+    environment_of,
     has_begun,
+    isolated,
+    may_have_begun,
     merged,
+    passed_on,
 )
 from copter.ray.session import NoClusterError, Session, probe
 
@@ -52,13 +57,13 @@ _NAMESPACE = "copter"
 class _Node:
     """Runs the agent of a run on a node, and ends when it does; the agent ends when this does."""
 
-    def __init__(self, folder: str, node: int, python: str) -> None:
+    def __init__(self, folder: str, node: int, python: str, passed: Sequence[str]) -> None:
         devices = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
         parent = os.getpid()
         with open(os.path.join(folder, f"agent-{node}.txt"), "ab") as errors:
             self._agent = subprocess.Popen(
                 [python, "-I", "-S", agent.__file__, folder, str(node)],
-                env=os.environ | {"COPTER_DEVICES": ",".join(devices)},
+                env=environment_of(passed) | {"COPTER_DEVICES": ",".join(devices)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -100,6 +105,8 @@ class RayBackend:
         Processors that Ray sets aside.
     python : str
         On the nodes; any from 3.9 on.
+    environment : sequence of str
+        Names of more variables of the nodes that jobs get, besides :data:`.base.PASSED_ON`.
 
     Raises
     ------
@@ -120,7 +127,9 @@ class RayBackend:
         resources: Mapping[str, str] | None = None,
         cpus_per_gpu: float = 1.0,
         python: str = sys.executable,
+        environment: Sequence[str] = (),
     ) -> None:
+        self._passed = passed_on(environment)
         self._cluster, self._hosts, self._address = cluster, tuple(hosts), address
         self._resources, self._cpus, self._python = dict(resources or {}), cpus_per_gpu, python
         self._missing = Missing()
@@ -167,7 +176,7 @@ class RayBackend:
         """What the folders say, and which actors Ray has."""
         with self._answering():
             down, actors, groups = self._down(), _actors(), _groups()
-            return {run.id: self._state(run, down, actors, groups) for run in runs}
+            return isolated(runs, lambda run: self._state(run, down, actors, groups), self._kill)
 
     def close(self) -> None:
         """Let go of Ray; actors go on."""
@@ -218,14 +227,14 @@ class RayBackend:
                 num_cpus=self._cpus * count,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(group, node),
                 **own,
-            ).remote(str(run.folder), node, self._python)
+            ).remote(str(run.folder), node, self._python, self._passed)
 
     def _kill(self, run: Run) -> None:
         nodes = range(len(run.hosts))
         for node in nodes:
-            claim(run.folder, node)
+            claim_to_kill(run.folder, node)
         actors = [actor for node in nodes if (actor := self._actor(run, node))]
-        if actors and has_begun(run):
+        if actors and may_have_begun(run):
             told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
             ray.wait(told, num_returns=len(told), timeout=KILL_SECONDS)
         for actor in actors:

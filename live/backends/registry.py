@@ -8,16 +8,12 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from copter.durable.files import write_whole
-from copter.errors import CopterError, choices
-from copter.live.backends.base import Backend
+from copter.errors import choices
+from copter.live.backends.base import Backend, BackendSettingError
 from copter.live.files import ClusterFile
+from copter.live.folder import first_content
 
 BACKENDS = ("local", "ray", "slurm")
-
-
-class BackendSettingError(CopterError, ValueError):
-    """A backend that there is none of, or an option that it does not have."""
 
 
 def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
@@ -65,7 +61,4 @@ def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *argume
 
 def _id(folder: Path) -> str:
     """What tells the runs of this service from those of others, the same whenever it is started."""
-    path = folder / "id"
-    if not path.exists():
-        write_whole(path, lambda file: file.write(secrets.token_hex(3).encode()))
-    return path.read_text().strip()
+    return first_content(folder / "id", lambda: secrets.token_hex(3))

@@ -13,14 +13,14 @@ What commands print is asked for field by field: Slurm's JSON changes with every
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from copter.live.backends import agent
@@ -32,14 +32,19 @@ from copter.live.backends.base import (
     RunState,
     begun,
     claim,
+    claim_to_kill,
     ended,
+    environment_of,
     has_begun,
+    isolated,
     merged,
+    passed_on,
 )
+from copter.live.untrusted import UntrustedFileError, read_bytes, size_of, words
 
 COMMAND_SECONDS = 10.0
 """A command that has not answered by then is given up."""
-_ENVIRONMENT = ("HOME", "LANG", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
+_LAST_LINE_BYTES = 4096
 _WORKING = frozenset(
     ("allocated", "blocked", "completing", "idle", "mixed", "planned", "reserved")
     + ("powered_down", "powering_down", "powering_up")  # Slurm switches them on for a job
@@ -124,6 +129,8 @@ class SlurmBackend:
         ``account``, ``partition``, ``qos`` and ``time`` of runs that do not say.
     python : str
         On the nodes; any from 3.9 on.
+    environment : sequence of str
+        Names of more variables of the service that jobs get, besides :data:`.base.PASSED_ON`.
     """
 
     name = "slurm"
@@ -142,7 +149,9 @@ class SlurmBackend:
         checkpoint_seconds: int = 60,
         options: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        environment: Sequence[str] = (),
     ) -> None:
+        self._passed = (*passed_on(environment), "SLURM_CONF")
         self._cluster, self._hosts, self._gres = cluster, tuple(hosts), dict(gres or {})
         self._cpus, self._memory, self._before_limit = cpus_per_gpu, memory_per_gpu, checkpoint_seconds
         self._options, self._python = dict(options or {}), python
@@ -213,23 +222,21 @@ class SlurmBackend:
         several steps in one call.
         """
         for node in range(len(run.hosts)):
-            claim(run.folder, node)
+            claim_to_kill(run.folder, node)
         for job in self._living(*self._names(run)):
             self._cancel("--signal=KILL", f"{job}.0")
             self._cancel(job)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
         """What folders say, and squeue about the rest."""
-        known = {run.id: [ended(run.folder, node) for node in range(len(run.hosts))] for run in runs}
-        jobs = self._jobs() if any(None in states for states in known.values()) else {}
-        return {run.id: self._state(run, known[run.id], jobs) for run in runs}
+        jobs = cache(self._jobs)
+        return isolated(runs, lambda run: self._state(run, jobs), self.kill)
 
     def close(self) -> None:
         """Jobs go on."""
 
-    def _state(
-        self, run: Run, known: Sequence[RunState | None], jobs: Mapping[str, Sequence[_Job]]
-    ) -> RunState:
+    def _state(self, run: Run, jobs: Callable[[], Mapping[str, Sequence[_Job]]]) -> RunState:
+        known = [ended(run.folder, node) for node in range(len(run.hosts))]
         state = merged([each or RunState() for each in known])
         if None not in known:
             return state
@@ -237,7 +244,7 @@ class SlurmBackend:
             left = [
                 part for part, (_, nodes) in enumerate(_parts(run)) if any(known[n] is None for n in nodes)
             ]
-            of_parts = {part: jobs.get(self._name(run, part), ()) for part in left}
+            of_parts = {part: jobs().get(self._name(run, part), ()) for part in left}
             never = [job.reason for part in left for job in of_parts[part] if job.never]
             over = [part for part in left if all(job.over for job in of_parts[part])]
             if not over:
@@ -359,7 +366,6 @@ class SlurmBackend:
 
     def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
         # Nothing else that is set here is meant: SBATCH_PARTITION, or the job in which the service runs.
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         try:
             return subprocess.run(
                 command,
@@ -368,7 +374,7 @@ class SlurmBackend:
                 text=True,
                 errors="replace",
                 timeout=COMMAND_SECONDS,
-                env=environment,
+                env=environment_of(self._passed),
             )
         except subprocess.TimeoutExpired as error:
             raise BackendError(f"{command[0]} did not answer within {COMMAND_SECONDS:g} s") from error
@@ -386,7 +392,9 @@ def _parts(run: Run) -> list[tuple[int, list[int]]]:
 
 def _last_line(path: Path) -> str:
     try:
-        lines = path.read_text(errors="replace").split("\n")
-    except OSError:
+        begin = max((size_of(path) or 0) - _LAST_LINE_BYTES, 0)
+        text = read_bytes(path, _LAST_LINE_BYTES, begin=begin).decode(errors="replace")
+    except (FileNotFoundError, UntrustedFileError):
         return ""
+    lines = [words(line) for line in text.split("\n")]
     return next((line for line in reversed(lines) if line.strip()), "")

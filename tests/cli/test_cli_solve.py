@@ -130,6 +130,7 @@ def test_a_misspelt_row_is_an_error_unless_asked_otherwise(tmp_path):
     path.write_text(RANGES.replace("x high 3.5", "x hihg 3.5"))
     result = CliRunner().invoke(app, ["solve", str(path)])
     assert result.exit_code == 1 and "line 12, COLUMNS: no row is called 'hihg'" in str(result.exception)
+    assert "--no-strict" in str(result.exception) and "strict=False" not in str(result.exception)
     with pytest.warns(UserWarning, match="hihg"):
         result = CliRunner().invoke(app, ["solve", str(path), "--no-strict"])
     assert result.exit_code == 3  # of row high nothing is left

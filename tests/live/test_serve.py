@@ -1,12 +1,18 @@
 """`copter serve` as users have it: a process, its commands, and what they say when something is wrong."""
 
+import asyncio
 import json
+import signal
 import subprocess
 import sys
 
 import pytest
+from live_cases import ELASTIC, named, report
 from live_faults import check, play
+from memory_backend import MemoryBackend
 
+from copter.live.cli import print_jobs, serve
+from copter.live.journal import LiveJournal
 from copter.live.process import ServiceProcess, free_port
 
 CLUSTER = """\
@@ -38,6 +44,16 @@ def copter(*arguments, code=0, folder=None, service=None):
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout, done.stderr
+
+
+def step_by_the_clock(service):
+    """Ask the policy, and start what it wants."""
+
+    async def go():
+        await service.round()
+        await service.tick()
+
+    asyncio.run(go())
 
 
 def test_the_commands_of_a_user(cluster, tmp_path):
@@ -131,6 +147,44 @@ def test_a_service_that_cannot_begin_says_why(cluster, tmp_path, text, arguments
     )
     assert done.returncode in (1, 2) and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "live" / "journal.sqlite").exists()
+
+
+def test_sigterm_writes_the_reports_that_were_acknowledged(cluster, tmp_path, monkeypatch):
+    """The server raises the signal again when it has shut down, as here."""
+    taken, usual = [], signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("copter.live.http.make_app", lambda service: taken.append(service))
+
+    def run(*_, **__):
+        (service,) = taken
+        service.submit(named(ELASTIC, "one"))
+        step_by_the_clock(service)
+        service.report("one", 1, report(7.0))
+        assert not list(service.journal.events(kind="Reported"))
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr("copter.live.backends.registry.make_backend", lambda *_: MemoryBackend())
+    try:
+        with pytest.raises(SystemExit) as ended:
+            serve(cluster, folder=tmp_path / "live", host="127.0.0.1")
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+    assert ended.value.code == 0
+    journal = LiveJournal(tmp_path / "live" / "journal.sqlite", read_only=True)
+    assert len(list(journal.events(kind="Reported"))) == 1
+    journal.close()
+
+
+def test_what_jobs_say_is_shown_as_it_is(capsys):
+    job = {
+        **{"name": "one", "status": "failed", "gpus": 0, "type": None, "progress": None, "batch_size": None},
+        **{"restarts": 0, "started": None, "submitted": 0.0, "finished": 1.0},
+    }
+    reasons = ["[/x]", "[link=http://x.example]log[/link]", "[red]", ":boom:", "\\[bold]"]
+    print_jobs([job | {"reason": reason} for reason in [*reasons, "\x1b[2J"]], 2.0)
+    shown = capsys.readouterr().out
+    assert all(reason in shown for reason in reasons)
+    assert "\x1b" not in shown and "\\x1b[2J" in shown
 
 
 @pytest.mark.long

@@ -1,0 +1,76 @@
+"""The folder of a service: what is in it is private, and what others have in it is left alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from copter.durable.files import write_whole
+from copter.errors import CopterError
+from copter.live.journal import JOURNAL
+
+TOKEN, JOBS, LOG = "token", "jobs", "service.log"
+_OWN = (TOKEN, JOBS, LOG, "began", "failed", "id", "lock", JOURNAL, f"{JOURNAL}-shm", f"{JOURNAL}-wal")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a service's folder, which only its user can read; one that is there keeps its mode.
+
+    In a folder that others can read the service's own files and folders are private all the same.
+
+    Raises
+    ------
+    CopterError
+        A file of a service's name in it is a link, or belongs to somebody else.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise CopterError(f"{folder}: is a file; a service has a folder") from None
+    for name in _OWN:
+        _make_private(folder / name)
+
+
+def open_private(path: Path) -> int:
+    """Return a handle of a file to append to, made if need be, that only its owner can read."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def first_content(path: Path, make: Callable[[], str]) -> str:
+    """Return what a private file says, which is made the first time.
+
+    Raises
+    ------
+    CopterError
+        It is empty.
+    """
+
+    def write(file: BinaryIO) -> None:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(make().encode())
+
+    if not path.exists():
+        write_whole(path, write)
+    text = path.read_text().strip()
+    if not text:
+        raise CopterError(f"{path}: is empty; remove it")
+    return text
+
+
+def _make_private(path: Path) -> None:
+    """Take from others what they may do with a file or folder of this user's, if it is there."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise CopterError(f"{path}: is a link; a service's own files are none")
+    if found.st_uid != os.geteuid():
+        raise CopterError(f"{path}: belongs to another user; give the service a folder of its own")
+    if found.st_mode & 0o077:
+        path.chmod(stat.S_IMODE(found.st_mode) & 0o700)

@@ -1,0 +1,205 @@
+"""Files that a job can write, read as untrusted: regular files only, a bounded size, and no waiting.
+
+A job runs as the user of the service, so it can write into the folders of its runs: a FIFO, a socket, a
+folder or a symbolic link in the place of a file, a file that is huge, deeply nested or no text.  Whatever it
+is, it raises one error, :class:`UntrustedFileError`, which is the error of that run and of no other.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from copter.errors import CopterError
+
+MOST_RECORD_BYTES = 64 * 1024
+"""Largest file in which an agent says something."""
+MOST_WORDS = 500
+"""Longest text of a job's that is shown as a reason."""
+_BELOW = 4
+"""Folders from the service's own to a run's: ``jobs/NAME/runs/NUMBER``.  None of them may be a link."""
+_THE_JOBS = frozenset(
+    (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
+    + (errno.ENOTDIR, errno.ENXIO, errno.EPERM)
+)
+"""Errors that come of what is in a folder; others, such as a full disk, are those of the machine."""
+_QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
+
+
+class UntrustedFileError(CopterError, OSError):
+    """A file or a folder that a job can write is not what it should be."""
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """Turn errors that come of what is in a run's folder into an UntrustedFileError that names the path.
+
+    A missing file stays a FileNotFoundError, and an error of the machine an OSError.
+    """
+    try:
+        yield
+    except UntrustedFileError:
+        raise
+    except OSError as error:
+        if error.errno not in _THE_JOBS:
+            raise
+        why = os.strerror(error.errno).lower()
+        raise UntrustedFileError(f"{_shown(path)}: {why}") from error
+
+
+def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | None:
+    """Read a JSON object of at most :data:`MOST_RECORD_BYTES`.
+
+    Parameters
+    ----------
+    unfinished : bool
+        Whether the file may be seen while it is written: what is no JSON then counts as an empty object.
+
+    Returns
+    -------
+    dict or None
+        None if there is no such file.
+
+    Raises
+    ------
+    UntrustedFileError
+        It is something else.
+    """
+    try:
+        content = read_bytes(path, MOST_RECORD_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if len(content) > MOST_RECORD_BYTES:
+        raise UntrustedFileError(f"{_shown(path)}: holds more than {MOST_RECORD_BYTES} bytes")
+    try:
+        found = json.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise UntrustedFileError(f"{_shown(path)}: is nested too deeply") from None
+    except ValueError as error:
+        if unfinished:
+            return {}
+        raise UntrustedFileError(f"{_shown(path)}: is no JSON: {words(str(error))}") from None
+    if not isinstance(found, dict):
+        raise UntrustedFileError(f"{_shown(path)}: is no JSON object")
+    return found
+
+
+def read_bytes(path: Path, most: int, *, begin: int = 0) -> bytes:
+    """Read at most ``most`` bytes of a regular file, from a place on.
+
+    Parameters
+    ----------
+    begin : int
+        The place, in bytes.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    UntrustedFileError
+        It is no regular file, or one of the folders above it is none.
+    """
+    with blamed_on(path), _folder(path.parent) as folder:
+        handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            _check_regular(handle, path)
+            file.seek(begin)
+            content = b""
+            while len(content) < most and (part := file.read(most - len(content))):
+                content += part
+            return content
+
+
+def size_of(path: Path) -> int | None:
+    """Return the size of a regular file; None if there is no such file.
+
+    Raises
+    ------
+    UntrustedFileError
+        It is no regular file.
+    """
+    try:
+        with blamed_on(path), _folder(path.parent) as folder:
+            handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
+            try:
+                return _check_regular(handle, path)
+            finally:
+                os.close(handle)
+    except FileNotFoundError:
+        return None
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder; none if it is not there.
+
+    Raises
+    ------
+    UntrustedFileError
+        It is no folder.
+    """
+    try:
+        with blamed_on(folder), _folder(folder) as handle:
+            return os.listdir(handle)
+    except FileNotFoundError:
+        return []
+
+
+def open_to_append(path: Path) -> int:
+    """Return a handle of a regular file to append to, which only its owner can read; made if need be.
+
+    Raises
+    ------
+    UntrustedFileError
+        Something else is in its place.
+    """
+    with blamed_on(path), _folder(path.parent) as folder:
+        handle = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _QUIET, 0o600, dir_fd=folder)
+        try:
+            _check_regular(handle, path)
+        except UntrustedFileError:
+            os.close(handle)
+            raise
+        return handle
+
+
+def words(text: str) -> str:
+    """Return a text of a job's as one line that can be shown: printable, cut at :data:`MOST_WORDS`."""
+    cut = text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """A handle of a run's folder, or of one above it; no folder below the service's may be a link."""
+    below = path.parts[-_BELOW:] if len(path.parts) > _BELOW else path.parts[1:]
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    handle = os.open(Path(*path.parts[: len(path.parts) - len(below)]), flags)
+    try:
+        for name in below:
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _check_regular(handle: int, path: Path) -> int:
+    """Raise if an open file is not regular; returns its size."""
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
+        raise UntrustedFileError(f"{_shown(path)}: is {kind}, not a file")
+    return found.st_size
+
+
+def _shown(path: Path) -> str:
+    """The end of a path, for messages."""
+    return str(Path(*path.parts[-2:]))
