@@ -26,6 +26,7 @@ from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
+from copter.proof.whole import integrality_loss
 from copter.store.edit import Edit
 from copter.store.view import take_entries
 
@@ -195,7 +196,11 @@ class Recorded(Course):
             except UnplacedError as error:  # its objective is infinite, and so is the gap
                 rounded = error.rounded
             choices.append(rounded.choice)
-            return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
+            return {
+                "integral_objective": rounded.objective,
+                "integral_gap": rounded.gap,
+                "integrality_loss": integrality_loss(rounded.objective, solution.bound),
+            }
 
         for number, edits in enumerate(read_rounds(self.rounds)):
             t_store = 0.0

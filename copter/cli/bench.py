@@ -105,7 +105,7 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
             "p99",
             "not optimal",
             "largest gap",
-            "integral",
+            "integrality loss",
             "churn",
             "iterations",
             "MB",
@@ -118,7 +118,7 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
                 _time(one["t_total"], "p99"),
                 _not_optimal(one, one["rounds_measured"]),
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
-                _gap(one["integral_gap"]["max"], one["integral_gap"]["not_finite"]),
+                _loss(one["integrality_loss"]),
                 _share(one["churn"]["median"]),
                 f"{one['iterations']['median']:.0f}",
                 f"{one['peak_memory_mb']:.0f}" if one["peak_memory_mb"] else "-",
@@ -126,6 +126,12 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
             for name, one in result["summary"].items()
         ],
     )
+
+
+def _loss(one: Mapping[str, Any]) -> str:
+    """Return the median and the largest finite loss, and how many rounds had none."""
+    shown = f"{one['median']:.2%} / {one['max']:.2%}" if math.isfinite(one["max"]) else "-"
+    return f"{shown}, {one['not_finite']} without" if one["not_finite"] else shown
 
 
 def _print_figures(result: Mapping[str, Any], course: Course) -> None:

@@ -193,3 +193,27 @@ def integral_gap(solution: Solution, objective: float) -> float:
     forced = solution.unavoidable if math.isfinite(solution.unavoidable) else 0.0
     size = max(abs(objective - forced), abs(solution.bound - forced), floor)
     return gap_between(objective, solution.bound, size)
+
+
+def integrality_loss(objective: float, bound: float) -> float:
+    """Return what an integral allocation loses at most, over its cost: (objective - bound) / |objective|.
+
+    The bound holds for fractional allocations too, so the loss to the best integral one is at most this.  In
+    contrast to :func:`integral_gap` the size is all of the cost, also what no decision changes.
+
+    Parameters
+    ----------
+    objective, bound : float
+        Of the allocation, and the certified lower bound on every allocation's cost.
+
+    Returns
+    -------
+    float
+        Not negative; infinite without an allocation or a bound, or above a cost of 0.
+    """
+    if not math.isfinite(objective) or not math.isfinite(bound):
+        return math.inf
+    above = max(objective - bound, 0.0)
+    if above == 0.0:
+        return 0.0
+    return above / abs(objective) if objective else math.inf

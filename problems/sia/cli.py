@@ -165,8 +165,8 @@ def run_sia(options: SiaRunOptions) -> None:
     )
 
     def show(record: SiaRecord) -> str:
-        share = f"queue {record.queue:4d} used {record.utilisation:4.0%}"
-        return f"{record.time / 3600.0:5.1f} h {share} solve {seconds(record.t_solve)} gap {record.gap:.0e}"
+        there = f"{record.queue:4d} jobs wait, {record.utilisation:4.0%} of GPUs used"
+        return f"hour {record.time / 3600.0:4.1f}: {there}, solved in {seconds(record.t_solve)}"
 
     with SiaRun(replay, options, options.folder("sia")) as run:
         preparing(chosen.name)

@@ -34,6 +34,7 @@ from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.program.records import CostType
+from copter.proof.whole import integrality_loss
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
@@ -112,7 +113,11 @@ def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
         if (rounded := decided.rounded) is None:
             yield record | {"integral_churn": math.nan}
             continue
-        came_to = {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
+        came_to = {
+            "integral_objective": rounded.objective,
+            "integral_gap": rounded.gap,
+            "integrality_loss": integrality_loss(rounded.objective, decided.solution.bound),
+        }
         yield record | came_to | {"integral_churn": churn.measure(program, rounded.choice)}
 
 

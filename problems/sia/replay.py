@@ -25,6 +25,7 @@ from copter.problems.sia.columns import Choices
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.proof.integer import integer_figures
+from copter.proof.whole import integrality_loss
 from copter.solution import Solution
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ class Replay:
             gap=solution.gap,
             primal_residual=solution.primal_residual,
             integral_gap=math.nan if rounded is None else rounded.gap,
+            integrality_loss=(
+                math.nan if rounded is None else integrality_loss(rounded.objective, solution.bound)
+            ),
             objective=solution.objective,
             bound=solution.bound,
             integral_objective=math.nan if rounded is None else rounded.objective,
@@ -162,12 +166,15 @@ class Replay:
         The makespan is the time from the first submission to the last completion.  Restarts do not count
         first starts.  Utilisation is GPU time given to jobs over GPU time there was, from the first round to
         the last.  ``max_gap`` is the largest certified gap of a fractional answer, ``max_integral_gap`` of
-        an allocation; rounds without an answer, in which jobs kept what they had, are counted apart.
+        an allocation, over what the relaxation leaves undecided; rounds without an answer, in which jobs
+        kept what they had, are counted apart.  ``integrality_loss_median`` and ``integrality_loss_max`` are
+        what the allocations cost above the certified bound, over their cost.
         ``integral_churn`` is the mean over the rounds that had jobs of the round before.
         ``rounds_proven`` is the share of the rounds whose allocation is proven optimal, None if no proof was
         asked for.
         """
         answered = [record for record in self.records if not record.missed]
+        losses = [record.integrality_loss for record in answered]
         jobs, played = self.job_results(), self.simulator.records
         done = [job for job in jobs if not math.isnan(job.finished)]
         jct = np.array([job.jct for job in done]) / 3600.0
@@ -193,6 +200,8 @@ class Replay:
             "rounds_missed": len(self.records) - len(answered),
             "max_gap": max((record.gap for record in answered), default=nan),
             "max_integral_gap": max((record.integral_gap for record in answered), default=nan),
+            "integrality_loss_median": float(np.median(losses)) if losses else nan,
+            "integrality_loss_max": max(losses, default=nan),
             "integral_churn": float(moved.mean()) if moved.size else nan,
             "rounds_proven": float(np.mean(proven)) if (proven := self._proven()) else None,
             "max_queue": max((record.queue for record in self.records), default=0),
@@ -229,7 +238,12 @@ class SiaRecord:
     status: Annotated[str, "why the solver stopped"]
     gap: Annotated[float, "certified relative gap of the fractional answer"]
     primal_residual: Annotated[float, "relative primal residual of the fractional answer"]
-    integral_gap: Annotated[float, "certified relative gap of the integral allocation"]
+    integral_gap: Annotated[
+        float, "certified gap of the integral allocation, over the cost that the relaxation leaves undecided"
+    ]
+    integrality_loss: Annotated[
+        float, "what the integral allocation costs above the certified bound, over its cost"
+    ]
     objective: Annotated[float, "cost of the fractional answer"]
     bound: Annotated[float, "certified lower bound on the cost of any allocation"]
     integral_objective: Annotated[float, "cost of the integral allocation"]
