@@ -13,6 +13,7 @@ import cvxpy.settings as s
 import numpy as np
 from cvxpy import Maximize, Problem
 
+from copter.errors import ArgumentTypeError
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model, ModelSolution
 from copter.solution import Solution
@@ -80,6 +81,8 @@ def from_cvxpy(problem: Problem) -> Model:
     cvxpy.error.SolverError
         The problem is not linear.
     EditError
-        Bounds contradict each other.
+        Bounds contradict each other, or the argument is no problem of cvxpy's.
     """
+    if not isinstance(problem, Problem):
+        raise ArgumentTypeError("from_cvxpy", "problem", problem, "must be a cvxpy.Problem")
     return Model(_Cvxpy(problem), fold=True)

@@ -211,3 +211,9 @@ def test_no_answer_in_time_is_an_error_of_the_solver(integer):
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [A @ x >= 7.5, x >= 0])
     with pytest.raises(cp.error.SolverError, match="COPTER"):
         problem.solve(solver=copter.COPTER, deadline=0, presolve=False)
+
+
+@pytest.mark.parametrize("wrong", [None, "model.mps", 3])
+def test_what_is_no_problem_of_cvxpys_is_named(wrong):
+    with pytest.raises(TypeError, match="'from_cvxpy': problem = .*: must be a cvxpy.Problem"):
+        copter.from_cvxpy(wrong)
