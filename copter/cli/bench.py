@@ -105,7 +105,7 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
             "p99",
             "not optimal",
             "largest gap",
-            "integrality loss",
+            "integrality loss, median / largest",
             "churn",
             "iterations",
             "MB",
