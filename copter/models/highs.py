@@ -39,7 +39,7 @@ _MODEL_STATUS = {
 
 
 class Engine(highspy.Highs):
-    """HiGHS whose points, prices, rays and objectives are in the units of the program that it was given.
+    """A silent HiGHS whose points, prices, rays and objectives are in the units of the program that it has.
 
     What presolve leaves, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
 
@@ -50,6 +50,36 @@ class Engine(highspy.Highs):
     """
 
     units: Units | None = None
+
+    def enableCallbacks(self) -> None:  # noqa: D102
+        # The constructor of highspy calls this, and HiGHS prints its banner here unless it is silent by then.
+        set_option(self, "output_flag", False)
+        super().enableCallbacks()
+
+    def run(self) -> highspy.HighsStatus:
+        """Run HiGHS, and end its threads.
+
+        HiGHS keeps the threads of a run for the next run of the same thread.  A forked process inherits the
+        memory of these threads and not the threads, and its next run would end it by SIGSEGV.
+        """
+        try:
+            return super().run()
+        finally:
+            self.resetGlobalScheduler(True)
+
+    def presolve(self) -> highspy.HighsStatus:
+        """Presolve, and end HiGHS' threads."""
+        try:
+            return super().presolve()
+        finally:
+            self.resetGlobalScheduler(True)
+
+    def postsolve(self, *given: Any) -> highspy.HighsStatus:
+        """Bring an answer back to the program before presolve, and end HiGHS' threads."""
+        try:
+            return super().postsolve(*given)
+        finally:
+            self.resetGlobalScheduler(True)
 
     def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
         solution = super().getSolution()
@@ -100,7 +130,7 @@ def engine(threads: int | None, /, **options: Any) -> Engine:
     """A silent HiGHS instance with the given options."""
     highs = Engine()
     own = {} if threads is None else {"threads": threads}
-    for name, value in ({"output_flag": False} | own | options).items():
+    for name, value in (own | options).items():
         set_option(highs, name, value)
     return highs
 
@@ -182,8 +212,6 @@ def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None
 
 def run(highs: highspy.Highs) -> float:
     """Run HiGHS; returns the seconds it took."""
-    # All runs of a thread share one pool of threads; one that wants another size needs a fresh one.
-    highspy.Highs.resetGlobalScheduler(True)
     watch = Clock()
     status = highs.run()
     seconds = watch()
@@ -262,8 +290,10 @@ def from_highs(lp: highspy.HighsLp) -> GeneralLP:
 
     matrix = lp.a_matrix_
     shape = (lp.num_row_, lp.num_col_)
-    parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
     columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
+    # What presolve leaves may have pointers of rows or columns that are gone.
+    start = np.array(matrix.start_)[: (lp.num_col_ if columnwise else lp.num_row_) + 1]
+    parts = (np.array(matrix.value_)[: start[-1]], np.array(matrix.index_)[: start[-1]], start)
     sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
     maximize = lp.sense_ == highspy.ObjSense.kMaximize
     sign = -1.0 if maximize else 1.0

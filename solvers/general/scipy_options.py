@@ -80,10 +80,11 @@ def _fitting(name: str, value: Any) -> Any:
     """The value as HiGHS wants it for one of its options; None if it is no such option or value."""
     import highspy
 
+    from copter.models.highs import Engine
+
     if name in _SWITCHES:
         return bool(value) if isinstance(value, bool | np.bool_) else None
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = Engine()
     status, kind = highs.getOptionType(name)
     if status != highspy.HighsStatus.kOk:
         return None

@@ -78,7 +78,8 @@ def read(content: bytes, path: Path, by_highs: bool = False) -> bool:
         checked(lp)
     except CopterError:
         pass  # no whole number between bounds
-    if not by_highs:
+    ranges = content.find(b"\nRANGES")
+    if not by_highs or 0 <= ranges < content.rfind(b"\nRHS"):  # HiGHS 1.16 reads ranges before sides wrongly
         return True
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)

@@ -26,6 +26,9 @@ INTERIOR = ["TestLinprogIPDense", "TestLinprogIPSparse", "TestLinprogIPSparsePre
 REVISED = ["TestLinprogRSCommon", "TestLinprogRSBland"]
 PRESOLVED = [*SIMPLEX[:2], *INTERIOR, *REVISED]
 LEFT_OUT = {
+    "HiGHS needs two iterations, and the limit is three": {
+        "test_maxiter": [*SIMPLEX, *INTERIOR, *REVISED, "TestLinprogHiGHSSimplexDual"]
+    },
     "what a callback is told by this method": {"test_callback": SIMPLEX + INTERIOR + REVISED},
     "the exact message of this method": {"test_optimize_result": SIMPLEX + INTERIOR + REVISED},
     "this method refuses sparse matrices": {"test_sparse_constraints": SIMPLEX + REVISED},
@@ -73,5 +76,13 @@ for _suite in (linprog_suite, milp_suite):
 
 
 def test_all_that_is_left_out_is_of_a_deprecated_method():
-    for group, _ in OUT:
-        assert getattr(linprog_suite, group).method in DEPRECATED
+    for group, test in OUT:
+        assert getattr(linprog_suite, group).method in DEPRECATED or test == "test_maxiter"
+
+
+@pytest.mark.parametrize("method", ["highs", "highs-ds", *DEPRECATED])
+def test_a_limit_of_iterations_is_kept(method):
+    costs, right = [4, 8, 3, 0, 0, 0], [185, 155, 600]
+    rows = [[2, 5, 3, -1, 0, 0], [3, 2.5, 8, 0, -1, 0], [8, 10, 4, 0, 0, -1]]
+    found = copter.linprog(costs, A_eq=rows, b_eq=right, method=method, options={"maxiter": 1})
+    assert (found.status, found.nit, found.success) == (1, 1, False)

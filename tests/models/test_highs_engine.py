@@ -1,0 +1,115 @@
+"""HiGHS writes nothing on standard output, and survives forks and threads."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from copter import linprog, milp
+
+MODELS = """
+import numpy as np
+import copter
+from copter.models.files import write_mps
+from copter.models.highs import engine, load
+c, rows = [-1.0, -2.0], ([[2.0, 2.0], [1.0, 3.0]], -np.inf, [7.0, 6.0])
+options = {"mip_feasibility_tolerance": 1e-7}
+assert copter.milp(c, integrality=1, constraints=rows, options=options).status == 0
+assert copter.linprog(c, rows[0], rows[2], options={"presolve": False}).status == 0
+program = copter.ContinualProgram()
+program.add_resource("r", upper=3.0)
+program.add_request("q", [-1.0, -2.0], {"r": [1.0, 2.0]}, total=1, integral=True)
+for solver in ("highs-simplex", "highs-hot", "highs-milp", "copter-exact"):
+    assert copter.make_solver(solver).solve(program).status is copter.Status.OPTIMAL
+program.write("program.mps")
+copter.solve_lp(copter.read_mps("program.mps"))
+assert engine(1, presolve="off").run() is not None
+"""
+
+
+def test_models_of_highs_write_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", MODELS], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    command = [sys.executable, "-m", "copter", "solve", "program.mps", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert json.loads(done.stdout)["status"] == "optimal", done.stderr
+
+
+def optimum(threads):
+    c, rows = [-1, -2], ([[2, 2], [1, 3]], -np.inf, [7, 6])
+    whole = milp(c, integrality=1, constraints=rows, options={"threads": threads}).fun
+    return whole, linprog(c, *rows[::2], options={"threads": threads}).fun
+
+
+def in_thread(function, *arguments):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function(*arguments)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def in_fork(function, *arguments):
+    """Whether a forked process gives the answer that this process gives."""
+    here = function(*arguments)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # if the child hangs
+        os._exit(0 if function(*arguments) == here else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_process_that_used_highs_can_fork(threads):
+    assert in_fork(optimum, threads)
+    assert in_fork(in_thread, optimum, threads)
+    in_thread(optimum, threads)
+    assert in_fork(optimum, threads)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_process_can_fork_while_another_thread_runs_highs():
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            optimum(2)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    forked = [in_fork(optimum, 2) for _ in range(5)]
+    stop.set()
+    thread.join()
+    assert all(forked)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_runs_of_highs_in_several_threads_do_not_end_each_other():
+    found = []
+    threads = [threading.Thread(target=lambda: found.extend(optimum(2) for _ in range(20))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == 80 * [optimum(1)]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "highspy, ortools.linear_solver.pywraplp as pywraplp",
+        "ortools.linear_solver.pywraplp as pywraplp, highspy",
+    ],
+)
+def test_highs_loads_beside_ortools(order):
+    pytest.importorskip("ortools")
+    use = "assert highspy.Highs().run() is not None and pywraplp.Solver.CreateSolver('GLOP')"
+    subprocess.run([sys.executable, "-c", f"import {order}\n{use}"], check=True, capture_output=True)
