@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
@@ -29,6 +30,10 @@ Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and how many entries of a flat array each has; None: one entry each."""
 
 _FEW = 64
+_PLAIN, _PLAIN_MOST = 2.0**10, 2.0**42
+"""Multiples of 1/1024 of this size stand for themselves, and their sums are exact."""
+_LOST = 1e-12
+"""Share of a change by which rounding errors may miss a bound."""
 MOST_COLUMNS = 2**31 - 1
 """What the pointers of the store can count."""
 _FLAGS = (bool, np.bool_)
@@ -426,9 +431,17 @@ def moved_bounds(
     by: ArrayLike,
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Upper bounds of many rows, each with what is added to it; what is taken away has to be there."""
+    """Upper bounds of many rows, each with what is added to it; what is taken away has to be there.
+
+    A number stands for the simplest fraction that rounds to it: 0.3 is three tenths.  So a change that is
+    added some times and taken away as often leaves no trace.  Where numbers have no simple fraction, a bound
+    that is missed by a rounding error is reached.
+    """
     change = np.asarray(_shaped(label, "by", by, len(ids)), np.float64)
-    lower, upper = old[0], old[1] + change
+    lower, upper = old[0], _moved(old[1], change)
+    lost = _LOST * np.where(np.isfinite(change), abs(change), 0.0)
+    for edge in (np.where(old[1] >= 0.0, 0.0, -math.inf), lower):
+        upper = np.where(abs(upper - edge) <= lost, edge, upper)
     wrong = ~np.isfinite(change) | (upper < lower) | ((upper < 0.0) & (old[1] >= 0.0))
     if wrong.any():
         where = int(wrong.argmax())
@@ -437,6 +450,33 @@ def moved_bounds(
         why = f"would leave an upper bound of {upper[where]:g} (lower bound {lower[where]:g})"
         raise EditError(ids[where], "by", float(change[where]), why)
     return upper
+
+
+def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of what pairs of numbers stand for."""
+    total = old + change
+    fine = np.isfinite(total) & (abs(old) + abs(change) < _PLAIN_MOST)
+    plain = (old * _PLAIN == np.rint(old * _PLAIN)) & (change * _PLAIN == np.rint(change * _PLAIN))
+    for at in np.flatnonzero(fine & ~plain).tolist():
+        total[at] = float(_simplest(float(old[at])) + _simplest(float(change[at])))
+    return total
+
+
+def _simplest(value: float) -> Fraction:
+    """The fraction with the least denominator that rounds to a finite number."""
+    if value < 0.0:
+        return -_simplest(-value)
+    whole = Fraction(value)
+    room = Fraction(math.ulp(value)) * Fraction(499, 1000)
+    low, high = whole - room, whole + room
+    # The convergents of both ends' common continued fraction (Stern and Brocot).
+    before, now = (0, 1), (1, 0)
+    while True:
+        part = math.ceil(low) if math.ceil(low) <= high else math.floor(low)
+        before, now = now, (before[0] + part * now[0], before[1] + part * now[1])
+        if low <= part <= high:
+            return Fraction(*now)
+        low, high = 1 / (high - part), 1 / (low - part)
 
 
 def places_of(
