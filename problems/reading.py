@@ -1,4 +1,7 @@
-"""Readers of JSON and CSV that every domain shares: what is wrong is named by file, place and value."""
+"""Readers of JSON and CSV that every domain shares: errors name file, place and value.
+
+A byte order mark at the beginning of a file, which spreadsheets write, is skipped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def read_json(path: str | Path) -> Any:
         It does not exist, or is no JSON.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(path, "file", "does not exist") from None
     except (OSError, ValueError) as error:
@@ -110,7 +113,7 @@ def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
     InputError
         Names the line, and the field if one is missing or empty.
     """
-    with open(path, newline="", encoding="utf-8") as file:
+    with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, skipinitialspace=True)
         try:
             columns = [name.strip() for name in reader.fieldnames or ()]

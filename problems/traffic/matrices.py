@@ -190,6 +190,7 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     Parameters
     ----------
     matrix : (N, N) array_like
+        Or one that also has a row and a column of zeros for each node that the topology left out.
     where : str
         What errors call the matrix.
 
@@ -207,7 +208,16 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     checked = np.asarray(matrix)
     if checked.dtype.kind not in "fiu":
         raise MatrixError(f"{where}: holds {checked.dtype}, not numbers")
-    n = topology.n_nodes
+    n, left_out = topology.n_nodes, topology.left_out
+    if left_out and checked.shape == (n + len(left_out),) * 2:
+        for place, node in left_out:
+            if checked[place].any() or checked[:, place].any():
+                why = (
+                    f"has demands of node {node!r}, which no links connect with the others in both directions"
+                )
+                raise MatrixError(f"{where}: {why}")
+        places = [place for place, _ in left_out]
+        checked = np.delete(np.delete(checked, places, axis=0), places, axis=1)
     if checked.shape != (n, n):
         shape = " x ".join(map(str, checked.shape))
         raise MatrixError(f"{where}: is {shape}; {topology.name!r} with {n} nodes needs {n} x {n}")
@@ -269,4 +279,4 @@ def _read_npz(path: Path) -> NDArray:
 
 
 def _read_csv(path: Path) -> NDArray:
-    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8")
+    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")

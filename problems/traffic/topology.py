@@ -48,6 +48,9 @@ class Topology:
         Finite and not negative.
     position : (N, 2) ndarray of float64 or None
         Longitude and latitude, or any plane coordinates, for drawings; None where some node has none.
+    left_out : tuple of (int, str)
+        Place and name of each node of the source that is not in the largest component.  Matrices of all nodes
+        can be read if these have no demands.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Topology:
     head: NDArray[np.int32]
     capacity: NDArray[np.float64]
     position: NDArray[np.float64] | None = None
+    left_out: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
         for field, kind in (("tail", np.int32), ("head", np.int32), ("capacity", np.float64)):
@@ -169,6 +173,7 @@ class Topology:
             np.array([number[head] for _, head in ends], np.int32),
             np.array(values, np.float64),
             _positions(graph, kept),
+            tuple((place, str(node)) for place, node in enumerate(graph.nodes) if node not in number),
         )
 
 
@@ -212,7 +217,7 @@ def _read_graphml(path: Path) -> nx.Graph:
 
 def _read_json(path: Path) -> nx.Graph:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
         return _node_link(data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise TopologyError(f"{path}: is not a graph in node-link format: {error!r}") from error

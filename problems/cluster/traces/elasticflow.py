@@ -95,7 +95,7 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
         with tarfile.open(path) as archive:
             member = archive.extractfile(name)
             assert member is not None
-            rows = list(csv.DictReader(io.StringIO(member.read().decode("utf-8"))))
+            rows = list(csv.DictReader(io.StringIO(member.read().decode("utf-8-sig"))))
     except (OSError, tarfile.TarError, KeyError, AssertionError, UnicodeDecodeError) as error:
         raise InputError(path, name, f"cannot be read: {error}") from None
     jobs = []

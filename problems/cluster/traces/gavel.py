@@ -56,7 +56,7 @@ def read_gavel_trace(path: str | Path) -> list[GavelJob]:
         A line with too few fields or a value that makes no sense; names the file, the line and the field.
     """
     jobs = []
-    for line, text in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for line, text in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
         fields = text.split("\t")
         if len(fields) < _FIELDS:
             raise InputError(path, f"line {line}", f"has {len(fields)} fields, not {_FIELDS}")
