@@ -13,6 +13,7 @@ What commands print is asked for field by field: Slurm's JSON changes with every
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -62,10 +63,17 @@ _ENDED = {
     "REVOKED": "its Slurm job was revoked",
     "TIMEOUT": "its Slurm job was at its time limit",
 }
-_NEVER = frozenset(
-    ("AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS")
-    + ("PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed")
+_NEVER = re.compile(
+    r"AccountNotAllowed|BadConstraints|DependencyNeverSatisfied|InvalidAccount|InvalidQOS|JobHeld(Admin|User)"
+    r"|MaxMemPerLimit|PartitionNodeLimit|PartitionTimeLimit|QOSNotAllowed|Job's .*"
+    r"|JobHoldMaxRequeue|ReservationDeleted"
+    r"|launch failed requeued held|job requeued in held state"
+    r"|(Assoc|QOS)(Max\w*Per(Job|Node)\w*|Min\w+)"
 )
+"""Reasons that no waiting removes: a limit of one job alone, or a hold.
+
+Limits that several jobs share, such as QOSGrpGRES and QOSMaxGRESPerUser, are not among them.
+"""
 _REFUSED = ("invalid account", "invalid partition", "invalid qos") + (
     "time limit",
     "--time",
@@ -102,7 +110,7 @@ class _Job:
     @property
     def never(self) -> bool:
         """Whether it waits for what will not come."""
-        return self.state == "PENDING" and (self.reason in _NEVER or self.reason.startswith("Job's "))
+        return self.state == "PENDING" and _NEVER.fullmatch(self.reason) is not None
 
 
 class SlurmBackend:
@@ -124,7 +132,8 @@ class SlurmBackend:
         A job that Slurm calls running, and in which no agent has begun after so long, is lost: its start was,
         with a daemon.
     checkpoint_seconds : int
-        So long before its time limit, a run is told to write a checkpoint and end.
+        So long before its time limit, a run is told to write a checkpoint and end; half of a limit that is
+        shorter than twice that.
     options : mapping of str to str
         ``account``, ``partition``, ``qos`` and ``time`` of runs that do not say.
     python : str
@@ -326,7 +335,7 @@ class SlurmBackend:
             "--open-mode=append",
             "--no-requeue",
             "--export=ALL",
-            f"--signal=URG@{self._before_limit}",
+            f"--signal=URG@{_notice(asked['time'], self._before_limit)}",
             f"--nodes={len(nodes)}",
             f"--nodelist={','.join(run.hosts[node] for node in nodes)}",
             "--ntasks-per-node=1",
@@ -388,6 +397,28 @@ def _parts(run: Run) -> list[tuple[int, list[int]]]:
     for node, count in enumerate(run.gpus):
         parts.setdefault(count, []).append(node)
     return list(parts.items())
+
+
+def _notice(limit: str | None, wanted: int) -> int:
+    """Seconds before a time limit at which a run is signalled: at most half of a limit that is known."""
+    seconds = None if limit is None else _seconds(limit)
+    return wanted if seconds is None else max(1, min(wanted, seconds // 2))
+
+
+def _seconds(limit: str) -> int | None:
+    """Seconds of a time limit in one of sbatch's forms; None if it is endless or of another form.
+
+    The forms are MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS.
+    """
+    form = re.fullmatch(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})", limit.strip())
+    if form is None:
+        return None
+    parts = [int(part) for part in form["parts"].split(":")]
+    if form["days"] is not None:
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+    else:
+        hours, minutes, seconds = ((0, *parts, 0), (0, *parts), tuple(parts))[len(parts) - 1][:3]
+    return ((int(form["days"] or 0) * 24 + hours) * 60 + minutes) * 60 + seconds or None
 
 
 def _last_line(path: Path) -> str:
