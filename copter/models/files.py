@@ -7,9 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from copter.errors import CopterError, EditError, FileError
+from copter.errors import CopterError, FileError
 from copter.models import lp_format, mps
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP, checked
@@ -17,9 +15,6 @@ from copter.models.text import Source
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-
-_WHATEVER = {"small_matrix_value": 1e-12, "large_matrix_value": np.inf, "infinite_cost": np.inf}
-"""Options with which HiGHS takes, and writes, all the numbers that it can."""
 
 
 def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
@@ -58,11 +53,11 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
 
 
 def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
-    """Write a program to a file in free MPS format, by HiGHS' writer.
+    """Write a program to a file in free MPS format.
 
     Integral columns, two sides of a row (RANGES), sense and offset of the objective are in the file, and so
-    are names, made safe: spaces and what is no ASCII become ``_``.  Numbers have 15 digits.  MPS has no row
-    without a bound: readers drop it.
+    are names, made safe: spaces and what is no ASCII become ``_``.  Numbers have as many digits as it takes
+    to read the same ones back.  MPS has no row without a bound: readers drop it.
 
     Parameters
     ----------
@@ -74,7 +69,8 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
     Raises
     ------
     EditError
-        A number cannot be: a NaN, an infinite cost, a coefficient below 1e-12.
+        A number cannot be: a NaN, or an infinite cost or coefficient; or MPS has no number for the two sides
+        of a row.
     CopterError
         The path has another ending, its folder is missing or nothing can be written there, or a request has
         a convex term.
@@ -85,31 +81,16 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
     lp = checked(model if isinstance(model, GeneralLP) else program_arrays(model))
-    _write(_named(lp), target)
+    text = mps.text_of(_named(lp))
+    try:
+        target.write_text(text)
+    except OSError as error:
+        raise CopterError(f"{target}: cannot be written: {error}") from error
 
 
 def _named(lp: GeneralLP) -> GeneralLP:
-    """The LP with a safe name for every column and row; HiGHS would name all anew if one was not."""
+    """The LP with a safe name for every column and row."""
     m, n = lp.A.shape
     columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)))
-    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=("Obj",))  # HiGHS' objective
+    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=(mps.OBJECTIVE,))
     return replace(lp, column_names=columns, row_names=rows)
-
-
-def _write(lp: GeneralLP, target: Path) -> None:
-    from copter.models.highs import check, engine, to_highs  # only what is written pays for HiGHS
-
-    size = abs(lp.A.data)
-    if (dropped := (size > 0) & (size < _WHATEVER["small_matrix_value"])).any():
-        entry = int(dropped.argmax())
-        row = lp.row_names[lp.A.indices[entry]]
-        column = lp.column_names[int(np.searchsorted(lp.A.indptr, entry, side="right")) - 1]
-        value = float(lp.A.data[entry])
-        raise EditError(
-            f"A: row {row}, column {column}", "A", value, "HiGHS, which writes the file, drops it"
-        )
-    highs = engine(None, **_WHATEVER)
-    check(highs.passModel(to_highs(lp)), f"the program of {target}")
-    check(highs.writeModel(str(target)), f"to write {target}")
-    if not target.is_file():
-        raise CopterError(f"{target}: HiGHS cannot write it")

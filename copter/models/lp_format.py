@@ -15,6 +15,7 @@ cannot parse.
      z                          integral; Binary: 0 or 1
     End
 
+A name may have indices in brackets without blanks, as in x[0,1], and a / before a letter.
 A row ends with its line, unless a sign or a relation ends the line or begins the next one.
 """
 
@@ -49,7 +50,8 @@ _HEADER = re.compile(
 )  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<relation>[<>]=?|=[<>]?)|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>[^\s\d.+\-*/^<>=:\[\]\\][^\s+\-*/^<>=:\[\]\\]*)|(?P<mark>.))",
+    r"|(?P<name>[^\s\d.+\-*/^<>=:\[\]\\]"
+    r"(?:[^\s+\-*/^<>=:\[\]\\]|\[[^\s\[\]\\]*\]|/(?=[^\s\d.+\-*/^<>=:\[\]\\]))*)|(?P<mark>.))",
     re.ASCII,
 )
 _RELATION = {"<": "<=", "=<": "<=", ">": ">=", "=>": ">="}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from copter.errors import InputError
+from copter.errors import EditError, InputError
 from copter.models.general_lp import GeneralLP
 from copter.models.text import Source, is_number
 
@@ -362,3 +362,90 @@ class _Reader:
             tuple(self.columns),
             tuple(rows),
         )
+
+
+# ---- writing ---------------------------------------------------------------------------------------------
+
+OBJECTIVE = "Obj"
+"""Name of the row of the objective in files that are written."""
+
+
+def text_of(lp: GeneralLP) -> str:
+    """Return a linear program, with names, in free MPS format; numbers read back as the same numbers.
+
+    Raises
+    ------
+    EditError
+        No range leads exactly from one side of a row to the other.
+    """
+    sign = -1.0 if lp.maximize else 1.0
+    sides = [
+        _side(name, *ends)
+        for name, *ends in zip(lp.row_names, lp.row_lower.tolist(), lp.row_upper.tolist(), strict=True)
+    ]
+    lines = ["NAME", *(("OBJSENSE", "    MAX") if lp.maximize else ()), "ROWS", f" N  {OBJECTIVE}"]
+    lines += [f" {kind}  {name}" for name, (kind, _, _) in zip(lp.row_names, sides, strict=True)]
+    lines += ["COLUMNS", *_columns(lp, sign), "RHS"]
+    right = [(OBJECTIVE, -sign * lp.offset), *zip(lp.row_names, (side for _, side, _ in sides), strict=True)]
+    lines += [f"    RHS_V {name} {_number(value)}" for name, value in right if value]
+    ranges = [(name, value) for name, (_, _, value) in zip(lp.row_names, sides, strict=True) if value]
+    if ranges:
+        lines += ["RANGES", *(f"    RANGE {name} {_number(value)}" for name, value in ranges)]
+    lines += ["BOUNDS"]
+    boxes = zip(lp.column_names, lp.lower.tolist(), lp.upper.tolist(), lp.integral.tolist(), strict=True)
+    lines += [f" {kind} BOUND {name}{value}" for name, *box in boxes for kind, value in _box(*box)]
+    return "\n".join([*lines, "ENDATA", ""])
+
+
+def _columns(lp: GeneralLP, sign: float) -> Iterator[str]:
+    """Lines of the columns, with markers around integral ones."""
+    whole = False
+    for j, name in enumerate(lp.column_names):
+        if bool(lp.integral[j]) != whole:
+            whole = not whole
+            yield f"    MARK{j} 'MARKER' '{'INTORG' if whole else 'INTEND'}'"
+        own = slice(int(lp.A.indptr[j]), int(lp.A.indptr[j + 1]))
+        entries = zip(lp.A.indices[own].tolist(), lp.A.data[own].tolist(), strict=True)
+        values = [(lp.row_names[i], value) for i, value in entries if value]
+        cost = sign * float(lp.c[j])
+        if cost or not values:
+            values.insert(0, (OBJECTIVE, cost))
+        yield from (f"    {name} {row} {_number(value)}" for row, value in values)
+    if whole:
+        yield "    MARKEND 'MARKER' 'INTEND'"
+
+
+def _side(name: str, lower: float, upper: float) -> tuple[str, float, float]:
+    """Kind, right-hand side and range of a row; a range of 0 stands for none."""
+    if math.isinf(lower) or math.isinf(upper):
+        if math.isinf(lower) and math.isinf(upper):
+            return "N", 0.0, 0.0
+        return ("L", upper, 0.0) if math.isinf(lower) else ("G", lower, 0.0)
+    if lower == upper:
+        return "E", lower, 0.0
+    width = upper - lower
+    for value in (width, math.nextafter(width, 0.0), math.nextafter(width, math.inf)):
+        if lower + value == upper:
+            return "G", lower, value
+        if upper - value == lower:
+            return "L", upper, value
+    raise EditError(
+        f"row {name}", "bounds", (lower, upper), "MPS has no range that leads from one to the other"
+    )
+
+
+def _box(lower: float, upper: float, whole: bool) -> list[tuple[str, str]]:
+    """Kinds and values of the bounds of a column; readers differ about those that are not written."""
+    if lower == upper:
+        return [("FX", f" {_number(lower)}")]
+    if math.isinf(lower) and math.isinf(upper):
+        return [("FR", "")]
+    bounds = [("MI", "")] if math.isinf(lower) else [("LO", f" {_number(lower)}")] if lower or whole else []
+    if math.isinf(upper):
+        return [*bounds, ("PL", "")] if whole else bounds
+    return [*bounds, ("UP", f" {_number(upper)}")]
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(float(value)).removesuffix(".0")

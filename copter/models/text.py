@@ -49,7 +49,7 @@ class Source:
         except (OSError, EOFError, zlib.error) as error:
             raise FileError(path, f"cannot be unpacked: {error}") from None
         try:
-            text = content.decode()
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = content.decode("latin-1")
         self.lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")

@@ -11,7 +11,7 @@ from lp_cases import random_general
 from mps_texts import FIXED, MAXIMISE, RANGES
 
 from copter.errors import CopterError, EditError, FileError, InputError
-from copter.models.highs import from_highs, to_highs
+from copter.models.highs import from_highs, load
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.general import Model, read_mps
@@ -301,11 +301,40 @@ def test_lp_files_that_are_wrong_or_in_doubt(tmp_path, old, new, why):
 @pytest.mark.parametrize("seed", range(8))
 def test_lp_files_by_highs_writer(tmp_path, seed):
     lp = random_general(seed)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.passModel(to_highs(lp))
-    highs.writeModel(str(tmp_path / "lp.lp"))
+    load(lp, None).writeModel(str(tmp_path / "lp.lp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns in no row
         back = read_mps(tmp_path / "lp.lp", strict=False)
     assert not unlike(back, by_highs(tmp_path / "lp.lp"))
+
+
+@pytest.mark.parametrize("ending", ["mps", "lp"])
+def test_a_byte_order_mark_is_no_part_of_a_model(tmp_path, ending):
+    lp = "Minimize\n x\nSubject To\n r: x >= 1\nEnd\n"
+    mps = "ROWS\n N c\n G r\nCOLUMNS\n x c 1 r 1\nRHS\n RHS r 1\nENDATA\n"
+    path = tmp_path / f"model.{ending}"
+    path.write_text("\ufeff" + (lp if ending == "lp" else mps), encoding="utf-8")
+    assert read_mps(path).column_names == ("x",)
+
+
+@pytest.mark.parametrize(
+    "name", ["x[0]", "x[1,2]", "x[a]", "x[1][2]", "x[-1]", "flow[a,b]_in", "a/b", "x[a/b]"]
+)
+def test_names_in_lp_files_may_have_brackets(tmp_path, name):
+    path = tmp_path / "model.lp"
+    path.write_text(
+        f"Minimize\n 2 {name} + 3 c\nSubject To\n cap[{name[0]}]: {name} + c >= 4\n"
+        f" 1 <= {name} - c <= 2\nBounds\n -1 <= {name} <= 3\nGeneral\n {name}\nEnd\n"
+    )
+    lp = read_mps(path)
+    assert lp.column_names == (name, "c") and lp.c.tolist() == [2.0, 3.0]
+    assert (lp.lower[0], lp.upper[0], lp.integral.tolist()) == (-1.0, 3.0, [True, False])
+    assert lp.row_names[0] == f"cap[{name[0]}]"
+
+
+@pytest.mark.parametrize("term", ["[ x ^ 2 ] / 2", "[x^2]/2", "x * y", "x ^ 2", "x / 2", "2 [ x * y ]"])
+def test_products_in_lp_files_are_refused(tmp_path, term):
+    path = tmp_path / "model.lp"
+    path.write_text(f"Minimize\n y + {term}\nSubject To\n r: x + y >= 4\nEnd\n")
+    with pytest.raises(InputError, match="line 2"):
+        read_mps(path)
