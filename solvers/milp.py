@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from copter.solvers.base import Stopwatch
 if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
+_AGREE, _SMALL = 1e-6, 1e-3
+"""Relative difference of two runs that agree, and the size of a column whose value is 0."""
 _LEAST_TIME = 0.01
 """Seconds that a run has at least: HiGHS takes a limit of 0 for one that it need not keep."""
 
@@ -88,6 +91,50 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
         gap if known else math.inf,
         max(0, int(info.mip_node_count)),
     )
+
+
+def confirmed(
+    found: MilpAnswer,
+    again: Callable[[NDArray[np.float64] | None], MilpAnswer],
+    c: NDArray[np.float64],
+    offset: float = 0.0,
+) -> MilpAnswer:
+    """Hold the answer of a run with presolve against a run without it.
+
+    HiGHS' presolve has lost optima of integer programs, and nothing in its answer shows that.
+
+    Parameters
+    ----------
+    found : MilpAnswer
+        Of the run with presolve.
+    again : callable
+        Runs HiGHS without presolve from a point, or from none.
+    c, offset : (n,) ndarray, float
+        Costs, to which bounds belong.
+
+    Returns
+    -------
+    MilpAnswer
+        The better point of both runs and the smaller bound, if the runs agree, or if the second run was
+        stopped.  "Unproved" if they contradict each other.
+    """
+    if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
+        return found
+    other = again(found.x)
+    nodes = found.nodes + other.nodes
+    best = min((each.x for each in (found, other) if each.x is not None), key=lambda x: c @ x, default=None)
+    if other.status in (Status.DEADLINE, Status.ITERATION_LIMIT):
+        why = f"{other.reason}; no run without presolve has confirmed what presolve led to"
+        return replace(other, x=best, reason=why, nodes=nodes)
+    agree = found.status is other.status
+    if agree and best is not None:
+        cost = float(c @ best) + offset
+        room = _AGREE * (float(abs(c * best).sum()) + _SMALL * float(abs(c).max(initial=0.0)))
+        agree = max(found.bound, other.bound) <= cost + room
+    if agree:
+        return replace(found, x=best, bound=min(found.bound, other.bound), nodes=nodes)
+    why = f"{found.reason} with presolve and {other.reason} without it, which contradict each other"
+    return MilpAnswer(best, Status.UNPROVED, why, -math.inf, math.inf, nodes)
 
 
 def run_milp(

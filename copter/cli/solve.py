@@ -200,15 +200,13 @@ def _branched(
     lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None, presolve: bool
 ) -> tuple[dict[str, Any], _Vector, _Vector]:
     """Figures of branch and bound as ``copter.milp`` has it, and its point."""
-    import numpy as np
-
     from copter.solvers.general.integer import branch_and_bound
 
     given = {"mip_rel_gap": tolerance, "time_limit": deadline, "threads": threads}
     settings = {name: value for name, value in given.items() if value is not None}
     if not presolve:
         settings["presolve"] = False
-    answer = branch_and_bound(replace(lp, offset=0.0), lp.integral.astype(np.int32), settings)
+    answer = branch_and_bound(replace(lp, offset=0.0), settings)
     objective = math.nan if answer.objective is None else answer.objective
     bound = math.nan if answer.bound is None else answer.bound
     figures = {

@@ -35,6 +35,8 @@ class GeneralLP:
         Whether c and offset are those of the negated objective of a maximisation.
     column_names, row_names : tuple of str
         One for each, or empty.
+    semi : (n,) bool ndarray, optional
+        Semi-continuous columns, or semi-integer ones: each is 0, or within its bounds.  None: no column is.
     """
 
     c: NDArray[np.float64]
@@ -48,16 +50,24 @@ class GeneralLP:
     maximize: bool = False
     column_names: tuple[str, ...] = ()
     row_names: tuple[str, ...] = ()
+    semi: NDArray[np.bool_] | None = None
 
     def own_sense(self, cost: float) -> float:
         """Objective in the sense that the program was given in, for a value of c'x + offset."""
         return -cost if self.maximize else cost
 
+    def box_at(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds of the columns, (n,) each, where a semi-continuous column that is 0 at x stays 0."""
+        if self.semi is None:
+            return self.lower, self.upper
+        off = self.semi & (x == 0.0)
+        return np.where(off, 0.0, self.lower), np.where(off, 0.0, self.upper)
+
 
 def checked(lp: GeneralLP) -> GeneralLP:
     """The program with bounds of 1e20 and more made infinite, those of integral columns rounded inwards.
 
-    Entries of the matrix that are given twice are summed.
+    Entries of the matrix that are given twice are summed.  Semi-continuous columns without a choice are none.
 
     Raises
     ------
@@ -77,6 +87,7 @@ def checked(lp: GeneralLP) -> GeneralLP:
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1
         subject = f"A: row {A.indices[where]}, column {column}"
         raise EditError(subject, "A", float(A.data[where]), "must be finite")
+    lp = _decided(lp)
     row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
     for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
         _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
@@ -87,10 +98,31 @@ def checked(lp: GeneralLP) -> GeneralLP:
 
 def crossed_column(lp: GeneralLP) -> int | None:
     """First column that has no value within its bounds; None if all have one."""
+    lp = _decided(lp)
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
     bad |= (lp.lower == np.inf) | (lp.upper == -np.inf)
     return int(bad.argmax()) if bad.any() else None
+
+
+def _decided(lp: GeneralLP) -> GeneralLP:
+    """The program in which only those columns are semi-continuous whose bounds leave a choice.
+
+    A column whose bounds contain 0 is like others, and one whose bounds leave no value is 0.
+    """
+    if lp.semi is None:
+        return lp
+    lower, upper = as_bounds(lp.lower), as_bounds(lp.upper)
+    low = np.where(lp.integral, np.ceil(lower - _WHOLE), lower)
+    high = np.where(lp.integral, np.floor(upper + _WHOLE), upper)
+    empty = lp.semi & ((low > high) | (low == np.inf) | (high == -np.inf))
+    semi = lp.semi & ~empty & ~((low <= 0.0) & (high >= 0.0))
+    return replace(
+        lp,
+        lower=np.where(empty, 0.0, lower),
+        upper=np.where(empty, 0.0, upper),
+        semi=semi if semi.any() else None,
+    )
 
 
 def _check_bounds(name: str, low: NDArray[np.float64], high: NDArray[np.float64], why: str) -> None:

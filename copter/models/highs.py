@@ -8,6 +8,8 @@ is in the program's.  Its row duals have the opposite sign of our prices; those 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import highspy
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.highs_units import KEPT, LEAST, Units, units_for
+from copter.models.highs_units import KEPT, LEAST, Units, numbers_in, units_for
 from copter.native import run_apart
 from copter.solution import Status
 
@@ -36,6 +38,21 @@ _MODEL_STATUS = {
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
     highspy.HighsModelStatus.kSolutionLimit: Status.ITERATION_LIMIT,  # a limit of nodes, too
 }
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Give HiGHS fresh threads, and end them afterwards.
+
+    HiGHS keeps the threads of a run for the next run of the same Python thread, and refuses that run if it
+    asks for another number of threads.  A forked process inherits the memory of these threads and not the
+    threads, and its next run would end it by SIGSEGV.
+    """
+    highspy.Highs.resetGlobalScheduler(True)
+    try:
+        yield
+    finally:
+        highspy.Highs.resetGlobalScheduler(True)
 
 
 class Engine(highspy.Highs):
@@ -57,29 +74,27 @@ class Engine(highspy.Highs):
         super().enableCallbacks()
 
     def run(self) -> highspy.HighsStatus:
-        """Run HiGHS, and end its threads.
-
-        HiGHS keeps the threads of a run for the next run of the same thread.  A forked process inherits the
-        memory of these threads and not the threads, and its next run would end it by SIGSEGV.
-        """
-        try:
+        """Run HiGHS in threads of its own."""
+        with own_threads():
             return super().run()
-        finally:
-            self.resetGlobalScheduler(True)
 
     def presolve(self) -> highspy.HighsStatus:
-        """Presolve, and end HiGHS' threads."""
-        try:
+        """Presolve in threads of its own."""
+        with own_threads():
             return super().presolve()
-        finally:
-            self.resetGlobalScheduler(True)
 
     def postsolve(self, *given: Any) -> highspy.HighsStatus:
-        """Bring an answer back to the program before presolve, and end HiGHS' threads."""
-        try:
+        """Bring an answer back to the program before presolve, in threads of its own."""
+        with own_threads():
             return super().postsolve(*given)
-        finally:
-            self.resetGlobalScheduler(True)
+
+    def changeColsBounds(  # noqa: D102
+        self, count: int, columns: NDArray[np.int32], lower: Any, upper: Any
+    ) -> highspy.HighsStatus:
+        if self.units is not None:
+            unit = self.units.column[columns]
+            lower, upper = lower / unit, upper / unit
+        return super().changeColsBounds(count, columns, lower, upper)
 
     def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
         solution = super().getSolution()
@@ -161,7 +176,13 @@ def check(status: highspy.HighsStatus, what: str) -> None:
         raise SolverError(f"HiGHS refused: {what}")
 
 
-def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None = None) -> None:
+def pass_model(
+    highs: Engine,
+    lp: LinearProgram,
+    kinds: NDArray[np.int32] | None = None,
+    *,
+    units_of: NDArray[np.int32] | None = None,
+) -> None:
     """Give HiGHS a whole program, in units in which its numbers fit.
 
     Parameters
@@ -170,6 +191,8 @@ def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None
         To be minimised; the constant of a GeneralLP counts.
     kinds : (n,) int32 ndarray, optional
         Kind of each column, as HiGHS and scipy number them; all are continuous by default.
+    units_of : (n,) int32 ndarray, optional
+        Kinds by which units are chosen, if the program is the relaxation of one with these kinds.
 
     Raises
     ------
@@ -178,16 +201,14 @@ def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None
     """
     matrix = lp.A
     m, n = matrix.shape
-    c, data, offset = lp.c, matrix.data, lp.offset if isinstance(lp, GeneralLP) else 0.0
-    columns, rows = (lp.lower, lp.upper), (lp.row_lower, lp.row_upper)
-    highs.units = units = units_for(lp, kinds)
+    offset = lp.offset if isinstance(lp, GeneralLP) else 0.0
+    highs.units = units = units_for(lp, kinds if units_of is None else units_of)
+    its = numbers_in(lp, units)
     if matrix.nnz and abs(matrix.data).min() < KEPT:
         set_option(highs, "small_matrix_value", LEAST)
     if units is not None:
-        c, offset = c * units.column * units.cost, offset * units.cost
-        data = data * units.row[matrix.indices] * np.repeat(units.column, np.diff(matrix.indptr))
-        columns = lp.lower / units.column, lp.upper / units.column
-        rows = lp.row_lower * units.row, lp.row_upper * units.row
+        offset *= units.cost
+        set_option(highs, "mip_abs_gap", float(highs.getOptionValue("mip_abs_gap")[1]) * units.cost)
         set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 is a number like others in these units
     status = highs.passModel(
         n,
@@ -196,12 +217,14 @@ def pass_model(highs: Engine, lp: LinearProgram, kinds: NDArray[np.int32] | None
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         offset,
-        c,
-        *columns,
-        *rows,
+        its.c,
+        its.lower,
+        its.upper,
+        its.row_lower,
+        its.row_upper,
         matrix.indptr.astype(np.int32, copy=False),
         matrix.indices.astype(np.int32, copy=False),
-        data,
+        its.data,
         np.zeros(n, np.int32) if kinds is None else kinds,
     )
     check(status, "the model")
@@ -275,7 +298,7 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
     return sum(max(0, int(count)) for count in counts), max(0, int(info.crossover_iteration_count))
 
 
-# ---- HiGHS' own form, with names and sense, for its files and its presolve -------------------------------
+# ---- HiGHS' own form, with names and sense ----------------------------------------------------------------
 
 
 def from_highs(lp: highspy.HighsLp) -> GeneralLP:
@@ -311,31 +334,3 @@ def from_highs(lp: highspy.HighsLp) -> GeneralLP:
         tuple(lp.col_names_),
         tuple(lp.row_names_),
     )
-
-
-def to_highs(lp: GeneralLP) -> highspy.HighsLp:
-    """The LP as HiGHS holds it, in its own sense.
-
-    Returns
-    -------
-    highspy.HighsLp
-        With names only where the LP has them.
-    """
-    kinds = highspy.HighsVarType
-    sign = -1.0 if lp.maximize else 1.0
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = lp.A.shape
-    model.sense_ = highspy.ObjSense.kMaximize if lp.maximize else highspy.ObjSense.kMinimize
-    model.offset_ = sign * lp.offset
-    model.col_cost_ = sign * lp.c
-    model.col_lower_, model.col_upper_ = lp.lower, lp.upper
-    model.row_lower_, model.row_upper_ = lp.row_lower, lp.row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.num_row_, model.a_matrix_.num_col_ = lp.A.shape
-    model.a_matrix_.start_ = lp.A.indptr.astype(np.int32)
-    model.a_matrix_.index_ = lp.A.indices.astype(np.int32)
-    model.a_matrix_.value_ = lp.A.data
-    if lp.integral.any():
-        model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in lp.integral]
-    model.col_names_, model.row_names_ = list(lp.column_names), list(lp.row_names)
-    return model

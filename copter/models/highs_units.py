@@ -24,7 +24,9 @@ LEAST, MOST = 1e-12, 1e15
 """Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
 KEPT = 1e-9
 """Entries that HiGHS drops unless told otherwise are below this."""
-_ROUNDS = 30
+_PLAIN = 2.0**14
+"""Branch and bound gets a program whose entries are within this factor of 1 as it is."""
+_ROUNDS, _MEANS, _STILL = 30, 200, 0.01
 _FAR = 1e15
 """A bound from which on it says nothing of the size of a column or row."""
 
@@ -40,6 +42,34 @@ class Units(NamedTuple):
     cost: float
 
 
+class Numbers(NamedTuple):
+    """Numbers of a program in some units: costs, entries, bounds of rows and of columns."""
+
+    c: NDArray[np.float64]
+    data: NDArray[np.float64]
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+def numbers_in(program: LinearProgram, units: Units | None) -> Numbers:
+    """Return the numbers of a program in some units; None: its own."""
+    A, c, rows, columns = (
+        program.A,
+        program.c,
+        (program.row_lower, program.row_upper),
+        (program.lower, program.upper),
+    )
+    if units is None:
+        return Numbers(c, A.data, *rows, *columns)
+    row, column, cost = units
+    data = A.data * row[A.indices] * np.repeat(column, np.diff(A.indptr))
+    return Numbers(
+        c * column * cost, data, *(side * row for side in rows), *(side / column for side in columns)
+    )
+
+
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
     """Whether HiGHS takes these entries and costs as they are, unless told otherwise."""
     if costs.size and not -MOST < costs.min() <= costs.max() < MOST:
@@ -52,6 +82,9 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
 
 def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
     """Units in which a program fits; None if it does as it is.
+
+    The tolerances of branch and bound are absolute.  So a program with integral columns is also given other
+    units if its entries are far from 1, as bytes are.
 
     Entries below 1e-12 where those of their rows and columns are typically 1 are noise, which HiGHS may drop:
     whatever it answers is judged on the program itself.
@@ -68,9 +101,13 @@ def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units 
     """
     priced = abs(program.c[program.c != 0])
     tiny = priced.size > 0 and priced.max() < LEAST
-    if fits(program.A.data, program.c) and not tiny:
+    fit = fits(program.A.data, program.c) and not tiny
+    whole = kinds is not None and bool(kinds.any())
+    if fit and not (whole and _is_far(program.A.data)):
         return None
     matrix = program.A.tocoo()
+    if fit and kinds is not None:
+        return _by_means(program, matrix, kinds != 0)
     units = _balanced(program, matrix, kinds)
     size = abs(matrix.data) * units.row[matrix.row] * units.column[matrix.col]
     if not tiny and not _out(program, matrix, size < LEAST):
@@ -82,6 +119,12 @@ def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units 
         value = float(matrix.data[entry])
         raise SolverError(f"{where}: {value!r}: no units bring this entry below {MOST:g}, as HiGHS needs it")
     return units
+
+
+def _is_far(entries: NDArray[np.float64]) -> bool:
+    """Whether an entry is far from 1."""
+    size = abs(entries[entries != 0.0])
+    return bool(size.size) and not (1.0 / _PLAIN <= size.min() and size.max() <= _PLAIN)
 
 
 def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
@@ -140,6 +183,31 @@ def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | No
     along, unit = np.rint(along), np.rint(along[n])
     up = np.rint(-_typical(row, size + along[column], up.size))
     return Units(np.exp2(up[:m] + unit), np.exp2(along[:n] - unit), float(np.exp2(up[m] + unit)))
+
+
+def _by_means(program: LinearProgram, matrix: Any, fixed: NDArray[np.bool_]) -> Units:
+    """Units in which the entries of each row and column, and the costs, have a geometric mean near 1.
+
+    Bounds do not count, as the units of columns that are not fixed follow from the rows that link these to
+    fixed columns.  Source: Fulkerson and Wolfe (1962), "An algorithm for scaling matrices".
+    """
+    known = matrix.data != 0.0
+    row, column, size = matrix.row[known], matrix.col[known], np.log2(abs(matrix.data[known]))
+    m, n = matrix.shape
+    in_row, in_column = (np.maximum(np.bincount(each, minlength=k), 1) for each, k in ((row, m), (column, n)))
+    along = np.zeros(n)
+    for _ in range(_MEANS):
+        up = -np.bincount(row, size + along[column], m) / in_row
+        moved = np.where(fixed, 0.0, -np.bincount(column, size + up[row], n) / in_column)
+        done = abs(moved - along).max(initial=0.0) < _STILL
+        along = moved
+        if done:
+            break
+    along = np.rint(along)
+    up = -np.rint(np.bincount(row, size + along[column], m) / in_row)
+    paid = np.flatnonzero(program.c)
+    costs = np.log2(abs(program.c[paid])) + along[paid]
+    return Units(np.exp2(up), np.exp2(along), float(np.exp2(-np.rint(costs.mean() if paid.size else 0.0))))
 
 
 def _typical(group: NDArray[np.int64], size: NDArray[np.float64], count: int) -> NDArray[np.float64]:

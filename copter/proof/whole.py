@@ -6,10 +6,10 @@ stands for all that round to it: it may be off by half a unit in its last place,
 
 1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
    and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
-2. What is left, rows that hold or fail by less than the error, is summed in rationals.
+2. The other rows, which hold or fail by less than the error, are summed in rationals.
 
-Rows that have continuous columns in them hold, as nobody can state 1/3, if what is broken is the rounding of
-their own numbers, ``ROUNDING`` times the largest term or the bound.
+A row with continuous columns holds if it is violated by at most ``ROUNDING`` times its largest term or its
+bound, because no double is 1/3.
 """
 
 from __future__ import annotations
@@ -91,23 +91,26 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
         forgiven[mixed] = ROUNDING * np.maximum(largest, bound)[mixed]
     held = (activity + error <= upper + forgiven) & (activity - error >= lower - forgiven)
     for row in np.flatnonzero(~held).tolist():
-        over = max(activity[row] - upper[row], lower[row] - activity[row])
-        if mixed[row] or over > 2.0 * error[row] + 2.0 * _EPS * (gross[row] + abs(over)):
+        over = max(activity[row] - upper[row], lower[row] - activity[row]) - forgiven[row]
+        if over > 2.0 * error[row] + 2.0 * _EPS * (gross[row] + abs(over)):
             return int(row)
         own = terms.of(row)
         exactly, represented = own.exactly(), own.represented()
         for bound, sign in ((upper[row], 1), (lower[row], -1)):
             if np.isfinite(bound):
                 off = represented + (0 if bound == np.rint(bound) else Fraction(abs(bound)) / 2**53)
-                if sign * (exactly - Fraction(bound)) > off:
+                if sign * (exactly - Fraction(bound)) > max(off, Fraction(forgiven[row])):
                     return int(row)
     return -1
 
 
 def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What floating point may be off by in each sum."""
-    in_whole = (terms.coefficient == np.rint(terms.coefficient)) & (terms.value == np.rint(terms.value))
-    count = np.bincount(terms.row, minlength=gross.size)
+    """What floating point may be off by in each sum; a term that is 0 is exact."""
+    nothing = (terms.coefficient == 0.0) | (terms.value == 0.0)
+    in_whole = nothing | (
+        (terms.coefficient == np.rint(terms.coefficient)) & (terms.value == np.rint(terms.value))
+    )
+    count = np.bincount(terms.row, ~nothing, gross.size)
     exact = (np.bincount(terms.row, ~in_whole, gross.size) == 0) & (gross < _EXACT)
     return np.where(exact, 0.0, (2.0 * count + 4.0) * (_EPS * gross + _TINY))
 

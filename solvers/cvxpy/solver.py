@@ -296,7 +296,7 @@ def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
         "presolve": options.get("presolve", True),
     }
     given = {name: value for name, value in settings.items() if value is not None}
-    found = branch_and_bound(lp, lp.integral.astype(np.int32), given)
+    found = branch_and_bound(lp, given)
     usable = found.x is not None and found.status is not Status.NUMERICAL_ERROR
     status = _ENDED.get(found.status, s.USER_LIMIT if usable else s.SOLVER_ERROR)
     stats = {

@@ -6,7 +6,8 @@ the same, as a source of prices.  Here each node is
 
 - given up if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than
   the best allocation known, or if a ray proves, likewise rounded, that nothing is in it;
-- else split at a column of whole numbers, until all of them are fixed.
+- else split at a column of whole numbers, or at a semi-continuous one into 0 and its bounds, until all of
+  them are decided.
 
 Allocations count if :mod:`copter.proof.whole` finds that they keep all rows.  What the linear programs say
 may be wrong: then it takes longer.  Where a node cannot be settled its bound stays that of its parent, or
@@ -22,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import highspy
@@ -100,9 +102,9 @@ def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] |
     Parameters
     ----------
     x : (n,) ndarray
-        Whole where it must be.
+        Whole where it must be; the semi-continuous columns that are 0 stay so.
     """
-    whole = model.integral
+    whole, (lower, upper) = model.integral, model.box_at(x)
     if whole.all():
         return None
     fixed = np.where(whole, x, 0.0)
@@ -113,8 +115,8 @@ def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] |
         csc_array(model.A)[:, loose],
         model.row_lower - own,
         model.row_upper - own,
-        model.lower[loose],
-        model.upper[loose],
+        lower[loose],
+        upper[loose],
         0.0,
         whole[loose],
     )
@@ -147,6 +149,11 @@ class _Search:
         loose = model.c[~model.integral]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
+        if model.semi is not None:
+            self.box = (
+                np.where(model.semi, np.minimum(model.lower, 0.0), model.lower),
+                np.where(model.semi, np.maximum(model.upper, 0.0), model.upper),
+            )
         self.rows: list[list[tuple[int, float]]] | None = None
         self.highs = engine(
             1,
@@ -175,7 +182,7 @@ class _Search:
     def run(self) -> Settled:
         self.model = _relaxed(self.model)
         try:
-            pass_model(self.highs, self.model)
+            pass_model(self.highs, self.model, units_of=self.model.integral.astype(np.int32))
         except SolverError:  # numbers that HiGHS does not take: no prices, all by splitting
             self.usable = False
         self._narrow()
@@ -193,12 +200,16 @@ class _Search:
             lower, upper = np.maximum(lower, self.box[0]), np.minimum(upper, self.box[1])
             if self.model.A.nnz <= _VERY_FEW:
                 lower, upper = self._implied(lower, upper)
+            lower, upper = self._decided(lower, upper)
             if (lower > upper).any():
                 continue
             self.nodes += 1
+            before = self.cost
             bound, children = self._node(bound, lower, upper)
             if children:
                 open_nodes.extend((bound, *child) for child in children)
+            elif self.cost < before and bound < self.enough:
+                open_nodes.append((bound, lower, upper))  # the new cost narrows its columns, and so the bound
             else:
                 lost = min(lost, bound)
         complete = not open_nodes
@@ -226,8 +237,8 @@ class _Search:
 
         A bound of infinity says that nothing is in it.
         """
-        whole = self.model.integral
-        free = np.flatnonzero(whole & (lower < upper))
+        whole, choice = self.model.integral, self._choice(lower, upper)
+        free = np.flatnonzero((whole | choice) & (lower < upper))
         point = None
         if free.size or not whole.all():
             proved, point = self._prices(lower, upper)
@@ -236,6 +247,9 @@ class _Search:
                 return bound, []
         if point is not None:
             rounded = np.clip(np.where(whole, np.rint(point), point), lower, upper)
+            on = 2.0 * abs(rounded) >= np.minimum(abs(self.model.lower), abs(self.model.upper))
+            within = np.clip(rounded, self.model.lower, self.model.upper)
+            rounded = np.where(choice, np.where(on, within, 0.0), rounded)
             if not self._offer(rounded) and (more := completed(self.given, rounded)) is not None:
                 self._offer(more)
         if not free.size:
@@ -245,7 +259,40 @@ class _Search:
             return bound, []
         if bound >= self.enough:
             return bound, []
-        return bound, self._split(free, point, lower, upper)
+        parts = self._switched(choice, point, lower, upper) if choice.any() else []
+        return bound, parts or self._split(free[~choice[free]], point, lower, upper)
+
+    def _choice(self, lower, upper):  # type: ignore[no-untyped-def]
+        """Which semi-continuous columns may be 0 and may be more within some bounds."""
+        if self.model.semi is None:
+            return np.zeros(lower.size, np.bool_)
+        return self.model.semi & (lower <= 0.0) & (upper >= 0.0) & (lower < upper)
+
+    def _decided(self, lower, upper):  # type: ignore[no-untyped-def]
+        """Bounds in which semi-continuous columns that must be 0, or must not, are within their own."""
+        choice, model = self._choice(lower, upper), self.model
+        off = choice & ((lower > model.upper) | (upper < model.lower))
+        on = np.zeros_like(off) if model.semi is None else model.semi & ((lower > 0.0) | (upper < 0.0))
+        lower = np.where(off, np.maximum(lower, 0.0), np.where(on, np.maximum(lower, model.lower), lower))
+        upper = np.where(off, np.minimum(upper, 0.0), np.where(on, np.minimum(upper, model.upper), upper))
+        return lower, upper
+
+    def _switched(self, choice, point, lower, upper):  # type: ignore[no-untyped-def]
+        """Two nodes, in which a semi-continuous column is 0 and is not; the last is looked at first.
+
+        None if each is 0, or within its bounds, at a point, and another column is to be split.
+        """
+        at, model = np.flatnonzero(choice), self.model
+        least = np.minimum(abs(model.lower), abs(model.upper))[at]
+        value = np.zeros(at.size) if point is None else abs(np.clip(point, lower, upper)[at])
+        away = np.minimum(value, least - value) / least
+        k = int(np.argmax(away))
+        if away[k] <= _WHOLE and (self.model.integral & ~choice & (lower < upper)).any():
+            return []
+        j, on = int(at[k]), 2.0 * value[k] >= least[k]
+        ends = (0.0, 0.0), (model.lower[j], model.upper[j])
+        parts = [_part(lower, upper, j, *each) for each in ends]
+        return parts if on else parts[::-1]
 
     def _split(self, free, point, lower, upper):  # type: ignore[no-untyped-def]
         """Two or three nodes; the last is looked at first."""
@@ -260,11 +307,7 @@ class _Search:
                 k = int(np.argmax(abs(self.model.c[free]) + 1e-3 * (at > lower[free])))
             j, value = int(free[k]), float(at[k])
 
-        def part(low: float, high: float):  # type: ignore[no-untyped-def]
-            lo, hi = lower.copy(), upper.copy()
-            lo[j], hi[j] = max(lo[j], low), min(hi[j], high)
-            return lo, hi
-
+        part = partial(_part, lower, upper, j)
         near = float(np.rint(value))
         if abs(value - near) <= _WHOLE * max(1.0, abs(near)):
             parts = [part(-np.inf, near - 1.0), part(near + 1.0, np.inf), part(near, near)]
@@ -344,9 +387,17 @@ class _Search:
             before = lower.copy(), upper.copy()
             for row, low, high in rows:
                 _tighten(row, low, high, lower, upper, model.integral)
+            lower, upper = self._decided(lower, upper)
             if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
                 break
         return lower, upper
+
+
+def _part(lower, upper, j, low, high):  # type: ignore[no-untyped-def]
+    """Bounds in which one column is also within others."""
+    lower, upper = lower.copy(), upper.copy()
+    lower[j], upper[j] = max(lower[j], low), min(upper[j], high)
+    return lower, upper
 
 
 def _relaxed(model: GeneralLP) -> GeneralLP:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.highs_units import numbers_in, units_for
 from copter.proof.whole import Terms, broken_row
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ _EXACT = 2.0**53
 
 def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
     """Whether a point, (n,), keeps bounds, whole numbers and rows exactly."""
-    whole, counts = lp.integral, np.diff(lp.A.indptr)
+    whole, counts, (lower, upper) = lp.integral, np.diff(lp.A.indptr), lp.box_at(x)
     terms = Terms(lp.A.indices, lp.A.data, np.repeat(x, counts), np.repeat(whole, counts))
     return bool(
-        (x >= lp.lower).all()
-        and (x <= lp.upper).all()
+        (x >= lower).all()
+        and (x <= upper).all()
         and (x[whole] == np.rint(x[whole])).all()
         and broken_row(terms, lp.row_lower, lp.row_upper) < 0
     )
@@ -35,25 +36,29 @@ def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
 def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
     """Whether numbers of a row, or costs, or ranges of whole numbers are too far apart for tolerances.
 
+    The units of rows and continuous columns do not count: the program is judged in those of
+    :func:`copter.models.highs_units.units_for`, in which HiGHS gets it.
+
     Parameters
     ----------
     costs : bool
         Whether costs count.
     """
-    m, size = lp.row_lower.size, abs(lp.A.data)
+    its = numbers_in(lp, units_for(lp, lp.integral.astype(np.int32)))
+    m, size = its.row_lower.size, abs(its.data)
     rows, column = lp.A.indices, np.repeat(np.arange(lp.c.size), np.diff(lp.A.indptr))
-    reach = size * np.maximum(abs(lp.lower), abs(lp.upper))[column]
+    reach = size * np.maximum(abs(its.lower), abs(its.upper))[column]
     least, most = np.full(m, np.inf), np.zeros(m)
     np.minimum.at(least, rows, np.where(size > 0.0, size, np.inf))
     np.maximum.at(most, rows, size)
     attained = np.bincount(rows, np.where(size > 0.0, reach, 0.0), m)
-    for bound in (lp.row_lower, lp.row_upper):  # what a row cannot reach holds nothing
+    for bound in (its.row_lower, its.row_upper):  # what a row cannot reach holds nothing
         most = np.maximum(most, np.where(np.isfinite(bound), np.minimum(abs(bound), attained), 0.0))
     if (most[least < np.inf] > ratio * least[least < np.inf]).any():
         return True
     if size.size and (size.max() > ratio or size[size > 0.0].min(initial=1.0) < 1.0 / ratio):
         return True
-    paid = abs(lp.c[lp.c != 0.0])
+    paid = abs(its.c[its.c != 0.0])
     if costs and paid.size and paid.max() > ratio * paid.min():
         return True
     ends = np.concatenate((lp.lower[lp.integral], lp.upper[lp.integral]))

@@ -15,7 +15,7 @@ from copter.models.highs import check, load, run_until
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.multichoice import choose
-from copter.solvers.milp import MilpAnswer, read_answer
+from copter.solvers.milp import MilpAnswer, confirmed, read_answer
 
 if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
@@ -94,8 +94,16 @@ def _within(seconds: float, lp: GeneralLP, *others: Any) -> MilpAnswer:
 def _by_highs(
     lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
 ) -> MilpAnswer:
-    options = _OPTIONS | {"presolve": "on"} if whole else _OPTIONS
-    highs = load(lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **options)
+    if not whole:
+        return _run(lp, clock, start, gap)
+    found = _run(lp, clock, start, gap, presolve="on")
+    return confirmed(found, lambda x: _run(lp, clock, start if x is None else x, gap), lp.c, lp.offset)
+
+
+def _run(
+    lp: GeneralLP, clock: Clock, start: NDArray[np.float64] | None, gap: float, **options: Any
+) -> MilpAnswer:
+    highs = load(lp, 1, kinds=lp.integral.astype(np.int32), mip_abs_gap=gap, **_OPTIONS | options)
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()

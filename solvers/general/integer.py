@@ -1,8 +1,11 @@
 """Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
 
-What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`); where it does not hold, or where
-the numbers are too far apart for HiGHS' tolerances, small programs are solved once more by
-:mod:`copter.solvers.exact.certain`, and of large ones nothing is said to be proved.
+What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`).  An answer that HiGHS finds after
+presolve is held against a run without presolve, which starts from the point of the first run
+(:func:`copter.solvers.milp.confirmed`).  If the point does not hold, the runs contradict each other, or the
+numbers are too far apart for HiGHS' tolerances, :mod:`copter.solvers.exact.certain` solves a small program
+once more, and the answer to a large one is "unproved".  HiGHS gets semi-continuous columns as pairs of rows
+(:mod:`copter.solvers.general.semicontinuous`); every check is on the columns that were given.
 
 Large programs of the shape of an allocation go by prices first, which fix most columns: whole numbers only,
 every column in a row that is a sum of a block, and few other rows.  Then the relaxation is near the integral
@@ -26,38 +29,35 @@ from copter.clock import Clock
 from copter.errors import SolverError
 from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked, crossed_column
-from copter.models.highs import load, run, status_of
+from copter.models.highs import check, load, run
 from copter.models.model import Model
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
 from copter.solvers.exact.checks import DOUBTFUL, WILD, keeps, wild
 from copter.solvers.exact.solver import ExactSolver
-from copter.solvers.general.proof import violation
+from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.scipy_arguments import (
     bounds_of_columns,
+    columns_of_kinds,
     costs,
     kinds_of_columns,
     rows_of_constraints,
     scipy_status,
 )
 from copter.solvers.general.scipy_options import MILP, highs_options
-from copter.solvers.milp import MilpAnswer, read_answer
+from copter.solvers.general.semicontinuous import with_indicators, without_indicators
+from copter.solvers.milp import MilpAnswer, confirmed, read_answer
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-_KEPT = 1e-5
-"""Violation of a row, relative to its size, and distance from a whole number that an answer may have."""
-_STRAY = 1e-3
-"""A column that is nearly 0 is judged as if it were this share of a typical one, as HiGHS has it."""
-_INTEGER, _SEMI_INTEGER = 1, 3
 _BY_PRICES = frozenset({"mip_rel_gap", "time_limit"})
 """Options that are not HiGHS' alone: with any other it is HiGHS that is asked for."""
 _GAP = 1e-4
 """HiGHS' default of the relative gap."""
-_ROUNDING = 1e-9
-"""Of a bound of HiGHS'."""
+_ROUNDING, _TOLERANCE = 1e-9, 1e-6
+"""Relative rounding error of a bound of HiGHS', and what its tolerances may add to it."""
 _DOUBTS = 150
 """Nodes for looking again at an answer that is likely to hold."""
 _SHARE = 0.5
@@ -116,10 +116,11 @@ def milp(
     kinds = kinds_of_columns(integrality, cost.size)
     lower, upper = bounds_of_columns(bounds, cost.size)
     A, low, high = rows_of_constraints(constraints, cost.size)
-    lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, kinds == _INTEGER)
+    whole, semi = columns_of_kinds(kinds)
+    lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, whole, semi=semi)
     settings = highs_options(options, MILP, RuntimeWarning)
     try:
-        answer = (call_apart if isolated else _call)(branch_and_bound, lp, kinds, settings)
+        answer = (call_apart if isolated else _call)(branch_and_bound, lp, settings)
     except ProcessDied as died:
         answer = IntegerAnswer(Status.NUMERICAL_ERROR, str(died))
     code, message = scipy_status(answer.status, answer.reason)
@@ -157,17 +158,12 @@ class IntegerAnswer:
         return {"mip_node_count": self.nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
 
 
-def branch_and_bound(
-    lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any] | None = None
-) -> IntegerAnswer:
-    """A program with columns of several kinds through HiGHS; the point is checked.
+def branch_and_bound(lp: GeneralLP, settings: Mapping[str, Any] | None = None) -> IntegerAnswer:
+    """Solve a program with integral or semi-continuous columns; the point and presolve's claims are checked.
 
     Parameters
     ----------
     lp : GeneralLP
-        ``integral`` where the kind is 1.
-    kinds : (n,) ndarray
-        0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
     settings : mapping, optional
         Options of HiGHS; ``presolve`` may be True or False.
 
@@ -183,38 +179,40 @@ def branch_and_bound(
         return IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
     lp, settings = checked(lp), dict(settings or {})
     limit, gap = settings.get("time_limit"), settings.get("mip_rel_gap", _GAP)
-    clock, whole = Clock(limit), bool(kinds.any()) and bool((kinds <= _INTEGER).all())
-    if _BY_PRICES.issuperset(settings):
+    if not lp.integral.any() and lp.semi is None:
+        return _linear(lp, settings)
+    clock = Clock(limit)
+    if _BY_PRICES.issuperset(settings) and lp.semi is None:
         priced = by_prices(lp, gap, None if limit is None else _SHARE * limit)
-        if priced is not None and priced.x is not None and not _violation(lp, kinds, priced.x):
+        if priced is not None and priced.x is not None and keeps(lp, priced.x):
             return priced
-        if limit is not None:
-            settings["time_limit"] = max(clock.left(), _SHARE * limit)
+    return _judged(lp, _searched(lp, settings, clock), gap, clock)
+
+
+def _linear(lp: GeneralLP, settings: dict[str, Any]) -> IntegerAnswer:
+    """The answer to a program without integral columns, proved on the program itself."""
+    presolve = settings.pop("presolve", True) not in (False, "off")
+    deadline = settings.pop("time_limit", None)
+    answer = solve_lp(lp, deadline=deadline, presolve=presolve, highs_options=settings, own=False)
+    if answer.x is None or answer.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        return IntegerAnswer(answer.status, answer.reason)
+    bound = -np.inf if answer.proof is None else answer.proof.bound
+    if answer.status is Status.OPTIMAL:
+        bound = float(lp.c @ answer.x)
+    return _with_bound(lp, answer.status, answer.reason, answer.x, bound, 0)
+
+
+def _searched(lp: GeneralLP, settings: Mapping[str, Any], clock: Clock) -> MilpAnswer:
+    """HiGHS' answer, with and without presolve, and its point as one of the program."""
+    model = with_indicators(lp)
     try:
-        highs = _run(lp, kinds, settings)
+        found = _run(model, settings, clock)
+        if settings.get("presolve", "choose") not in (False, "off"):
+            off = {**settings, "presolve": "off"}
+            found = confirmed(found, lambda x: _run(model, off, clock, x), model.c)
     except SolverError as error:
-        if not whole:
-            raise
-        none = MilpAnswer(None, Status.NUMERICAL_ERROR, str(error), -np.inf, np.inf, 0)
-        return _judged(lp, none, gap, clock)
-    found = read_answer(highs, whole=bool(kinds.any()))
-    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-        without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings))[0]
-        found = replace(found, status=Status.UNBOUNDED if without is Status.OPTIMAL else without)
-    if whole:
-        return _judged(lp, found, gap, clock)
-    status, reason, x = found.status, found.reason, found.x
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED) or x is None:
-        return IntegerAnswer(status, reason)
-    why = _violation(lp, kinds, x)
-    if why and status is not Status.OPTIMAL:
-        return IntegerAnswer(status, reason)
-    if why:
-        status, reason = Status.NUMERICAL_ERROR, f"{reason}, but {why}"
-    objective = float(lp.c @ x)
-    if not kinds.any():  # simplex proved it
-        return IntegerAnswer(status, reason, x, objective, objective, 0.0, 0)
-    return IntegerAnswer(status, reason, x, objective, found.bound, found.gap, found.nodes)
+        return MilpAnswer(None, Status.NUMERICAL_ERROR, str(error), -np.inf, np.inf, 0)
+    return found if found.x is None else replace(found, x=without_indicators(lp, found.x))
 
 
 def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> IntegerAnswer | None:
@@ -247,16 +245,19 @@ def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> Intege
 
 
 def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:
-    """HiGHS' answer to a program of whole numbers, as far as exact arithmetic confirms it."""
-    status, reason, x = found.status, found.reason, None
-    if found.x is not None:
-        x = np.clip(np.where(lp.integral, np.rint(found.x), found.x), lp.lower, lp.upper)
-        x = x if keeps(lp, x) else completed(lp, x)
+    """HiGHS' answer, as far as exact arithmetic confirms it."""
+    status, reason, x = found.status, found.reason, found.x
+    if status is Status.UNBOUNDED:
+        return IntegerAnswer(status, reason)
+    if x is not None and not keeps(lp, x):
+        x = completed(lp, x)
     small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
-    if not proved and not (small and status is Status.NUMERICAL_ERROR):
+    if not proved and not (small and status in (Status.NUMERICAL_ERROR, Status.UNPROVED)):
         return _with_bound(lp, status, reason, x, found.bound, found.nodes)
-    # without a point that keeps all rows, or with numbers that far apart, nothing is proved by HiGHS' word
+    # HiGHS' answer proves nothing without a point that keeps all rows, with a point whose cost is above the
+    # bound, or with numbers that are far apart.
     taken = proved and (x is None) == (found.x is None) and not wild(lp, WILD)
+    taken = taken and (x is None or _is_near(lp, x, found.bound, gap))
     if taken and not (small and wild(lp, DOUBTFUL)):
         return _with_bound(lp, status, reason, x, found.bound, found.nodes)
     if small:
@@ -276,6 +277,12 @@ def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> Integ
     return _with_bound(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
 
 
+def _is_near(lp: GeneralLP, x: NDArray[np.float64], bound: float, gap: float) -> bool:
+    """Whether a point costs no more above a bound than the gap, and the tolerances of HiGHS, allow."""
+    cost = float(lp.c @ x)
+    return cost - bound <= gap * abs(cost) + _TOLERANCE * float(abs(lp.c * x).sum())
+
+
 def _with_bound(
     lp: GeneralLP, status: Status, reason: str, x: NDArray[np.float64] | None, bound: float, nodes: int
 ) -> IntegerAnswer:
@@ -287,21 +294,22 @@ def _with_bound(
     return IntegerAnswer(status, reason, x, objective, min(bound, objective), gap, nodes)
 
 
-def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:
-    switch = settings.get("presolve", "choose")
-    presolve = {True: "on", False: "off"}.get(switch, switch)
-    highs = load(lp, None, kinds=kinds, **{**settings, "presolve": presolve})
+def _run(
+    lp: GeneralLP, settings: Mapping[str, Any], clock: Clock, start: NDArray[np.float64] | None = None
+) -> MilpAnswer:
+    """HiGHS' answer in the time that is left, with "unbounded" told from "infeasible"."""
+    presolve = settings.get("presolve", "choose")
+    options = {**settings, "presolve": {True: "on", False: "off"}.get(presolve, presolve)}
+    if clock.left() < np.inf:
+        options["time_limit"] = clock.left()
+    highs = load(lp, None, kinds=lp.integral.astype(np.int32), **options)
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start.tolist()
+        check(highs.setSolution(solution), "the point of the run with presolve")
     run(highs)
-    return highs
-
-
-def _violation(lp: GeneralLP, kinds: NDArray[np.int32], x: NDArray[np.float64]) -> str:
-    """What an answer does not keep, in words; empty if it keeps all."""
-    whole = (kinds == _INTEGER) | (kinds == _SEMI_INTEGER)
-    broken = float(abs(x - np.rint(x))[whole].max(initial=0.0))
-    if broken > _KEPT:
-        return f"a column is {broken:.1e} from a whole number"
-    off = (kinds > _INTEGER) & (x == 0)  # semi-continuous: 0, or within the bounds
-    box = replace(lp, lower=np.where(off, 0.0, lp.lower), upper=np.where(off, 0.0, lp.upper))
-    primal = violation(box, x, _STRAY)
-    return f"a row or bound is violated by {primal:.1e} of its size" if primal > _KEPT else ""
+    found = read_answer(highs)
+    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+        rows = _run(replace(lp, c=np.zeros(lp.c.size)), settings, clock)
+        return replace(found, status=Status.UNBOUNDED if rows.status is Status.OPTIMAL else rows.status)
+    return found

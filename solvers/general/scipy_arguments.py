@@ -30,6 +30,7 @@ STATUS = {
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
     Status.UNPROVED: (4, "Numerical difficulties encountered.", "4: Solve error"),
 }
+_INTEGER, _SEMI_INTEGER = 1, 3
 _CONSTRAINTS = (
     "`constraints` (or each element within `constraints`) must be convertible into an instance of "
     "`scipy.optimize.LinearConstraint`"
@@ -220,6 +221,12 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
     if not known.all():
         raise EditError("integrality", "values", float(kinds[~known][0]), why)
     return kinds.astype(np.int32)
+
+
+def columns_of_kinds(kinds: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Return ``integral`` and ``semi`` of a GeneralLP for scipy's kinds of columns, (n,)."""
+    semi = kinds > _INTEGER
+    return (kinds == _INTEGER) | (kinds == _SEMI_INTEGER), semi if semi.any() else None
 
 
 def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

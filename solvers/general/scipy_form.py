@@ -17,7 +17,15 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
 from copter.solvers.general.integer import branch_and_bound
-from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, rows, scipy_status, vector
+from copter.solvers.general.scipy_arguments import (
+    box,
+    columns_of_kinds,
+    costs,
+    kinds_of_columns,
+    rows,
+    scipy_status,
+    vector,
+)
 from copter.solvers.general.scipy_options import LINPROG, highs_options
 
 if TYPE_CHECKING:
@@ -169,7 +177,9 @@ def _program(
     A_ub, b_ub = rows("A_ub", constraints[0], "b_ub", constraints[1], cost.size)
     A_eq, b_eq = rows("A_eq", constraints[2], "b_eq", constraints[3], cost.size)
     low, high = np.concatenate((np.full(b_ub.size, -np.inf), b_eq)), np.concatenate((b_ub, b_eq))
-    return GeneralLP(cost, csc_array(vstack([A_ub, A_eq])), low, high, *bounds, 0.0, kinds == 1), b_ub.size
+    matrix = csc_array(vstack([A_ub, A_eq]))
+    whole, semi = columns_of_kinds(kinds)
+    return GeneralLP(cost, matrix, low, high, *bounds, 0.0, whole, semi=semi), b_ub.size
 
 
 def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str, Any]) -> OptimizeResult:
@@ -192,7 +202,7 @@ def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str
         watch = Stopwatch()
         limit = {} if deadline is None else {"time_limit": deadline}
         presolve = {} if how["presolve"] else {"presolve": False}
-        found = branch_and_bound(lp, kinds, presolve | options | limit)
+        found = branch_and_bound(lp, presolve | options | limit)
         seconds = {"highs": watch()}
         answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
         return OptimizeResult(_result(lp, answer, n_upper) | found.figures())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import highspy
 import numpy as np
 import pytest
 
@@ -73,6 +74,16 @@ def test_a_process_that_used_highs_can_fork(threads):
     assert in_fork(in_thread, optimum, threads)
     in_thread(optimum, threads)
     assert in_fork(optimum, threads)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_threads_that_others_left_do_not_matter():
+    other = highspy.Highs()
+    other.silent()
+    other.setOptionValue("threads", 2)
+    other.addVar(0.0, 1.0)
+    other.run()
+    assert optimum(1) == optimum(4)
 
 
 @pytest.mark.filterwarnings("ignore")

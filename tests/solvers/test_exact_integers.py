@@ -16,6 +16,7 @@ from copter.solvers import make_solver
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.baselines import highs
 from copter.solvers.exact import tree
+from copter.solvers.general import integer
 from copter.solvers.general.scipy_arguments import STATUS
 from copter.store.compiled import compile_program
 
@@ -38,7 +39,7 @@ DEADLY = {
         [99998, 12, 12, 99990, -20],
     ),
 }
-"""A program on which HiGHS' branch and bound ends the process by a fault."""
+"""A program on which branch and bound of HiGHS 1.13 ended the process by a fault."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -117,7 +118,14 @@ def test_ten_tenths_fit_where_there_is_one():
     assert (solution.status, solution.objective) == (Status.OPTIMAL, -10.0)
 
 
-def test_branch_and_bound_apart_may_die():
+def test_branch_and_bound_apart_may_die(monkeypatch):
+    answer = milp(**DEADLY, isolated=True)
+    assert (answer.status, answer.fun) == (0, 99980.0)
+
+    def died(*_):
+        call_apart(os.abort)
+
+    monkeypatch.setattr(integer, "call_apart", died)
     answer = milp(**DEADLY, isolated=True)
     assert (answer.status, answer.x) == (4, None)
     assert "died" in answer.message

@@ -108,5 +108,5 @@ def test_what_is_infeasible_is_what_highs_says(small):
     lp = GeneralLP(
         cost, coo_array(A).tocsc(), low, high, np.zeros(cost.size), np.ones(cost.size), 0.0, cost < 1
     )
-    answer = branch_and_bound(lp, np.ones(cost.size, np.int32))
+    answer = branch_and_bound(lp)
     assert str(answer.status) == "infeasible" and answer.x is None
