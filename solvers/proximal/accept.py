@@ -12,7 +12,7 @@ import numpy as np
 from copter.kernels import compile_seconds
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
-from copter.solvers.proximal.rational import leaves_room, solve_in_rationals
+from copter.solvers.proximal.rational import solve_in_rationals
 from copter.solvers.proximal.run import End, Run
 from copter.solvers.proximal.state import Iterate
 from copter.store.allocation import dense_to_sparse
@@ -93,10 +93,6 @@ def _optimal(run: Run, now: Iterate, reason: str) -> End | None:
     primal = now.certificate.relative.primal
     if primal > tuning.steps.feasible * tolerance and run.hand_over.can():
         return None  # no point next to it meets the rows: what they are off by may be what decides
-    if primal > 0.0 and not leaves_room(run.program):  # of a tiny one it can be known whether rows can be met
-        exactly = _in_rationals(run)
-        if exactly is not None:
-            return exactly
     if run.hand_over.gave_up and primal > tuning.hand_over.met:
         return None
     return End(Status.OPTIMAL, reason, now)

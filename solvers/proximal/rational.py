@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.compiled import compile_program
-from copter.store.kernels import EXACTLY
 
 if TYPE_CHECKING:
     from copter.clock import Clock
@@ -26,8 +25,6 @@ ENTRIES = 2_000
 """Rows times columns of the tableau up to which it is tried."""
 _ROUNDED = Fraction(1, 2**48)
 """Of its size: rows that lack no more contradict each other by the rounding of their numbers."""
-_ROOM = 1e-6
-"""Of the size of a row: what must be left of it to say so in floating point."""
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
@@ -52,32 +49,6 @@ class Rational(NamedTuple):
     ray: NDArray[np.float64]
     y: NDArray[np.float64]
     bound: float
-
-
-def leaves_room(program: ContinualProgram) -> bool:
-    """Whether rows can be met: with room in each where requests take only what they must, all on one column.
-
-    Looks at tiny programs without terms; of others it says no.  A request whose sum row is an equation takes
-    its total on the column that uses least, the others take nothing.
-    """
-    if not _is_tiny(program) or program.store.terms:
-        return False
-    lp, m = compile_program(program), len(program.resource_slots)
-    matrix, x = lp.A[:m], np.zeros(program.n_variables)
-    usage = np.asarray(abs(matrix).sum(axis=0)).ravel()
-    table, slots = program.store.requests, program.request_slots
-    ends = table.n_columns[slots].cumsum()
-    for q in np.flatnonzero(table.relation[slots] == EXACTLY).tolist():
-        begin, total = int(ends[q] - table.n_columns[slots[q]]), float(table.total[slots[q]])
-        lightest = begin + int(usage[begin : ends[q]].argmin())
-        if lp.upper[lightest] < total:
-            return False
-        x[lightest] = total
-    used, size = matrix @ x, abs(matrix) @ x
-    low, high = lp.row_lower[:m], lp.row_upper[:m]
-    sides = ((used - low, low), (high - used, high))
-    rooms = (room > _ROOM * (size + abs(bound)) for room, bound in sides)
-    return all(np.all(enough | np.isinf(bound)) for enough, (_, bound) in zip(rooms, sides, strict=True))
 
 
 def _is_tiny(program: ContinualProgram) -> bool:

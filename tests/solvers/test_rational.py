@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from exact_lp import solve_exactly
 from families import FAMILIES
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy_twins import lagrangian, worst_row
 
 from copter import ContinualProgram, Status, make_solver
 from copter.clock import Clock
 from copter.solvers.proximal import rational
-from copter.solvers.proximal.rational import leaves_room, solve_in_rationals
+from copter.solvers.proximal.rational import solve_in_rationals
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -50,43 +48,35 @@ def test_what_contradicts_itself_by_rounding_is_left_alone():
     assert solve_in_rationals(program, Clock(None)) is None
 
 
-def jobs(upper, relation="=="):
-    program = ContinualProgram()
-    program.add_resource("gpu", upper=upper)
-    for job in range(4):
-        program.add_request(
-            job, [0.0, -1.0 - 0.1 * job, -1.7], {"gpu": [0, 1, 2]}, total=1, relation=relation
-        )
-    return program
-
-
-@pytest.mark.parametrize(
-    ("upper", "relation", "room"), [(3.0, "==", True), (3.0, "<=", True), (0.0, "==", False)]
-)
-def test_room_is_seen_where_nobody_must_use_anything(upper, relation, room):
-    assert leaves_room(jobs(upper, relation)) is room
-
-
-def test_where_rows_leave_room_nobody_asks_for_fractions(monkeypatch):
-    """They take sixty times as long as a round."""
-    monkeypatch.setattr("copter.solvers.proximal.accept.solve_in_rationals", None)
-    program = jobs(3.0)
-    solver = make_solver("copter")
-    for scale in (1.0, 1.1, 1.3):
-        program.update_request(2, scale=scale)
-        assert solver.solve(program).status is Status.OPTIMAL
-
-
-@given(seed=st.integers(0, 10**6))
-def test_room_is_no_claim_that_highs_denies(seed):
+def two_stages(seed, idle, slack):
+    """The status of a second stage that keeps the optimum of the first stage, up to a slack."""
     rng = np.random.default_rng(seed)
+    jobs, rows, choices = int(rng.integers(3, 9)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    use = rng.integers(0, 5, (jobs, rows, choices)) * 1.0
+    first, second = -rng.random((jobs, choices)) * 10, rng.random((jobs, choices)) * 10
     program = ContinualProgram()
-    for row in range(3):
-        upper = float(rng.uniform(0, 4))
-        program.add_resource(row, upper, lower=upper - float(rng.uniform(0, 5)))
-    for q in range(5):
-        usage = {row: rng.integers(-1, 3, 3).astype(float) for row in range(3)}
-        relation = ["<=", "=="][int(rng.integers(2))]
-        program.add_request(q, rng.normal(size=3), usage, total=1.0, relation=relation, upper=1.0)
-    if leaves_room(program):
-        assert make_solver("highs-simplex").solve(program).status is Status.OPTIMAL
+    program.add_resources(list(range(rows)), upper=rng.integers(3, 12, rows) * 1.0)
+    program.add_resource("first")
+    for job in range(jobs):
+        usage = {**{row: use[job, row] for row in range(rows)}, "first": first[job]}
+        program.add_request(job, first[job], usage, total=1)
+    for job in range(idle):
+        program.add_request(("idle", job), [0.0, 1.0], {0: [0.0, 1.0]}, total=1)
+    solver = make_solver("copter", tolerance=1e-6)
+    best = solver.solve(program)
+    assert best.status is Status.OPTIMAL
+    program.update_resources("first", upper=best.objective + slack * abs(best.objective))
+    for job in range(jobs):
+        program.update_request(job, costs=second[job])
+    found = solver.solve(program)
+    if found.status is Status.OPTIMAL:
+        kept = sum(first[job] @ found.x[job] for job in range(jobs))
+        assert kept <= best.objective + 1e-5 * abs(best.objective)
+    return found.status
+
+
+@pytest.mark.parametrize("idle", [0, 20, 200])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_second_stage_may_hold_the_first_at_any_size(seed, idle):
+    assert two_stages(seed, idle, 0.0) is Status.OPTIMAL
+    assert two_stages(seed, idle, -1e-3) is Status.INFEASIBLE
