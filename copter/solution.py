@@ -173,7 +173,9 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
     Parameters
     ----------
-    slots, sizes : mappings of request id to its slot and number of columns when the answer was given
+    slots : mapping of request id to slot, as it was when the solution was returned
+    values : Values
+        Nonzeros and number of columns of each slot.
     """
 
     def __init__(self, slots: Mapping[Hashable, int], values: Values) -> None:

@@ -1,5 +1,6 @@
 """What the docs' site takes from the source is there."""
 
+import ast
 import importlib
 import json
 import re
@@ -91,6 +92,17 @@ def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
     assert file.stem == one.name
     for name in ("title", "source", "differs", "needs_data"):
         assert document[name] == getattr(one, name), name
+
+
+def test_the_reference_of_the_site_covers_every_folder_of_the_package():
+    """`make docs` reports a link to a source file that has no page; this needs no generator of sites."""
+    tree = ast.parse((ROOT / "docs/site/hooks.py").read_text())
+    constants = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    assert set(ast.literal_eval(constants["PACKAGES"])) == set(FOLDERS)
 
 
 def test_the_pages_of_the_site_are_those_of_the_folder():

@@ -13,9 +13,8 @@ from pathlib import Path
 import copter
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(
-    f for folder in ("copter", "bench", "problems", "shims", "solvers") for f in (ROOT / folder).rglob("*.py")
-)
+FOLDERS = ("copter", "bench", "live", "problems", "shims", "solvers")
+FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 
 def named(doc: str) -> set[str]:

@@ -22,7 +22,7 @@ def project():
 
 def test_every_folder_of_code_is_a_package():
     """Packages are found by their __init__.py (setup.py)."""
-    for folder in ("copter", "bench", "problems", "shims", "solvers"):
+    for folder in ("copter", "bench", "live", "problems", "shims", "solvers"):
         for file in (ROOT / folder).rglob("*.py"):
             assert (file.parent / "__init__.py").exists(), file
 
@@ -30,7 +30,7 @@ def test_every_folder_of_code_is_a_package():
 def test_nothing_is_installed_under_a_bare_name(tmp_path):
     code = (
         "from importlib.util import find_spec; "
-        "print([name for name in ('solvers', 'problems', 'shims', 'bench') if find_spec(name)])"
+        "print([name for name in ('solvers', 'problems', 'shims', 'bench', 'live') if find_spec(name)])"
     )
     # -I keeps the working directory and the user's folders off the path.
     result = subprocess.run(

@@ -13,7 +13,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("copter", "solvers", "shims", "problems", "bench")
+PACKAGES = ("copter", "solvers", "shims", "problems", "bench", "live")
 FROM_ROOT = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 
 LINK = re.compile(r"\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
