@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 HERE := $(abspath $(BIN))
 INSTALL := -m pip install --quiet --disable-pip-version-check
 FOLDERS := solvers problems shims bench live
+# Tests start hundreds of short processes: each would parse all that it imports if no bytecode were kept.
+export PYTHONDONTWRITEBYTECODE :=
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo live test test-long lint types kernels pytest light dist bench suite measure benchmarks docs clean
+.PHONY: demo live test test-long test-cluster lint types kernels pytest light dist bench suite measure benchmarks docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
@@ -19,7 +21,7 @@ live: $(VENV)/.live
 	$(BIN)/python -m copter.live.demo
 
 # The same examples every time, and no test looks at a clock. Kernels are compiled, once for all of pytest's
-# processes, while the types are checked.
+# processes, while the types are checked. Options of pytest: make test PYTEST_ARGS='-p randomly'
 test: $(VENV)/.installed
 	$(MAKE) --no-print-directory -j2 lint types kernels
 	$(MAKE) --no-print-directory pytest
@@ -27,7 +29,12 @@ test: $(VENV)/.installed
 # What takes longer, and what draws its examples at random: from the seed that the command line shows.
 SEED ?= $(shell date +%s)
 test-long: $(VENV)/.installed kernels
-	$(BIN)/pytest -n auto --durations=20 -m "long or hypothesis" --hypothesis-profile=random --hypothesis-seed=$(SEED)
+	$(BIN)/pytest -n auto --durations=20 -m "(long or hypothesis) and not cluster" \
+	    --hypothesis-profile=random --hypothesis-seed=$(SEED) $(PYTEST_ARGS)
+
+# What starts Ray, a service and its jobs, Slurm or a browser.
+test-cluster: $(VENV)/.installed kernels
+	$(BIN)/pytest -n auto --durations=20 -m cluster $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed build/tree/.copied
 	$(BIN)/ruff check .
@@ -42,7 +49,7 @@ kernels-%: $(VENV)/.installed
 	$(BIN)/python tests/compile_kernels.py $*
 
 pytest: $(VENV)/.installed
-	$(BIN)/pytest -n auto --durations=20
+	$(BIN)/pytest -n auto --durations=20 $(PYTEST_ARGS)
 
 # The core in an environment without any extra, from the wheel.
 light:

@@ -1,9 +1,15 @@
 """What all tests have: the same examples every time, kernels compiled before the first, at most one Ray."""
 
 import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import compile_kernels
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from scheduling import RAY, ByFile
@@ -44,20 +50,76 @@ def no_waiting_for_a_quiet_machine(monkeypatch):
     monkeypatch.setattr("copter.bench.calm.PATIENCE", 0.0)
 
 
+def _state():
+    """State of this process that a test may change, but must restore."""
+    ray = sys.modules.get("ray")
+    return {
+        "environment variables": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "working directory": os.getcwd(),
+        "sys.path": list(sys.path),
+        "sys.argv": list(sys.argv),
+        "handlers of signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
+        "garbage collector": gc.isenabled(),
+        "floating-point errors of numpy": np.geterr(),
+        "threads": [each for each in threading.enumerate() if not each.daemon],
+        "processes": multiprocessing.active_children(),
+        "Ray": ray is not None and ray.is_initialized(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(request):
+    """Fail a test that leaves a session, a variable, a folder, a thread or a process behind.
+
+    A Ray is a fixture's, and ends with the session; only tests that are marked `cluster` may have one.
+    """
+    before = _state()
+    yield
+    after = _state()
+    if request.node.get_closest_marker("cluster"):
+        before["Ray"] = after["Ray"]
+    left = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+    assert not left, f"the test changed and did not restore {', '.join(left)}"
+
+
+class LocalRay:
+    """The Ray of this process: started when a test first needs it, and again after a test had another one."""
+
+    def start(self):
+        """Return Ray with three processors; what needs more than these waits for them."""
+        ray = pytest.importorskip("ray")
+        if not ray.is_initialized():
+            ray.init(
+                address="local",
+                num_cpus=3,
+                include_dashboard=False,
+                object_store_memory=200_000_000,
+                log_to_driver=False,
+                runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}},  # what tests share
+            )
+        return ray
+
+    def end(self):
+        """End it if it runs, to make room for another one."""
+        if "ray" in sys.modules:
+            sys.modules["ray"].shutdown()
+
+
 @pytest.fixture(scope="session")
-def local_ray():
-    """A Ray of this machine, started once; what needs more than its three processors waits for them."""
-    ray = pytest.importorskip("ray")
-    ray.init(
-        address="local",
-        num_cpus=3,
-        include_dashboard=False,
-        object_store_memory=200_000_000,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}},  # what tests share
-    )
-    yield ray
-    ray.shutdown()
+def ray_of_this_process():
+    """Return the only owner of a Ray in this process."""
+    owner = LocalRay()
+    yield owner
+    owner.end()
+
+
+@pytest.fixture
+def local_ray(request, ray_of_this_process):
+    """Return a Ray of this machine that all tests of the process share."""
+    file = request.node.nodeid.partition("::")[0]
+    assert request.node.get_closest_marker("cluster"), "a test that needs Ray is marked `cluster`"
+    assert file in RAY, f"{file} needs Ray and is not listed in tests/scheduling.py"
+    return ray_of_this_process.start()
 
 
 @pytest.fixture

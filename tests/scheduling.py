@@ -7,10 +7,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: Files whose tests need a Ray of this machine: one process starts it and runs them all, from the beginning.
 RAY = (
+    "tests/live/test_ray_backend.py",
+    "tests/problems/placement/test_regions.py",
     "tests/ray/test_ray_program.py",
     "tests/ray/test_ray_kills.py",
-    "tests/ray/test_session.py",
-    "tests/ray/test_holder.py",
     "tests/solvers/test_offloaded_sums.py",
     "tests/spreading/test_evaluations.py",
     "tests/spreading/test_spreading.py",

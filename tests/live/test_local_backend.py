@@ -10,6 +10,8 @@ from live_runs import read_run
 from copter.live.backends.base import BackendError, Run, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
 
+pytestmark = pytest.mark.cluster
+
 CHECKPOINTS = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))

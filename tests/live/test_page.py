@@ -18,6 +18,8 @@ from copter.live.journal import LiveJournal  # noqa: E402
 from copter.live.process import ServiceProcess  # noqa: E402
 from copter.live.views import events_view  # noqa: E402
 
+pytestmark = pytest.mark.cluster
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
     "--no-sandbox",

@@ -12,6 +12,8 @@ from training_runs import until
 from copter.live.training import group
 from copter.live.training.group import ADDRESS_FILE, Group, PeerError, ToldToStopError
 
+pytestmark = pytest.mark.cluster
+
 
 def together(ranks, work):
     """What work(rank) gives or raises, for all ranks at the same time."""

@@ -17,21 +17,45 @@ from copter.live.backends import base
 from copter.live.backends.base import BackendError, RunState
 from copter.live.backends.on_ray import RayBackend
 
+pytestmark = pytest.mark.cluster
+
 SMALL = {"num_cpus": 4, "num_gpus": 4, "object_store_memory": 100_000_000}
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    from ray.cluster_utils import Cluster
+class Clusters:
+    """The cluster of the tests: two nodes, started anew only after a test has ended its head."""
 
-    ray.shutdown()  # that of other tests, which are done
-    cluster = Cluster(
-        initialize_head=True, head_node_args=SMALL | {"node_name": "n1", "include_dashboard": False}
-    )
-    cluster.add_node(**SMALL, node_name="n2", node_ip_address="127.0.0.2")
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    def __init__(self):
+        self.running = None
+
+    def start(self):
+        from ray.cluster_utils import Cluster
+
+        if self.running is None:
+            self.running = Cluster(
+                initialize_head=True, head_node_args=SMALL | {"node_name": "n1", "include_dashboard": False}
+            )
+            self.running.add_node(**SMALL, node_name="n2", node_ip_address="127.0.0.2")
+        return self.running
+
+    def end(self):
+        ray.shutdown()
+        if self.running is not None:
+            self.running.shutdown()
+            self.running = None
+
+
+@pytest.fixture(scope="module")
+def clusters(ray_of_this_process):
+    ray_of_this_process.end()
+    made = Clusters()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def cluster(clusters):
+    return clusters.start()
 
 
 @pytest.fixture
@@ -178,8 +202,7 @@ def test_a_node_that_dies_is_down_and_its_run_lost(cluster, make, runs):
 
 
 @pytest.mark.long
-def test_a_head_that_ends_does_not_end_the_service(cluster, make, runs):
-    """It is the last test here: the cluster is of no use then."""
+def test_a_head_that_ends_does_not_end_the_service(clusters, cluster, make, runs):
     backend = make()
     run = runs.make({"n2": 1}, worker())
     backend.start(run)
@@ -189,3 +212,4 @@ def test_a_head_that_ends_does_not_end_the_service(cluster, make, runs):
         with pytest.raises(BackendError, match="no Ray cluster answers"):
             backend.states([run])
     assert not ray.is_initialized()
+    clusters.end()

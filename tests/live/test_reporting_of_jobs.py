@@ -8,6 +8,8 @@ from training_runs import Service, orders
 from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
 from copter.live.training.reporting import Reporter
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture
 def service():

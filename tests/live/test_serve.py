@@ -15,6 +15,8 @@ from copter.live.cli import print_jobs, serve
 from copter.live.journal import LiveJournal
 from copter.live.process import ServiceProcess, free_port
 
+pytestmark = pytest.mark.cluster
+
 CLUSTER = """\
 gpus = [
   { type = "a100", gpus_per_node = 4, nodes = 1 },

@@ -503,6 +503,7 @@ def serve(service, seconds, until):
     assert until()
 
 
+@pytest.mark.cluster  # the service runs its own loop, by the clock of the machine
 def test_a_policy_slower_than_its_rounds_starves_nobody(tmp_path, monkeypatch):
     service = make_service(tmp_path, clock=time.time, round_seconds=0.05)
     answer = service.rounds.policy.schedule

@@ -18,6 +18,8 @@ from copter.live.backends.base import BackendError, RunRefusedError
 from copter.live.backends.slurm import SlurmBackend
 from copter.live.slurm_cluster import SlurmCluster, why_not
 
+pytestmark = pytest.mark.cluster
+
 HOSTS = ("a100-1", "a100-2", "t4-1", "t4-2")
 
 

@@ -15,6 +15,8 @@ from copter.live.training.plan import Batch, Pace
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, adascale_gain
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture
 def service():

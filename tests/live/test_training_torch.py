@@ -35,6 +35,7 @@ def weights(job):
     return np.concatenate([each.numpy().ravel() for each in state["model"].values()])
 
 
+@pytest.mark.cluster
 @pytest.mark.long
 def test_two_processes_that_are_stopped_learn_what_one_does(job):
     one, two = job("one"), job("two")

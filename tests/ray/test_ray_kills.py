@@ -15,6 +15,8 @@ from ray_kills import Truth, kill_actors, kill_drivers, make_round, new_solver, 
 
 import copter.ray.actors
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):

@@ -14,6 +14,8 @@ from copter.store.edit import Edit
 
 pytest.importorskip("ray")
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture
 def ray_program(local_ray):

@@ -200,6 +200,7 @@ def test_a_spread_program_that_offloads_its_working_sets_comes_to_the_same(monke
     assert lent and min(lent) > 1
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("case", ["many rows"], indirect=True)
 def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
     from copter.ray.workers import OffloadedToActors, OnActors
@@ -227,6 +228,7 @@ def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
         workers.close()
 
 
+@pytest.mark.cluster
 def test_pieces_are_offloaded_only_where_there_are_more_processors(monkeypatch, local_ray):
     from copter.ray import workers as module
 

@@ -53,6 +53,7 @@ def rows(path):
         return [untimed(row) for row in csv.DictReader(file)]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("policies", ["srtf,tiresias", pytest.param("srtf,sia", marks=pytest.mark.long)])
 def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path, policies):
     for way, words in WAYS.items():
@@ -64,6 +65,7 @@ def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path, 
         assert rows(tmp_path / "ray" / name) == here
 
 
+@pytest.mark.cluster
 @pytest.mark.long
 def test_sweeps_have_the_same_results_wherever_they_are_played(local_ray):
     words = "bench cluster --policy srtf --sweep jobs --values 4,8 --max-hours 3 --json -".split()
@@ -73,6 +75,7 @@ def test_sweeps_have_the_same_results_wherever_they_are_played(local_ray):
         assert list(map(untimed, other)) == list(map(untimed, here))
 
 
+@pytest.mark.cluster
 @pytest.mark.long
 def test_benchmarks_record_the_same_rounds_on_ray(local_ray):
     documents = [json.loads(invoke("bench", *BENCH, *way).stdout) for way in (["--no-isolate"], ["--ray"])]
@@ -111,6 +114,7 @@ def test_without_ray_the_extra_is_named(monkeypatch, capsys):
     assert "python -m pip install '.[ray]'" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.cluster
 def test_reproductions_play_the_same_and_say_the_same(on_ray):
     cases, found, said = [("static", 1), ("dynamic", 2)], [], []
     for spread in (Here(), Processes(2), on_ray):
@@ -125,6 +129,7 @@ def test_reproductions_play_the_same_and_say_the_same(on_ray):
 # ---- POP ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("estimator", [pytest.param("oracle", marks=pytest.mark.long), "bootstrap"])
 def test_pop_of_sia_decides_the_same_on_actors(local_ray, estimator):
     """With a bootstrap the profiles of jobs change under way: actors must see that, and nothing else."""
@@ -140,6 +145,7 @@ def test_pop_of_sia_decides_the_same_on_actors(local_ray, estimator):
     assert played[0] == played[1] and len(played[0]) > 5
 
 
+@pytest.mark.cluster
 @pytest.mark.long
 def test_pop_of_traffic_is_the_same_on_ray(on_ray):
     topology = Topology.from_networkx(nx.grid_2d_graph(3, 3), name="grid", capacity=5.0)
@@ -152,6 +158,7 @@ def test_pop_of_traffic_is_the_same_on_ray(on_ray):
     assert here.estimated_seconds <= here.seconds
 
 
+@pytest.mark.cluster
 def test_pop_of_shards_is_the_same_on_ray_and_its_measured_time_is_of_the_whole(local_ray):
     course = Balancing(Scenario(shards=32, servers=4, rounds=3))
     here, there = (
@@ -169,6 +176,7 @@ def test_names_of_pop():
     assert isinstance(pop_name("pop-4").spread(), Here)
 
 
+@pytest.mark.cluster
 def test_a_ray_that_is_there_is_left_running(local_ray):
     with OnRay():
         pass

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.cluster
+
 PARENT = """
 import sys
 from copter.spreading.processes import Processes

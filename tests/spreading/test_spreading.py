@@ -16,6 +16,8 @@ from copter.errors import InputError
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here, LostTaskError, Task, TaskError
 
+pytestmark = pytest.mark.cluster
+
 TESTS = Path(__file__).parents[1]
 
 

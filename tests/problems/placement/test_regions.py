@@ -10,6 +10,8 @@ from copter.problems.placement.rivals import branch_and_bound
 pytest.importorskip("ray")
 from copter.problems.placement.regions import Regions  # noqa: E402
 
+pytestmark = pytest.mark.cluster
+
 KINDS = (
     Kind(2000, 4096, 1, 300, ()),
     Kind(1000, 2048, 1, 700, ("A",)),
@@ -26,16 +28,9 @@ def servers_of(n, seed=0):
     return Servers(names, rng.integers(8, 32, n) * 1000, np.full(n, 65536), gpus, model, ("A", "B"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_ray():
-    import ray
-
-    from copter.ray.session import Session
-
-    session = Session.join(None, 3)
-    yield
-    session.leave()
-    assert not ray.is_initialized()
+@pytest.fixture(autouse=True)
+def its_actors_run_on_the_ray_of_all_tests(local_ray):
+    """Without one, each `Regions` would start a Ray of its own."""
 
 
 def check(servers, regions, ids, kind_of):
