@@ -260,8 +260,8 @@ def test_a_deadline_of_zero_gives_an_answer_with_a_finite_gap(inner):
     assert list(solution.x) == cluster.program.request_ids
 
 
-@pytest.mark.parametrize("inner", ["newton", "cd"])
-def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, monkeypatch):
+@pytest.mark.parametrize(("inner", "status"), [("newton", Status.OPTIMAL), ("cd", Status.DEADLINE)])
+def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, status, monkeypatch):
     program = large(small=2000)
     solver = ProximalPoint(inner=inner, tolerance=1e-9, deadline=1e9)
     solver.solve(program, deadline=0.0)  # loads the kernels
@@ -270,7 +270,7 @@ def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, monkeypatch)
     worst = []
     for _ in range(3):
         solution = solver.solve(program, deadline=0.1)  # a hundred looks at the clock
-        assert solution.found and solution.status in (Status.DEADLINE, Status.OPTIMAL), solution.reason
+        assert solution.found and solution.status is status, solution.reason
         worst.append(max(solution.gap, solution.primal_residual, solution.dual_residual))
     assert not np.isnan(worst).any()
     assert worst[2] <= worst[0]
@@ -303,10 +303,7 @@ def test_the_iteration_limit_is_a_limit(inner, limit):
     cluster = Cluster(3)
     solution = ProximalPoint(inner=inner, tolerance=1e-12, iteration_limit=limit).solve(cluster.program)
     assert solution.iterations <= limit
-    if solution.status is Status.OPTIMAL:
-        assert solution.is_optimal(1e-12)
-    else:
-        assert solution.status in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR)
+    assert solution.status is Status.ITERATION_LIMIT
     is_honest(solution, cluster.plain)
 
 

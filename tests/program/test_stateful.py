@@ -16,4 +16,4 @@ class EditsByDescent(Edits):
 TestEdits = Edits.TestCase
 TestEdits.settings = PROFILE
 TestEditsByDescent = EditsByDescent.TestCase
-TestEditsByDescent.settings = settings(PROFILE, max_examples=30)
+TestEditsByDescent.settings = settings(PROFILE, max_examples=15)

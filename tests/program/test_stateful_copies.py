@@ -16,7 +16,6 @@ from hypothesis.stateful import precondition, rule
 from strategies import snapshot
 
 from copter import ContinualProgram, Journal, ProximalPoint
-from copter.solution import Status
 
 
 class EditsOfCopies(Edits):
@@ -65,9 +64,7 @@ class EditsOfCopies(Edits):
     @rule()
     def copies_answer_alike(self):
         pairs = [copy.deepcopy((self.program, self.solver)), self.through_a_file((self.program, self.solver))]
-        one, other = (solver.solve(program, deadline=600.0) for program, solver in pairs)
-        if Status.DEADLINE in (one.status, other.status):
-            return
+        one, other = (solver.solve(program) for program, solver in pairs)
         assert (one.status, one.iterations, one.warm_reason) == (
             other.status,
             other.iterations,
@@ -102,6 +99,6 @@ class EditsOfAJournal(Edits):
 
 
 TestEditsOfCopies = EditsOfCopies.TestCase
-TestEditsOfCopies.settings = settings(PROFILE, max_examples=25)
+TestEditsOfCopies.settings = settings(PROFILE, max_examples=12)
 TestEditsOfAJournal = EditsOfAJournal.TestCase
-TestEditsOfAJournal.settings = settings(PROFILE, max_examples=25)
+TestEditsOfAJournal.settings = settings(PROFILE, max_examples=12)

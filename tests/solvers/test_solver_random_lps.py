@@ -35,14 +35,14 @@ def seeds(always: int, every: int) -> list:
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", seeds(10, 25))
+@pytest.mark.parametrize("seed", seeds(5, 25))
 def test_feasible_and_bounded(seed, kind, inner, tolerance):
     rng = np.random.default_rng([seed, len(kind)])
     assert check(random_plain(rng, kind), inner, tolerance) == "optimal"
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("seed", seeds(16, 40))
+@pytest.mark.parametrize("seed", seeds(8, 40))
 def test_infeasible(seed, inner, tolerance):
     rng = np.random.default_rng([seed, 99])
     plain = random_plain(rng, str(rng.choice(KINDS)))
@@ -51,7 +51,7 @@ def test_infeasible(seed, inner, tolerance):
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("seed", seeds(16, 40))
+@pytest.mark.parametrize("seed", seeds(8, 40))
 def test_unbounded(seed, inner, tolerance):
     rng = np.random.default_rng([seed, 99])
     plain = random_plain(rng, str(rng.choice(KINDS)))
