@@ -50,18 +50,27 @@ def no_waiting_for_a_quiet_machine(monkeypatch):
     monkeypatch.setattr("copter.bench.calm.PATIENCE", 0.0)
 
 
+#: Variables that pytest sets for each test, and Ray when it is imported.
+OF_OTHERS = {"PYTEST_CURRENT_TEST", "RAY_CLIENT_MODE"}
+
+
+def _of_copter(thread):
+    """Whether a thread is one of the pool that copter keeps for later solves."""
+    return thread.name.startswith("copter_")
+
+
 def _state():
     """State of this process that a test may change, but must restore."""
     ray = sys.modules.get("ray")
     return {
-        "environment variables": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "environment variables": {k: v for k, v in os.environ.items() if k not in OF_OTHERS},
         "working directory": os.getcwd(),
-        "sys.path": list(sys.path),
+        "sys.path": [each for each in sys.path if not each.endswith("ray/thirdparty_files")],
         "sys.argv": list(sys.argv),
         "handlers of signals": [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
         "garbage collector": gc.isenabled(),
         "floating-point errors of numpy": np.geterr(),
-        "threads": [each for each in threading.enumerate() if not each.daemon],
+        "threads": [each for each in threading.enumerate() if not (each.daemon or _of_copter(each))],
         "processes": multiprocessing.active_children(),
         "Ray": ray is not None and ray.is_initialized(),
     }
@@ -75,6 +84,9 @@ def leaves_nothing_behind(request):
     """
     before = _state()
     yield
+    for thread in set(threading.enumerate()) - set(before["threads"]):
+        if thread.name == "copter-native":  # a call of a library that was told to end, and ends soon
+            thread.join(60.0)
     after = _state()
     if request.node.get_closest_marker("cluster"):
         before["Ray"] = after["Ray"]

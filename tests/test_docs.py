@@ -70,10 +70,12 @@ def test_the_page_of_scale_is_what_the_document_says(build):
     assert (ROOT / "docs/scale.md").read_text() == build.scale_page()
 
 
+@pytest.mark.long
 def test_the_page_of_the_papers_is_what_the_documents_say(build):
     assert (ROOT / "docs/papers.md").read_text() == build.papers_page()
 
 
+@pytest.mark.long
 def test_the_page_of_the_suite_is_what_its_results_say(build):
     """Its pictures hang on the version of matplotlib; that they are there is what can be held here."""
     made = make_report(load_suite(build.RESULTS), notes_of(build.RESULTS), build.PAPERS)

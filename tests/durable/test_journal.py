@@ -633,7 +633,7 @@ def write_until_killed(path: Path, said: int) -> None:
 
 
 def kill_one(path: Path, rounds: int, seconds: float) -> list[str]:
-    """Kill a writer so many rounds and seconds after it opened the journal; what it had said."""
+    """Kill a writer so many rounds and then seconds after it opened the journal; return what it said."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -644,18 +644,22 @@ def kill_one(path: Path, rounds: int, seconds: float) -> list[str]:
     os.close(writer)
     with open(reader) as lines:
         first = [lines.readline() for _ in range(1 + rounds)]
-        time.sleep(seconds)
+        if seconds:
+            time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "the writer ended by itself"
         return [*first, *lines]
 
 
-def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, list[str]]:
-    """Kill a process that writes a journal again and again; (rounds at last, what was wrong)."""
+def kill_and_recover(path: Path, kills: int, rng: random.Random, pause: float) -> tuple[int, list[str]]:
+    """Kill a process that writes a journal again and again; return the rounds at last, and what was wrong.
+
+    A writer is killed after up to three rounds, and at any instant of the `pause` seconds that follow.
+    """
     truth, wrong, done = (ContinualProgram(), ProximalPoint()), [], 0
     for kill in range(kills):
-        lines = kill_one(path, int(kill == 0), rng.random() * 0.4)
+        lines = kill_one(path, rng.randrange(int(kill == 0), 4), rng.random() * pause)
         said = int(lines[-1]) if len(lines) > 1 else done
         with open_journal(path) as journal:
             if not said <= journal.round <= said + 1:
@@ -675,11 +679,11 @@ def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, l
     return done, wrong
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "pause"), [(3, 0.0), pytest.param(20, 0.4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("compact_from", [0, 10**9])
-def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compact_from, kills):
+def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compact_from, kills, pause):
     monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", compact_from)
-    rounds, wrong = kill_and_recover(tmp_path, kills, random.Random(5))
+    rounds, wrong = kill_and_recover(tmp_path, kills, random.Random(5), pause)
     assert wrong == []
     assert rounds > 0
 
@@ -694,5 +698,5 @@ if (
             name,
             kills,
             "kills: rounds, wrong =",
-            kill_and_recover(Path(sys.argv[1]) / name, kills, random.Random(1)),
+            kill_and_recover(Path(sys.argv[1]) / name, kills, random.Random(1), 0.4),
         )

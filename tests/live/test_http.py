@@ -275,19 +275,22 @@ def test_what_is_shown_of_jobs_and_nodes(service, http):
 TAKE_NOTHING = {"/v1/cluster", "/metrics", "/health"}
 
 
-def test_a_fuzzer_that_reads_the_description_finds_no_500(service):
+@pytest.mark.parametrize("examples", [8, pytest.param(40, marks=pytest.mark.long)])
+def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
     """What OpenAPI describes, and what it forbids, with every kind of token."""
     service.submit(named(ELASTIC, "one"))
     step(service)
     schema = schemathesis.openapi.from_asgi("/openapi.json", make_app(service))
     tokens = [service.token, service.run_token("one", 1), "wrong"]
     statuses = set()
+    checks = list(HealthCheck)
+    profile = settings(max_examples=examples, deadline=None, suppress_health_check=checks, database=None)
     operations = [result.ok() for result in schema.get_all_operations()]
     for operation in operations:
         modes = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
         for mode in modes[: 1 if operation.path in TAKE_NOTHING else 2]:
 
-            @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+            @settings(profile)
             @given(operation.as_strategy(generation_mode=mode), sampled_from(tokens))
             def call(case, token):
                 answer = case.call(headers={"Authorization": f"Bearer {token}"})

@@ -442,7 +442,7 @@ def test_any_policy_runs_live_and_its_record_plays_again(tmp_path, policy):
     assert rounds == 30 and different == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 6))])
 def test_whatever_is_killed_each_job_ends_once(tmp_path, seed):
     """Services are killed between any two steps, runs end anyhow, nodes and the backend come and go."""
     rng, clock, backend = random.Random(seed), Turned(), MemoryBackend()

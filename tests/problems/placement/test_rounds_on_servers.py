@@ -160,11 +160,11 @@ def test_servers_that_choose_together_take_each_task_once():
 # ---- rounds ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(k, marks=pytest.mark.long) for k in range(3, 8))])
 def test_the_best_placement_is_between_a_round_s_value_and_its_bound(seed):
     rounds = busy(seed)
     waiting = rounds.waiting()
-    exact = branch_and_bound(waiting, 20.0, 1e-6)
+    exact = branch_and_bound(waiting, 1e6, 1e-6)
     best = waiting.worth(exact.found)
     done = rounds.round()
     check(rounds)

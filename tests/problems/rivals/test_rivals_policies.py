@@ -65,7 +65,7 @@ def test_blind_shares_follow_too():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_no_gpu_idles_while_a_job_fits(name, seed):
     scenario = random_scenario(seed)
     policy = make_policy(name)

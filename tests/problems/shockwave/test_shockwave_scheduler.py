@@ -119,7 +119,7 @@ def test_220_jobs_on_64_gpus_are_ahead_of_the_baselines():
     ahead_of(trace, 64, ours, ("themis", "gavel", "allox", "gandiva-fair"), 1.25)
 
 
-@pytest.mark.parametrize("seed", [3, 8])
+@pytest.mark.parametrize("seed", [3, pytest.param(8, marks=pytest.mark.long)])
 def test_generated_traces_too(seed):
     """Another trace than those that settings were looked at with: fair, and as short as OSSP."""
     trace = generate(50, seed=seed, arrival_seconds=60.0)

@@ -75,7 +75,7 @@ def test_without_prices_nobody_waits():
     assert [job.started for job in jobs] == [0.0, 0.0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     table=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=6, max_size=6),
     deadlines=st.lists(st.integers(1, 6), min_size=1, max_size=5),

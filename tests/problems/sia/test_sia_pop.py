@@ -38,12 +38,12 @@ def test_nodes_are_split_evenly_and_all_of_them(nodes, parts):
 
 def test_one_part_is_sia():
     scenario = generate(gpus=64, jobs_per_day=300, hours=2.0)
-    whole, one = (play(scenario, policy, rounds=90) for policy in (Sia(), Pop(parts=1, solver="copter")))
+    whole, one = (play(scenario, policy, rounds=60) for policy in (Sia(), Pop(parts=1, solver="copter")))
     assert whole.segments == one.segments
 
 
 def test_parts_keep_to_their_nodes_and_to_their_jobs():
-    scenario = generate(gpus=128, jobs_per_day=1000, hours=1.0)
+    scenario = generate(gpus=64, jobs_per_day=1000, hours=0.5)
     pop = Pop(parts=4, seed=7, solver="copter")
     schedule, homes = pop.schedule, {}
 
@@ -62,7 +62,7 @@ def test_parts_keep_to_their_nodes_and_to_their_jobs():
         return answer
 
     pop.schedule = watched
-    run = play(scenario, pop, rounds=90)
+    run = play(scenario, pop, rounds=60)
     assert run.completed > 5
     assert 0 < pop.figures["parallel_seconds_estimated"] <= pop.figures["total_seconds"]
 

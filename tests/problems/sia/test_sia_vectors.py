@@ -68,7 +68,7 @@ def test_a_recording_has_each_vector_once(tmp_path):
     for costs in ("own", "shared"):
         folder = tmp_path / costs
         folder.mkdir()
-        recorded = record_sia(folder, gpus=2048, jobs=300, rounds=1, seed=1, costs=costs)
+        recorded = record_sia(folder, gpus=1024, jobs=200, rounds=1, seed=1, costs=costs)
         sizes[costs], replayer = recorded.rounds.stat().st_size, Replayer()
         for deltas in read_rounds(recorded.rounds):
             for delta in deltas:
