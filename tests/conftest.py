@@ -80,7 +80,7 @@ def _state():
 def leaves_nothing_behind(request):
     """Fail a test that leaves a session, a variable, a folder, a thread or a process behind.
 
-    A Ray is a fixture's, and ends with the session; only tests that are marked `cluster` may have one.
+    Only tests that are marked `cluster` may have a Ray, which is a fixture's and ends with the session.
     """
     before = _state()
     yield
@@ -89,13 +89,16 @@ def leaves_nothing_behind(request):
             thread.join(60.0)
     after = _state()
     if request.node.get_closest_marker("cluster"):
-        before["Ray"] = after["Ray"]
+        before |= {name: after[name] for name in ("Ray", "environment variables", "handlers of signals")}
     left = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
     assert not left, f"the test changed and did not restore {', '.join(left)}"
 
 
 class LocalRay:
     """The Ray of this process: started when a test first needs it, and again after a test had another one."""
+
+    def __init__(self):
+        self._environment, self._handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
 
     def start(self):
         """Return Ray with three processors; what needs more than these waits for them."""
@@ -112,9 +115,12 @@ class LocalRay:
         return ray
 
     def end(self):
-        """End it if it runs, to make room for another one."""
+        """End it, or another one, if it runs, and restore what Ray has changed in this process."""
         if "ray" in sys.modules:
             sys.modules["ray"].shutdown()
+        os.environ.clear()
+        os.environ.update(self._environment)
+        signal.signal(signal.SIGTERM, self._handler)
 
 
 @pytest.fixture(scope="session")

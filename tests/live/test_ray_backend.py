@@ -51,6 +51,7 @@ def clusters(ray_of_this_process):
     made = Clusters()
     yield made
     made.end()
+    ray_of_this_process.end()
 
 
 @pytest.fixture
