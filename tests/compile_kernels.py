@@ -5,17 +5,28 @@
 The two have nothing in common, so that both can run at the same time.
 """
 
+import os
 import sys
 
 import numpy as np
 
 from copter import ContinualProgram, ProximalPoint
+from copter.beside import ASIDE
 from copter.first_calls import compile_at_once
+
+
+def compile_here() -> None:
+    """Compile each kernel at once and in this process: another one beside it would do the same work again.
+
+    The processes that this one starts inherit the setting.
+    """
+    os.environ[ASIDE] = "1"
+    compile_at_once()
 
 
 def solvers() -> None:
     """Small programs, solved in both ways: a bounded one, and after an edit one that is infeasible."""
-    compile_at_once()
+    compile_here()
     program = ContinualProgram()
     for resource, upper in (("a", 3.0), ("b", 0.5)):
         program.add_resource(resource, upper, lower=-1.0)
@@ -36,7 +47,7 @@ def domains() -> None:
     from copter.problems.load_balancing.spread import NOWHERE, Fleet, SpreadShim
     from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
 
-    compile_at_once()
+    compile_here()
     fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
     answer = np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5])
     SpreadShim().round(fleet, SpreadShim().round(fleet, NOWHERE, *answer), *answer)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_programs import random_edits, random_program, random_request
+from ticking import tick
 
 from copter import CopterError, Journal, ProximalPoint
 from copter.program.program import ContinualProgram
@@ -109,7 +110,8 @@ def test_rays_come_back_by_id():
     assert solution.status is Status.UNBOUNDED and solution.ray.x["free"] == pytest.approx([1.0])
 
 
-def test_the_build_counts_towards_the_deadline():
+def test_the_build_counts_towards_the_deadline(monkeypatch):
+    tick(monkeypatch)
     program = random_program(3, requests=60)
     random_request(program, np.random.default_rng(0), "more")
     solution = make_solver("copter-rebuild", deadline=1e-9).solve(program)
