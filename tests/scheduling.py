@@ -14,6 +14,7 @@ RAY = (
     "tests/solvers/test_offloaded_sums.py",
     "tests/spreading/test_evaluations.py",
     "tests/spreading/test_spreading.py",
+    "tests/test_readme.py",
 )
 
 

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+ON_RAY = re.compile(r"^from copter\.(ray|problems\.placement\.regions) import", re.MULTILINE)
+"""Import of a class that starts a Ray, or joins the one that runs."""
 
 
 def blocks():
@@ -26,11 +28,14 @@ def blocks():
                 continue
             follows = after is not None and after[1] == "text" and not text[one.end() : after.start()].strip()
             name = f"{page.name}:{text[: one.start()].count(chr(10)) + 1}"
-            yield pytest.param(one[2], after[2] if follows else None, id=name)
+            marks = [pytest.mark.cluster] if ON_RAY.search(one[2]) else []
+            yield pytest.param(one[2], after[2] if follows else None, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("code", "output"), list(blocks()))
-def test_a_python_block_runs_and_prints_what_the_page_says(code, output, tmp_path, monkeypatch):
+def test_a_python_block_runs_and_prints_what_the_page_says(code, output, tmp_path, monkeypatch, request):
+    if request.node.get_closest_marker("cluster"):
+        request.getfixturevalue("local_ray")
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
