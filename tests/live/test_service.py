@@ -15,7 +15,7 @@ from copter.live.backends.base import BackendError, RunState
 from copter.live.events import Told
 from copter.live.files import ClusterFile, PaceFile
 from copter.live.replay import play_again
-from copter.live.service import RefusedError, steady_clock
+from copter.live.service import RefusedError, Service, steady_clock
 
 
 @pytest.fixture
@@ -23,6 +23,22 @@ def service(tmp_path):
     made = make_service(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def threads_end(monkeypatch):
+    """End the threads of each service that a test made, also of one that was "killed" and not closed."""
+    made, init = [], Service.__init__
+
+    def noted(service, *arguments, **options):
+        init(service, *arguments, **options)
+        made.append(service)
+
+    monkeypatch.setattr(Service, "__init__", noted)
+    yield
+    for service in made:
+        service._solver.shutdown()
+        service._threads.shutdown()
 
 
 def again(service):

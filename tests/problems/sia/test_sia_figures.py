@@ -11,6 +11,7 @@ def test_they_are_known_by_their_names():
     assert all(known[one.name] is one for one in REPRODUCTIONS)
 
 
+@pytest.mark.long
 def test_changes_are_those_of_the_rows():
     said = []
     effort = Effort(seeds=1, quick=True, say=said.append)
