@@ -83,7 +83,10 @@ class EditLog:
         if revision < self.complete_after:
             return None
         begin = int(np.searchsorted(self._revision[: self._used], revision, side="right"))
-        return np.unique(self._slot[begin : self._used])
+        slots = np.sort(self._slot[begin : self._used])
+        if slots.size > 1:
+            slots = slots[np.append(slots[1:] != slots[:-1], True)]
+        return slots
 
     def _forget(self, count: int) -> None:
         """Forget so many of the oldest entries."""

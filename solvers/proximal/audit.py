@@ -89,7 +89,7 @@ def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[st
 
 
 def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
-    margin, _, best = index.best(block.slots)
+    margin, best = index.best(block.slots)
     left, x = index.left(block.slots), block.x()
     off = _ROUNDING * (price_size(program.store, index.y) if block.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())

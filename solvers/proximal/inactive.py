@@ -104,8 +104,8 @@ class Block(NamedTuple):
         lengths = parts.entry_start[columns + 1] - parts.entry_start[columns]
         entries = slice_indices(parts.entry_start[columns], lengths)
         taken = Contributions(
-            parts.total[which], parts.forced[which], parts.lost[which], parts.width[which], _starts(counts),
-            parts.value[columns], parts.cost[columns], _starts(lengths), parts.row[entries],
+            parts.total[which], parts.forced[which], parts.lost[which], parts.width[which], starts(counts),
+            parts.value[columns], parts.cost[columns], starts(lengths), parts.row[entries],
             parts.coefficient[entries],
         )  # fmt: skip
         each = self.slots[which], self.group[which], self.threshold[which], self.birth[which]
@@ -149,10 +149,11 @@ def find(slots: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(slots[at] == wanted, at, -1)
 
 
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    starts = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
+def starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where lists of such lengths begin, and the last one ends: (k + 1,) ndarray."""
+    begin = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=begin[1:])
+    return begin
 
 
 def combined(blocks: Sequence[Block], *, drop_active: bool = False) -> Block:

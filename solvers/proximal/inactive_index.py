@@ -13,7 +13,7 @@ that holds for these too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Contributions, Rest, RestSums, collect
 from copter.solvers.memory import LastX
-from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find
+from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find, starts
 from copter.store.allocation import SparseX, distinct
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ class InactiveIndex:
         How many requests are inactive, and how many columns they use.
     known : list of LastX
         Last allocations of requests that are active, or have become so in this round.
+    view : StoreView
+        All columns of the program, during a round.
     edited : (k,) ndarray
         Slots of the requests that there are and that were edited since the set was made, ascending.
     """
@@ -120,7 +122,7 @@ class InactiveIndex:
             Slots that were edited since the set was made, ascending; also of requests that are gone.
         """
         inactive, store = self.inactive, self.program.store
-        self._view = store.executor.all_columns()
+        self.view = store.executor.all_columns()
         rows = store.rows.size
         self.y, self._low, self._high = (
             _longer(each, rows) for each in (inactive.y, inactive.low, inactive.high)
@@ -165,8 +167,8 @@ class InactiveIndex:
             self._active = [self._all_active]
         return self._all_active
 
-    def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int32], SparseX]:
-        """Return margins, groups and best vertices of some requests at the prices of now.
+    def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], SparseX]:
+        """Return margins and best vertices of some requests at the prices of now.
 
         Parameters
         ----------
@@ -177,19 +179,21 @@ class InactiveIndex:
         -------
         margin : (k,) ndarray
             Not positive where several vertices may be the best.
-        group : (k,) ndarray
         x : SparseX
         """
-        margin, group, count, column, value = best_vertices(
-            self._view, self.y, slots, self._first_groups(slots)
-        )
-        return margin, group, SparseX(slots.repeat(count), column, value)
+        margin, _, count, column, value = self._vertices(slots)
+        return margin, SparseX(slots.repeat(count), column, value)
+
+    def _vertices(self, slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Margins, groups, and the nonzeros of best vertices: how many, columns, values."""
+        found: tuple[NDArray[Any], ...] = best_vertices(self.view, self.y, slots, self._first_groups(slots))
+        return found
 
     def inactive_now(self) -> NDArray[np.int64]:
         """Return the slots of all inactive requests, ascending."""
         return np.flatnonzero(self._group >= 0)
 
-    def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[NDArray[np.bool_], Block]:
+    def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[Block, bool]:
         """Find the active requests that can become inactive at the prices of now.
 
         Parameters
@@ -201,20 +205,24 @@ class InactiveIndex:
 
         Returns
         -------
-        (k,) ndarray of bool
-            Whether the best vertex is the only best one, and the request has it but for rounding errors.
         Block
-            These requests, with the very values of the vertices.
+            The requests whose best vertex is the only best one, and that have it but for rounding errors;
+            with the very values of the vertices.
+        bool
+            Whether all of them have exactly these values.
         """
-        keep, blocks = np.zeros(slots.size, np.bool_), []
+        blocks, exact = [], np.ones(1, np.bool_)
         for begin in range(0, slots.size, _CHUNK):
             part = slots[begin : begin + _CHUNK]
-            margin, group, vertex = self.best(part)
-            some = (margin > 0.0) & _nearly_same(part, vertex, x.between(part[0], part[-1] + 1))
+            margin, group, count, column, value = self._vertices(part)
+            other = np.searchsorted(x.slot, np.append(part, np.iinfo(np.int64).max))
+            some = margin > 0.0
+            _agree(starts(count), column, value, other, *x[1:], ROUNDING, some, exact)
+            each = some.repeat(count)
             threshold = _thresholds(self._change, group[some], margin[some])
-            blocks.append(self._block(part[some], group[some], threshold, vertex, np.zeros(int(some.sum()))))
-            keep[begin : begin + part.size] = some
-        return keep, combined(blocks or [Block.active(slots)])
+            parts = starts(count[some]), column[each], value[each], np.zeros(threshold.size)
+            blocks.append(self._block(part[some], group[some], threshold, *parts))
+        return combined(blocks or [Block.active(slots)]), bool(exact[0])
 
     def as_they_are(self, slots: NDArray[np.int64], x: SparseX, lost: NDArray[np.float64]) -> Block:
         """Return active requests as they are, to be made inactive.
@@ -226,21 +234,21 @@ class InactiveIndex:
         x : SparseX
             Their allocations.
         """
-        none = np.full(slots.size, OWN_COLUMNS, np.int32)
-        return self._block(slots, none, np.full(slots.size, np.inf), x, lost)
+        start = np.searchsorted(x.slot, np.append(slots, np.iinfo(np.int64).max))
+        own, never = np.full(slots.size, OWN_COLUMNS, np.int32), np.full(slots.size, np.inf)
+        return self._block(slots, own, never, start, x.column, x.value, lost)
 
     def _block(
         self,
         slots: NDArray[np.int64],
         group: NDArray[np.int32],
         threshold: NDArray[np.float64],
-        x: SparseX,
+        start: NDArray[np.int64],
+        column: NDArray[np.int64],
+        value: NDArray[np.float64],
         lost: NDArray[np.float64],
     ) -> Block:
-        mine = find(slots, x.slot) >= 0
-        slot, column, value = x.where(mine)
-        start = np.searchsorted(slot, np.append(slots, np.iinfo(np.int64).max))
-        parts = collect(self._view, slots, start, column, value, lost, self._step)
+        parts = collect(self.view, slots, start, column, value, lost, self._step)
         return Block(slots, group, threshold, self.program.store.requests.birth[slots], column, parts)
 
     # ---- prices ------------------------------------------------------------------------------------
@@ -267,7 +275,7 @@ class InactiveIndex:
         groups = self._groups
         there = (usages.references[groups.usage] > 0) & (usages.n_columns[groups.usage] == groups.width)
         some, width, first = groups.usage[there], groups.width[there], groups.first[there]
-        moved = lengthen(self._view, some, width, first, self._high - self._low, d, self._change)
+        moved = lengthen(self.view, some, width, first, self._high - self._low, d, self._change)
         for bucket in self._buckets:
             bucket.moved += moved
         passed = self._passed()
@@ -287,9 +295,10 @@ class InactiveIndex:
         """
         if not slots.size:
             return slots
-        margin, group, vertex = self.best(slots)
-        held = self.inactive.pick(slots)
-        keep = (margin > 0.0) & _same(held, vertex)
+        margin, group, count, column, value = self._vertices(slots)
+        held, keep = self.inactive.pick(slots), margin > 0.0
+        start, exact = held.parts.start, np.ones(1, np.bool_)
+        _agree(start, held.column, held.parts.value, starts(count), column, value, 0.0, keep, exact)
         stay = slots[keep]
         self._group[stay] = group[keep]
         self._threshold[stay] = _thresholds(self._change, group[keep], margin[keep])
@@ -393,7 +402,7 @@ class InactiveIndex:
         if (block.birth != self.program.store.requests.birth[block.slots]).any():
             return False
         step = np.full(self._step.size, np.inf)
-        again = collect(self._view, block.slots, held.start, block.column, held.value, held.lost, step)
+        again = collect(self.view, block.slots, held.start, block.column, held.value, held.lost, step)
         same = (np.array_equal(getattr(held, name), getattr(again, name)) for name in Contributions._fields)
         return all(same) and bool((self._step <= step).all())
 
@@ -467,7 +476,7 @@ class InactiveIndex:
         own = slots[self._group[slots] == OWN_COLUMNS]
         if own.size:
             self._low, self._high = self._low.copy(), self._high.copy()
-            widen(self._view, own, self._low, self._high)
+            widen(self.view, own, self._low, self._high)
 
     def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """First group of the columns of each request, made if need be; negative for columns of its own."""
@@ -508,43 +517,36 @@ def _thresholds(
     return np.where(np.isfinite(threshold), threshold * (1.0 - 2.0 * _EPS), np.inf)
 
 
-def _same(held: Block, x: SparseX) -> NDArray[np.bool_]:
-    """Whether requests have the very same nonzeros, (k,) ndarray."""
-    start = np.searchsorted(x.slot, np.append(held.slots, np.iinfo(np.int64).max))
-    same: NDArray[np.bool_] = _agree(held.parts.start, held.column, held.parts.value, start, *x[1:], 0.0)
-    return same
+@kernel
+def _agree(  # type: ignore[no-untyped-def]
+    start, column, value, other_start, other_column, other_value, tolerance, same, exact
+):
+    """Take out of ``same`` the requests whose nonzeros differ by more than a tolerance, times their largest.
 
-
-def _nearly_same(slots: NDArray[np.int64], vertex: SparseX, x: SparseX) -> NDArray[np.bool_]:
-    """Whether requests have the nonzeros of their vertices but for rounding errors, (k,) ndarray."""
-    ends = np.append(slots, np.iinfo(np.int64).max)
-    first, second = (np.searchsorted(each.slot, ends) for each in (vertex, x))
-    same: NDArray[np.bool_] = _agree(first, *vertex[1:], second, *x[1:], ROUNDING)
-    return same
-
-
-@kernel(allocates=True)
-def _agree(start, column, value, other_start, other_column, other_value, tolerance):  # type: ignore[no-untyped-def]
-    """Whether the nonzeros of each request agree, to a tolerance relative to its largest value."""
-    same = np.ones(start.size - 1, np.bool_)
+    ``exact[0]`` becomes false where those of a request that stays differ at all.
+    """
     for k in range(start.size - 1):
+        if not same[k]:
+            continue
         i, end, j, other_end = start[k], start[k + 1], other_start[k], other_start[k + 1]
-        largest = 0.0
+        largest, off = 0.0, 0.0
         for e in range(i, end):
             largest = max(largest, abs(value[e]))
-        off = tolerance * largest
-        while same[k] and (i < end or j < other_end):
+        while i < end or j < other_end:
             if j == other_end or (i < end and column[i] < other_column[j]):
-                same[k] = abs(value[i]) <= off and tolerance > 0.0
+                off = max(off, abs(value[i]))
                 i += 1
             elif i == end or other_column[j] < column[i]:
-                same[k] = abs(other_value[j]) <= off and tolerance > 0.0
+                off = max(off, abs(other_value[j]))
                 j += 1
             else:
-                same[k] = abs(value[i] - other_value[j]) <= off
+                off = max(off, abs(value[i] - other_value[j]))
                 i += 1
                 j += 1
-    return same
+        if off > tolerance * largest:
+            same[k] = False
+        elif off > 0.0:
+            exact[0] = False
 
 
 @kernel(allocates=True)

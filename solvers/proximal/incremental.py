@@ -182,7 +182,7 @@ def make_inactive(
         block = index.as_they_are(slots, x, best.measures.loss[slots])
     else:
         fields["gap"] = 0.0
-        block = index.at_vertices(slots, x)[1]
+        block = index.at_vertices(slots, x)[0]
     log.debug("%d of %d requests are inactive", block.size, len(program))
     if slots.size - block.size > tuning.most_open * len(program):
         return state.without(FullPass.MANY_ACTIVE)
@@ -323,7 +323,7 @@ class _Round:
         crowded |= moving > between
         index.activate(index.nearest(more + int(moving)))
         x = joined(index.known).surviving()
-        x = replaced(x, edited, index.best(edited)[2])
+        x = replaced(x, edited, index.best(edited)[1])
         x = with_starts(x, given, self.program.store.requests.n_columns)
         return self.certify(x, y) if crowded else self.first(x, y, edited.size), crowded
 
@@ -369,7 +369,7 @@ class _Round:
         active = index.active()
         poor = active[(point.measures.loss > little) & (find(given, active) < 0)]
         if poor.size:
-            point = self.certify(replaced(point.x, poor, index.best(poor)[2]), y)
+            point = self.certify(replaced(point.x, poor, index.best(poor)[1]), y)
         if not self.met(point):
             point = self.on_rows(point.x, y, point.pricing, full=False)
         self.expect(point, edited.size)
@@ -387,7 +387,7 @@ class _Round:
 
     def at_bounds(self, x: SparseX) -> SparseX:
         """Return x with the very values of the bounds where rounding errors keep it from them."""
-        return x._replace(value=_at_bounds(self.program.store.executor.all_columns(), *x))
+        return x._replace(value=_at_bounds(self.index.view, *x))
 
     def expect(self, point: _Point, edited: int) -> None:
         """Learn what each edited request adds to the gap if prices stay."""
@@ -483,10 +483,9 @@ class _Round:
         if index.fixed:
             index.note_violations(point.measures.local, point.measures.squares)
             return point, index.as_they_are(active, point.x, point.measures.loss)
-        keep, block = index.at_vertices(active, point.x)
-        exact = replaced(point.x, block.slots, block.x())
-        if not all(np.array_equal(a, b) for a, b in zip(exact, point.x, strict=True)):
-            snapped = self.certify(exact, point.y, point.pricing)
+        block, exact = index.at_vertices(active, point.x)
+        if not exact:
+            snapped = self.certify(replaced(point.x, block.slots, block.x()), point.y, point.pricing)
             if self.enough(point) and not self.enough(snapped):  # what it was off by decides
                 return point, Block.active(active[:0])
             point = snapped

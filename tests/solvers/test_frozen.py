@@ -15,7 +15,7 @@ from copter import ContinualProgram, CopterError, ProximalPoint, make_solver
 from copter.errors import AuditError
 from copter.shims.flow import FlowShim
 
-LINKS, DEMANDS, PATHS, HOPS, TOLERANCE = 70, 6_000, 4, 3, 1e-3
+LINKS, DEMANDS, PATHS, HOPS, TOLERANCE = 70, 2_400, 4, 3, 1e-3
 
 
 class Network:
@@ -26,7 +26,7 @@ class Network:
         self.program, self.solver = ContinualProgram(), ProximalPoint(tolerance=TOLERANCE, audit=True)
         self.paths = {}
         for link in range(LINKS):
-            self.program.add_resource(link, float(rng.uniform(70.0, 210.0)))
+            self.program.add_resource(link, float(rng.uniform(28.0, 84.0)))
         for demand in range(DEMANDS):
             self.add(demand)
         self.next = DEMANDS

@@ -59,7 +59,7 @@ def test_ten_thousand_rounds_agree_with_all_columns():
 @pytest.mark.parametrize("own", [False, True], ids=["shared columns", "own columns"])
 @pytest.mark.parametrize("changed", [0, 1, 7, 60])
 def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
-    rounds = _Rounds(Changes(40_000, changed, own=own))
+    rounds = _Rounds(Changes(24_000, changed, own=own))
     solver, lazy = ProximalPoint(audit=True), 0
     rounds._fill()
     for number in range(10):
@@ -72,7 +72,7 @@ def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
     assert solution.objective == pytest.approx(highs(rounds.program), rel=2e-6)
 
 
-def warm(columns=40_000, **settings):
+def warm(columns=24_000, **settings):
     """A program, and a solver that has closed its requests."""
     rounds, solver = _Rounds(Changes(columns, 1)), ProximalPoint(**settings)
     rounds._fill()
@@ -194,7 +194,7 @@ def go_on(rounds, solver, program, other):
 
 def test_nobody_is_closed_after_a_deadline():
     """With a deadline that is over when the solve ends, what would come after it is left out."""
-    rounds, solver = _Rounds(Changes(40_000, 1)), ProximalPoint()
+    rounds, solver = _Rounds(Changes(24_000, 1)), ProximalPoint()
     rounds._fill()
     hurried = ProximalPoint(tuning=replace(USUAL, lazy=replace(USUAL.lazy, seconds_each=1.0)))
     for _ in range(4):
@@ -227,7 +227,7 @@ def test_what_is_saved_goes_on_bit_by_bit(tmp_path):
 
 
 def test_a_journal_goes_on_bit_by_bit(tmp_path):
-    rounds, solver = _Rounds(Changes(40_000, 1)), ProximalPoint()
+    rounds, solver = _Rounds(Changes(24_000, 1)), ProximalPoint()
     with Journal(tmp_path, solver, program=rounds.program) as journal:
         rounds.program = journal
         rounds.shared = [journal.share_columns({0: np.ones(20), 3: np.arange(20.0)}, 20) for _ in range(8)]
