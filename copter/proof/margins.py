@@ -146,6 +146,7 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
             return _to_level(p, upper, n, taken, 0.0, -1)
         return np.inf if left <= LACKING * total else -1.0  # all are full, and stay so
     if taken[last] < upper[last]:
+        taken[last] = _left_of(total, taken, upper, n, last)
         margin = _to_level(p, upper, n, taken, p[last], last)
         return min(margin, -p[last]) if relation == AT_MOST else margin
     following = 0.0 if relation == AT_MOST else np.inf  # no column is in part: the next one would be
@@ -153,6 +154,16 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
         if taken[j] == 0.0 and upper[j] > 0.0:
             following = min(following, p[j])
     return following - p[last]
+
+
+@kernel(inner=True)
+def _left_of(total, taken, upper, n, last):  # type: ignore[no-untyped-def]
+    """What the other columns leave to one: the same bits in whatever order prices put these."""
+    left = total
+    for j in range(n):
+        if j != last:
+            left -= taken[j]
+    return min(max(left, 0.0), upper[last])
 
 
 @kernel(inner=True)

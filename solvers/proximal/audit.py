@@ -89,16 +89,13 @@ def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[st
 
 
 def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
-    margin, best = index.best(block.slots)
-    left, x = index.left(block.slots), block.x()
+    margin, _ = index.best(block.slots)
+    left = index.left(block.slots)
     off = _ROUNDING * (price_size(program.store, index.y) if block.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
         faults.append(f"{less} margins are less than what is left until the threshold")
-    clear = margin > off
-    keys = [np.stack((each.slot, each.column, each.value.view(np.int64))) for each in (x, best)]
-    mine, theirs = (each[:, np.isin(each[0], block.slots[clear])] for each in keys)
-    if not np.array_equal(mine, theirs):
+    if not index.holds_best(block, off):
         faults.append("allocations of inactive requests are not the best")
     return faults
 

@@ -298,7 +298,8 @@ class InactiveIndex:
         margin, group, count, column, value = self._vertices(slots)
         held, keep = self.inactive.pick(slots), margin > 0.0
         start, exact = held.parts.start, np.ones(1, np.bool_)
-        _agree(start, held.column, held.parts.value, starts(count), column, value, 0.0, keep, exact)
+        mine = start, held.column, held.parts.value
+        _agree(*mine, starts(count), column, value, ROUNDING, keep, exact)
         stay = slots[keep]
         self._group[stay] = group[keep]
         self._threshold[stay] = _thresholds(self._change, group[keep], margin[keep])
@@ -307,6 +308,21 @@ class InactiveIndex:
         self._changed.append(stay)
         self.activate(slots[~keep])
         return slots[~keep]
+
+    def holds_best(self, block: Block, clear: float) -> bool:
+        """Whether inactive requests have their best vertices, but for rounding errors.
+
+        Parameters
+        ----------
+        clear : float
+            Margin from which on the best vertex is known.
+        """
+        margin, _, count, column, value = self._vertices(block.slots)
+        some = margin > clear
+        same, exact = some.copy(), np.ones(1, np.bool_)
+        mine = block.parts.start, block.column, block.parts.value
+        _agree(*mine, starts(count), column, value, ROUNDING, same, exact)
+        return np.array_equal(same, some)
 
     def left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the price change that inactive requests have left until their thresholds, (k,) ndarray."""

@@ -170,7 +170,8 @@ class State:
         if self.inactive is None or self.x is None:
             return self
         x = joined([self.inactive.last_x(self.x.program), self.x])
-        misses = self.misses + 1 if self.inactive.rounds < _SOON else 0
+        short = self.inactive.rounds < _SOON and not self.inactive.fixed  # it takes little to fix requests
+        misses = self.misses + 1 if short else 0
         wait = min(2**misses - 1, _LONGEST_WAIT)
         return State(x, self.y, self.slack, x, None, self.revision, misses=misses, wait=wait)
 

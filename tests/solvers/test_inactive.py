@@ -330,6 +330,24 @@ def test_a_state_is_continued_from_twice_with_the_same_bits(cached):
         np.testing.assert_array_equal(array, before[name])
 
 
+def test_remainders_are_the_same_after_prices_moved(tmp_path):
+    """A column that gets what the full ones leave has a value that does not depend on their order."""
+    rng, program, requests = np.random.default_rng(0), ContinualProgram(), 1100
+    program.add_resources(range(ROWS), upper=150.0)
+    for number in range(requests):
+        usage = {row: rng.uniform(0.3, 1.5, WIDTH) * (rng.random(WIDTH) < 0.4) for row in range(ROWS)}
+        upper = rng.uniform(0.05, 0.6, WIDTH)
+        program.add_request(number, new_costs(rng), usage, total=1.0, upper=upper)
+    solver, few = ProximalPoint(tolerance=1e-5, audit=True), 0
+    for number in range(12):
+        few += partial(solver.solve(program))
+        program.save(tmp_path / "program", solver)
+        ContinualProgram.load(tmp_path / "program", ProximalPoint(tolerance=1e-5))
+        program.update_request(number, costs=new_costs(rng))
+        program.update_resources(number % ROWS, upper=150.0 * rng.uniform(0.99, 1.01))
+    assert few >= 8
+
+
 def test_every_field_of_a_state_is_saved():
     program, rng, _ = build()
     solver = warm(program, rng)
