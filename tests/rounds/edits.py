@@ -1,0 +1,687 @@
+"""Random edits: each edit method with each of its options, on a program and on its mirror; some are wrong."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array
+
+from copter import ContinualProgram, EditError, LogTerm
+from rounds.judges import require
+from rounds.kinds import Draw
+from rounds.mirror import KEEP, Log, Mirror
+
+VERBS = (
+    "add_resource",
+    "add_resources",
+    "update_resources",
+    "remove_resources",
+    "share_columns",
+    "share_costs",
+    "forget",
+    "reserve",
+    "add_request",
+    "add_requests",
+    "update_request",
+    "update_requests",
+    "remove_request",
+    "remove_requests",
+    "price_moves",
+)
+"""Edit methods of a program."""
+SPOILT = float("nan")
+
+
+def finite(bound: float) -> float:
+    """A bound as it is kept: from 1e20 on it is infinite."""
+    return math.inf if bound >= 1e20 else bound
+
+
+def options_of(verb: str) -> list[str]:
+    """Names of the arguments of an edit method."""
+    return list(inspect.signature(getattr(ContinualProgram, verb)).parameters)[1:]
+
+
+class Editor:
+    """Makes edits of a program and of its mirror.
+
+    Parameters
+    ----------
+    counts : Counter
+        Counts each edit method with each option, and each wrong edit.
+    terms : bool
+        Whether requests may have convex terms.
+    """
+
+    def __init__(
+        self, draw: Draw, program: Any, mirror: Mirror, counts: Counter, terms: bool = False
+    ) -> None:
+        self.draw, self.program, self.mirror, self.counts, self.terms = draw, program, mirror, counts, terms
+        self.names = 0
+        self.opened: list[Hashable] = []
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def call(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        """Call an edit method and count its options."""
+        result = getattr(self.program, verb)(*arguments, **options)
+        given = [*options_of(verb)[: len(arguments)], *options]
+        self.counts.update(f"{verb}: {name}" for name in given)
+        return result
+
+    def name(self, kind: str) -> Hashable:
+        """A new id, of one of the kinds that can be saved."""
+        self.names += 1
+        return self.draw.one([f"{kind}{self.names}", (kind, self.names), self.names])
+
+    def some(self, ids: Any, most: int = 4) -> list[Hashable]:
+        """A few different ids."""
+        ids = list(ids)
+        count = min(len(ids), int(self.draw.rng.integers(1, most + 1)))
+        return [ids[i] for i in self.draw.rng.choice(len(ids), count, replace=False)] if ids else []
+
+    # ---- forms of arguments ----------------------------------------------------------------------
+
+    def mapping(self, usage: dict, n: int) -> Any:
+        """A usage in one of the forms that a request's own has."""
+        form = self.draw.one(["mapping", "mapping", "mapping", "matrix"])
+        if form == "matrix":
+            return self.matrix([usage], [n])
+        given: dict[Hashable, Any] = {}
+        for id, entries in usage.items():
+            dense = [entries.get(j, 0.0) for j in range(n)]
+            ways = ["array", "pair"] + ["scalar"] * (len(set(dense)) == 1)
+            way = self.draw.one(ways)
+            pair = (list(entries), list(entries.values()))
+            given[id] = {"array": np.array(dense), "pair": pair, "scalar": dense[0]}[way]
+        return given
+
+    def matrix(self, usages: list[dict], sizes: list[int]) -> Any:
+        """Usages of many requests as one sparse matrix."""
+        rows = {id: i for i, id in enumerate(self.mirror.resources)}
+        dense = np.zeros((len(rows), sum(sizes)))
+        begin = 0
+        for usage, n in zip(usages, sizes, strict=True):
+            for id, entries in usage.items():
+                for j, value in entries.items():
+                    dense[rows[id], begin + j] = value
+            begin += n
+        return self.draw.one([csc_array, csr_array])(dense)
+
+    def columns(self, n: int | None = None) -> tuple[Any, Any, dict | Hashable, int]:
+        """Usage as given, as the mirror takes it, plainly, and the number of columns."""
+        fitting = [h for h, (size, _) in self.mirror.columns.items() if n is None or size == n]
+        if fitting and not self.draw.chance(self.draw.family.own):
+            handle = self.draw.one(fitting)
+            size, plain = self.mirror.columns[handle]
+            return handle, handle, plain, size
+        n = n or self.draw.width
+        plain = self.draw.usage(n, list(self.mirror.resources), self.draw.family.relation != "<=")
+        return self.mapping(plain, n), plain, plain, n
+
+    def costs(self, n: int) -> tuple[Any, Any]:
+        """Costs as given and as the mirror takes them."""
+        fitting = [h for h, costs in self.mirror.costs.items() if len(costs) == n]
+        if fitting and self.draw.chance(0.25):
+            handle = self.draw.one(fitting)
+            return handle, handle
+        costs = self.draw.costs(n)
+        return self.draw.one([costs, np.array(costs)]), costs
+
+    def term(self, n: int) -> Log | None:
+        """A convex term, or none."""
+        if not self.terms or self.draw.chance(0.5):
+            return None
+        image = self.draw.rng.uniform(0.1, 1.0, n).tolist()
+        return Log(self.draw.unit * self.draw.number(0.1, 2.0), self.draw.number(0.1, 1.0), image)
+
+    def fields(self, n: int) -> dict[str, Any]:
+        """Fields of a new request, as the mirror takes them."""
+        draw, found = self.draw, self.draw.sum_row()
+        found["upper"] = draw.upper(n, found["total"])
+        if draw.chance(0.5) or draw.family.unit:
+            found["scale"] = draw.scale()
+        if draw.chance(0.25):
+            found["override"] = draw.override(n)
+        if draw.chance(0.2):
+            found["integral"] = draw.chance(0.5)
+        if draw.chance(0.2):
+            found["start"] = draw.start(n)
+        if self.terms:
+            found["term"] = self.term(n)
+        return found
+
+    @staticmethod
+    def given(fields: dict[str, Any]) -> dict[str, Any]:
+        """Fields as a program takes them."""
+        found = dict(fields)
+        if isinstance(found.get("term"), Log):
+            found["term"] = LogTerm(found["term"].weight, found["term"].offset, image=found["term"].image)
+        return found
+
+    def bulk(self, each: list[dict[str, Any]], sizes: list[int]) -> dict[str, Any]:
+        """The same fields of many requests, in the forms of the plural edit methods."""
+        found: dict[str, Any] = {}
+        for name in each[0]:
+            values = [self.given(own)[name] for own in each]
+            plural = name if name in ("upper", "relation", "integral") else f"{name}s"
+            found[plural] = self.form(name, values, sizes)
+        return found
+
+    def form(self, name: str, values: list[Any], sizes: list[int]) -> Any:
+        """One field of many requests in one of its forms."""
+        draw = self.draw
+        if name in ("override", "start"):
+            if any(value is KEEP for value in values):
+                return [None if value is KEEP else value for value in values]
+            if draw.chance(0.5):
+                return values
+            counts = [len(own) for own in values]
+            columns = np.array([j for own in values for j in own], np.int64)
+            return np.array(counts), columns, np.array([v for own in values for v in own.values()], float)
+        if name == "upper":
+            lists = [
+                value if isinstance(value, list) else [value] * n
+                for value, n in zip(values, sizes, strict=True)
+            ]
+            flat = np.array([v for own in lists for v in own])
+            return (
+                draw.one([values, flat])
+                if values != [values[0]] * len(values) or isinstance(values[0], list)
+                else draw.one([values, flat, values[0]])
+            )
+        if name == "term":
+            return values
+        forms = [values]
+        if all(value == values[0] for value in values):
+            forms.append(values[0])
+        if name in ("scale", "total", "integral") and None not in values:
+            forms.append(np.array(values))
+        return draw.one(forms)
+
+    # ---- resources -------------------------------------------------------------------------------
+
+    def add_resource(self) -> None:
+        id, (lower, upper) = self.name("r"), self.draw.row()
+        self.call("add_resource", id, upper, lower=lower)
+        self.mirror.resources[id] = (lower, finite(upper))
+
+    def add_resources(self) -> None:
+        ids = [self.name("r") for _ in range(int(self.draw.rng.integers(0, 3)))]
+        bounds = [self.draw.row() for _ in ids]
+        low, high = [b[0] for b in bounds], [b[1] for b in bounds]
+        self.call("add_resources", ids, lower=low, upper=np.array(high))
+        self.mirror.resources |= {id: (b[0], finite(b[1])) for id, b in zip(ids, bounds, strict=True)}
+
+    def update_resources(self) -> None:
+        draw, resources = self.draw, self.mirror.resources
+        ids = self.some(resources, 3)
+        how = draw.one(["upper", "lower", "both", "by", "by", "little"])
+        new = {}
+        options: dict[str, Any] = {}
+        if how == "by":
+            by = [draw.number(-0.2, 0.3) * min(resources[id][1], 1e3) for id in ids]
+            for id, change in zip(ids, by, strict=True):
+                new[id] = (resources[id][0], resources[id][1] + change)
+            options["by"] = np.array(by)
+        else:
+            for id in ids:
+                lower, upper = resources[id]
+                drawn = draw.row()
+                if how == "little":
+                    upper *= float(draw.rng.uniform(0.99, 1.01))
+                elif how != "lower":
+                    upper = drawn[1]
+                if how in ("lower", "both"):
+                    lower = draw.one([-math.inf, -draw.number(0.0, 2.0), min(0.05 * upper, 1.0), upper])
+                    if lower >= 1e20:
+                        lower = 0.0
+                new[id] = (min(lower, upper), upper)
+            if how != "lower":
+                options["upper"] = [new[id][1] for id in ids]
+            if how not in ("upper", "little"):
+                options["lower"] = [new[id][0] for id in ids]
+            else:
+                new = {id: (resources[id][0], upper) for id, (_, upper) in new.items()}
+        if any(lower > upper or ("by" in options and upper < 0) for lower, upper in new.values()):
+            self.refused("update_resources", "crossed", ids, **options)
+            return
+        if len(ids) == 1 and draw.chance(0.5):
+            ids, options = ids[0], {name: float(value[0]) for name, value in options.items()}
+            self.call("update_resources", ids, **options)
+        else:
+            self.call("update_resources", ids, **options)
+        resources |= {id: (lower, finite(upper)) for id, (lower, upper) in new.items()}
+
+    def replace_resource(self) -> None:
+        """Remove a row and add another one, which takes its place, perhaps with its id."""
+        resources = self.mirror.resources
+        if len(resources) < 3:
+            return
+        id, (lower, upper) = self.draw.one(list(resources)), self.draw.row()
+        self.call("remove_resources", id)
+        self.mirror.remove_resource(id)
+        id = self.draw.one([id, self.name("r")])
+        self.call("add_resource", id, upper, lower=lower)
+        resources[id] = (lower, finite(upper))
+        self.counts["edit: a row in the place of another"] += 1
+
+    def remove_resources(self) -> None:
+        ids = self.some(self.mirror.resources, 2)
+        if len(self.mirror.resources) - len(ids) < 2:
+            return
+        if len(ids) == 1 and self.draw.chance(0.5):
+            self.call("remove_resources", ids[0])
+        else:
+            self.call("remove_resources", ids)
+        for id in ids:
+            self.mirror.remove_resource(id)
+
+    # ---- what requests share ---------------------------------------------------------------------
+
+    def share_columns(self) -> None:
+        n = self.draw.width if self.draw.chance(0.8) else int(self.draw.rng.integers(1, 2 * self.draw.width))
+        plain = self.draw.usage(n, list(self.mirror.resources), self.draw.family.relation != "<=")
+        handle = self.call("share_columns", self.mapping(plain, n), n)
+        self.mirror.columns[handle] = (n, plain)
+
+    def share_costs(self) -> None:
+        costs = self.draw.costs(self.draw.width)
+        self.mirror.costs[self.call("share_costs", costs)] = self.mirror.kept(costs)
+
+    def forget(self) -> None:
+        handles = [*self.mirror.columns, *self.mirror.costs]
+        if handles:
+            handle = self.draw.one(handles)
+            self.call("forget", handle)
+            self.counts["forget: columns" if handle in self.mirror.columns else "forget: costs"] += 1
+            self.mirror.forget(handle)
+            self.refused("forget", "forgotten", handle)
+
+    def reserve(self) -> None:
+        self.call("reserve", int(self.draw.rng.integers(0, 2000)))
+
+    # ---- requests --------------------------------------------------------------------------------
+
+    def add_request(self, id: Hashable = None) -> None:
+        given, key, _, n = self.columns()
+        costs, cost_key = self.costs(n)
+        fields, id = self.fields(n), self.name("q") if id is None else id
+        self.call("add_request", id, costs, given, **self.given(fields))
+        self.mirror.add(id, cost_key, key, **fields)
+
+    def add_requests(self, count: int | None = None) -> None:
+        draw = self.draw
+        count = int(draw.rng.integers(1, 5)) if count is None else count
+        chosen = [self.columns() for _ in range(count)]
+        if draw.chance(0.3) and self.mirror.columns:  # one handle for all
+            handle = draw.one(list(self.mirror.columns))
+            size, plain = self.mirror.columns[handle]
+            chosen = [(handle, handle, plain, size)] * count
+            usage: Any = handle
+        elif all(isinstance(key, dict) for _, key, _, _ in chosen) and draw.chance(0.5):
+            usage = self.matrix([plain for _, _, plain, _ in chosen], [n for *_, n in chosen])
+        else:
+            usage = [given for given, *_ in chosen]
+        sizes = [n for *_, n in chosen]
+        costs, keys, widths = self.many_costs(sizes)
+        each = [self.fields(n) for n in sizes]
+        fill = {"scale": 1.0, "override": {}, "integral": False, "start": {}, "term": None}
+        names = sorted({name for own in each for name in own})
+        each = [{name: own.get(name, fill.get(name)) for name in names} for own in each]
+        ids = [self.name("q") for _ in sizes]
+        self.call("add_requests", ids, costs, widths, usage, **self.bulk(each, sizes))
+        for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
+            self.mirror.add(id, cost, key, **fields)
+
+    def many_costs(self, sizes: list[int]) -> tuple[Any, list[Any], list[int] | None]:
+        """Costs of many requests as given and as the mirror takes them, and sizes if they are needed."""
+        fitting = [[h for h, own in self.mirror.costs.items() if len(own) == n] for n in sizes]
+        if all(fitting) and self.draw.chance(0.25):
+            handles = [self.draw.one(own) for own in fitting]
+            if handles == handles[:1] * len(sizes) and self.draw.chance(0.5):
+                return handles[0], handles, None
+            return handles, handles, None
+        keys = [self.draw.costs(n) for n in sizes]
+        if self.draw.chance(0.5):
+            return np.array([c for own in keys for c in own]), keys, sizes
+        return keys, keys, self.draw.one([None, sizes])
+
+    def changes(self, id: Hashable, names: list[str]) -> dict[str, Any]:
+        """New values of some fields of a request, as the mirror takes them."""
+        draw, request = self.draw, self.mirror.requests[id]
+        n, found = request.size, {}
+        row = draw.sum_row()
+        total = row["total"] if "total" in names else request.total
+        for name in names:
+            if name == "scale":
+                found[name] = draw.scale()
+            elif name == "override":
+                found[name] = draw.override(n)
+            elif name == "start":
+                found[name] = draw.start(n)
+            elif name == "integral":
+                found[name] = draw.chance(0.5)
+            elif name == "term":
+                found[name] = self.term(n)
+            elif name == "upper":
+                found[name] = draw.upper(n, total, draw.one(["one", "each"]))
+            elif name == "total":
+                open_ended = math.isinf(max(request.bounds)) and not draw.chance(0.2)
+                found[name] = row["total"] if row["total"] is not None or not open_ended else 1.0
+            elif name == "relation":
+                found[name] = row["relation"] if total is not None else "<="
+        return found
+
+    def open_request(self) -> None:
+        """Take sum row and bounds of a request away, for one round: the program may be unbounded."""
+        id = self.draw.one(list(self.mirror.requests))
+        self.opened.append(id)
+        self.call("update_request", id, total=None, upper=math.inf)
+        self.mirror.update(id, total=None, upper=math.inf)
+        self.counts["edit: without any bound"] += 1
+
+    def close_again(self) -> None:
+        """Give requests that were opened a sum row again."""
+        for id in self.opened:
+            if id in self.mirror.requests:
+                self.call("update_request", id, total=1.0)
+                self.mirror.update(id, total=1.0)
+        self.opened.clear()
+
+    NAMES = ("scale", "override", "start", "integral", "upper", "total", "relation")
+
+    def update_request(self) -> None:
+        draw = self.draw
+        id = draw.one(list(self.mirror.requests))
+        names = [name for name in self.NAMES if draw.chance(0.2)]
+        if self.terms and draw.chance(0.5):
+            names.append("term")
+        request = self.mirror.requests[id]
+        fields = self.changes(id, names)
+        if fields.get("relation") == "==" and fields.get("total", request.total) is None:
+            self.refused("update_request", "relation without total", id, **self.given(fields))
+            return
+        options = self.given(fields)
+        if fields.get("term") is None and "term" not in fields and request.term and draw.chance(0.5):
+            weight = self.draw.unit * draw.number(0.1, 2.0)
+            options["term"], fields["term"] = {"weight": weight}, request.term._replace(weight=weight)
+        if draw.chance(0.6):
+            options["costs"], fields["costs"] = self.costs(request.size)
+        self.call("update_request", id, **options)
+        self.mirror.update(id, **fields)
+
+    def update_columns(self) -> None:
+        """Replace the columns of a request."""
+        draw = self.draw
+        id = draw.one(list(self.mirror.requests))
+        request = self.mirror.requests[id]
+        given, key, _, n = self.columns(draw.one([None, request.size]))
+        costs, cost_key = self.costs(n)
+        fields: dict[str, Any] = {"upper": draw.upper(n, request.total)}
+        if draw.chance(0.5):
+            fields["start"] = draw.start(n)
+        if draw.chance(0.3):
+            fields["override"] = draw.override(n)
+        if request.term is not None:
+            fields["term"] = self.term(n)
+            self.refused(
+                "update_request",
+                "columns without their term",
+                id,
+                costs=costs,
+                usage=given,
+                upper=fields["upper"],
+            )
+        if isinstance(request.upper, list):
+            self.refused("update_request", "columns without their bounds", id, costs=costs, usage=given)
+        self.call("update_request", id, costs=costs, usage=given, **self.given(fields))
+        self.mirror.update(id, cost_key, key, **fields)
+
+    def update_requests(self, most: int = 4) -> None:
+        draw = self.draw
+        ids = self.some(self.mirror.requests, most)
+        names = [name for name in self.NAMES if draw.chance(0.2)]
+        if self.terms and draw.chance(0.5):
+            names.append("term")
+        each = [self.changes(id, names) for id in ids]
+        requests = [self.mirror.requests[id] for id in ids]
+        pairs = list(zip(each, requests, strict=True))
+        if any(f.get("relation") == "==" and f.get("total", r.total) is None for f, r in pairs):
+            names = [name for name in names if name != "relation"]
+            for fields in each:
+                del fields["relation"]
+        sizes = [request.size for request in requests]
+        if "override" in names and draw.chance(0.3):
+            each[0]["override"] = KEEP
+        if "start" in names and draw.chance(0.3):
+            each[0]["start"] = KEEP
+        options = self.bulk(each, sizes)
+        if self.terms and "term" not in names and all(r.term for r in requests) and draw.chance(0.7):
+            weights = [draw.unit * draw.number(0.1, 2.0) for _ in ids]
+            options["terms"] = {"weight": weights}
+            for fields, request, weight in zip(each, requests, weights, strict=True):
+                fields["term"] = request.term._replace(weight=weight)
+        if draw.chance(0.5):
+            costs, keys, _ = self.many_costs(sizes)
+            options["costs"] = costs
+            for fields, key in zip(each, keys, strict=True):
+                fields["costs"] = key
+        if len(ids) == 1 and draw.chance(0.3) and not isinstance(ids[0], (list, tuple)):
+            self.call("update_requests", ids[0], **options)
+        else:
+            self.call("update_requests", ids, **options)
+        for id, fields in zip(ids, each, strict=True):
+            self.mirror.update(id, **fields)
+
+    def update_many_columns(self) -> None:
+        """Replace the columns of a few requests at once."""
+        draw = self.draw
+        ids = [id for id in self.some(self.mirror.requests) if self.mirror.requests[id].term is None]
+        if not ids:
+            return
+        chosen = [self.columns() for _ in ids]
+        sizes = [n for *_, n in chosen]
+        keys = [draw.costs(n) for n in sizes]
+        each = [
+            {"upper": draw.upper(n, self.mirror.requests[id].total)} for id, n in zip(ids, sizes, strict=True)
+        ]
+        costs: Any = keys
+        widths = None
+        if draw.chance(0.5):
+            costs, widths = np.array([c for own in keys for c in own]), sizes
+        usage: Any = [given for given, *_ in chosen]
+        if all(isinstance(key, dict) for _, key, _, _ in chosen) and draw.chance(0.5):
+            usage = self.matrix([plain for _, _, plain, _ in chosen], sizes)
+        options = self.bulk(each, sizes)
+        self.call("update_requests", ids, costs=costs, sizes=widths, usage=usage, **options)
+        for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
+            self.mirror.update(id, cost, key, **fields)
+
+    def remove_request(self) -> None:
+        if len(self.mirror.requests) > 8:
+            id = self.draw.one(list(self.mirror.requests))
+            self.call("remove_request", id)
+            del self.mirror.requests[id]
+            if self.draw.chance(0.3):
+                self.add_request(id)
+                self.counts["edit: the same id again"] += 1
+
+    def remove_requests(self) -> None:
+        ids = self.some(self.mirror.requests, 3)
+        if len(self.mirror.requests) - len(ids) > 8:
+            self.call("remove_requests", ids)
+            for id in ids:
+                del self.mirror.requests[id]
+
+    def clear(self) -> None:
+        """Remove all requests and add some."""
+        self.call("remove_requests", list(self.mirror.requests))
+        self.mirror.requests.clear()
+        if self.draw.chance(0.7):
+            self.add_requests(20)
+        self.counts["edit: all requests removed"] += 1
+
+    def price_moves(self) -> None:
+        draw = self.draw
+        ids = self.some(self.mirror.requests, 5)
+        columns = [draw.one([None, -1, int(draw.rng.integers(self.mirror.requests[id].size))]) for id in ids]
+        prices = [draw.unit * draw.number(0.0, 1.0) for _ in ids]
+        for _ in range(draw.one([1, 1, 2])):  # a second call changes nothing
+            if None not in columns and draw.chance(0.5):
+                self.call("price_moves", ids, np.array(columns), np.array(prices))
+            else:
+                self.call("price_moves", ids, columns, prices)
+        for id, column, price in zip(ids, columns, prices, strict=True):
+            self.mirror.price_moves(id, column, price)
+
+    # ---- wrong edits -----------------------------------------------------------------------------
+
+    def refused(self, verb: str, why: str, *arguments: Any, **options: Any) -> None:
+        """Make an edit that must raise."""
+        self.counts[f"refused: {verb}, {why}"] += 1
+        expected = TypeError if why == "misspelt" else EditError
+        try:
+            getattr(self.program, verb)(*arguments, **options)
+        except expected as error:
+            require(bool(str(error)), "an error without a message")
+            require(why != "misspelt" or not isinstance(error, EditError), "EditError for a keyword")
+        else:
+            require(False, verb, why, "was accepted:", arguments, options)
+
+    def wrong(self) -> None:
+        """A few edits with one thing wrong each."""
+        cases = self.wrong_cases()
+        for index in self.draw.rng.choice(len(cases), 6, replace=False):
+            verb, why, arguments, options = cases[index]
+            self.refused(verb, why, *arguments, **options)
+
+    def wrong_cases(self) -> list[tuple[str, str, tuple, dict]]:
+        """Edit methods, what is wrong, and their arguments."""
+        draw, mirror = self.draw, self.mirror
+        id = draw.one(list(mirror.requests))
+        row = draw.one(list(mirror.resources))
+        finite_rows = [id for id, (_, upper) in mirror.resources.items() if upper < math.inf]
+        full = draw.one(finite_rows or ["?"])
+        n = mirror.requests[id].size
+        other = draw.one(list(mirror.requests))
+        costs, usage = draw.costs(n), self.mapping(draw.usage(n, list(mirror.resources)), n)
+        bad = draw.costs(n)
+        bad[-1] = draw.one([SPOILT, math.inf])
+        stranger = ContinualProgram().share_costs([0.0] * n)
+        return [
+            ("add_resource", "taken", (row,), {}),
+            ("add_resource", "NaN", ("new", SPOILT), {}),
+            ("add_resource", "crossed", ("new", 1.0), {"lower": 2.0}),
+            ("add_resources", "twice", (["new", "new"],), {}),
+            ("add_resources", "one is wrong", (["new", "newer"],), {"upper": [1.0, SPOILT]}),
+            ("update_resources", "unknown", ("?",), {"upper": 1.0}),
+            ("update_resources", "twice", ([row, row],), {"upper": 1.0}),
+            ("update_resources", "both", (row,), {"upper": 1.0, "by": 1.0}),
+            ("update_resources", "too much", (full,), {"by": -1e19}),
+            ("remove_resources", "unknown", ([row, "?"],), {}),
+            ("share_columns", "unknown row", ({"?": 1.0}, 2), {}),
+            ("share_columns", "length", ({row: [1.0, 2.0]}, 3), {}),
+            ("share_costs", "NaN", ([1.0, SPOILT],), {}),
+            ("forget", "foreign", (stranger,), {}),
+            ("reserve", "negative", (-1,), {}),
+            ("add_request", "taken", (id, costs, usage), {}),
+            ("add_request", "costs", ("new", bad, usage), {}),
+            ("add_request", "foreign", ("new", stranger, usage), {}),
+            ("add_request", "length", ("new", [*costs, 1.0, 2.0], {row: costs}), {}),
+            ("add_request", "total", ("new", costs, usage), {"total": -1.0}),
+            ("add_request", "relation", ("new", costs, usage), {"total": 1.0, "relation": "<"}),
+            ("add_request", "relation without total", ("new", costs, usage), {"relation": "=="}),
+            ("add_request", "upper", ("new", costs, usage), {"upper": -1.0}),
+            ("add_request", "scale", ("new", costs, usage), {"scale": 0.0}),
+            ("add_request", "override", ("new", costs, usage), {"override": {n: 1.0}}),
+            ("add_request", "start", ("new", costs, usage), {"start": {-1: 1.0}}),
+            ("add_request", "misspelt", ("new", costs, usage), {"totals": 1.0}),
+            ("add_requests", "taken", (["new", id], [costs, costs], None, [usage, usage]), {}),
+            ("add_requests", "costs", (["new", "newer"], [costs, bad], None, [usage, usage]), {}),
+            ("add_requests", "sizes", (["new"], costs, [n + 1], [usage]), {}),
+            ("add_requests", "totals", (["new"], [costs], None, [usage]), {"totals": [1.0, 1.0]}),
+            ("add_requests", "misspelt", (["new"], [costs], None, [usage]), {"total": 1.0}),
+            ("update_request", "unknown", ("?",), {"scale": 1.0}),
+            ("update_request", "costs", (id,), {"costs": bad, "scale": 9.0}),
+            ("update_request", "length", (id,), {"costs": [*costs, 1.0]}),
+            ("update_request", "no costs", (id,), {"usage": usage}),
+            ("update_request", "scale", (id,), {"costs": costs, "scale": -1.0}),
+            ("update_request", "upper", (id,), {"costs": costs, "upper": SPOILT}),
+            ("update_request", "override", (id,), {"scale": 3.0, "override": {n: 1.0}}),
+            ("update_request", "start", (id,), {"scale": 3.0, "start": {n: 1.0}}),
+            ("update_request", "total", (id,), {"scale": 3.0, "total": SPOILT}),
+            ("update_request", "misspelt", (id,), {"scales": 1.0}),
+            ("update_requests", "unknown", ([id, "?"],), {"scales": 3.0}),
+            ("update_requests", "twice", ([id, id],), {"scales": 3.0}),
+            ("update_requests", "scales", ([id],), {"scales": [-1.0], "totals": 2.0}),
+            ("update_requests", "overrides", ([id],), {"scales": 3.0, "overrides": [{n: 1.0}]}),
+            ("update_requests", "misspelt", ([id],), {"scale": 1.0}),
+            ("remove_request", "unknown", ("?",), {}),
+            ("remove_requests", "unknown", ([id, "?"],), {}),
+            ("remove_requests", "twice", ([id, other, id],), {}),
+            ("price_moves", "column", ([id], [n], 1.0), {}),
+            ("price_moves", "price", ([id], [0], -1.0), {}),
+            ("price_moves", "twice", ([id, id], [0, 0], 1.0), {}),
+        ]
+
+    # ---- any -------------------------------------------------------------------------------------
+
+    @property
+    def edits(self) -> list[tuple[Callable[[], None], float]]:
+        """Every kind of edit, and how often it comes."""
+        return [
+            (self.add_resource, 0.3),
+            (self.add_resources, 0.3),
+            (self.update_resources, 2.0),
+            (self.remove_resources, 0.3),
+            (self.share_columns, 0.4),
+            (self.share_costs, 0.4),
+            (self.forget, 0.4),
+            (self.reserve, 0.2),
+            (self.add_request, 2.0),
+            (self.add_requests, 1.0),
+            (self.update_request, 5.0),
+            (self.update_columns, 1.5),
+            (self.update_requests, 2.0),
+            (self.update_many_columns, 0.5),
+            (self.remove_request, 1.2),
+            (self.remove_requests, 0.8),
+            (self.price_moves, 0.8),
+            (self.wrong, 1.5),
+            (self.replace_resource, 0.4),
+            (self.open_request, 0.15),
+            (self.clear, 0.05),
+        ]
+
+    def any(self) -> None:
+        """One edit."""
+        if not self.mirror.requests:
+            self.add_requests(10)
+            return
+        edits, weights = zip(*self.edits, strict=True)
+        share = np.array(weights) / sum(weights)
+        edits[int(self.draw.rng.choice(len(edits), p=share))]()
+
+    def most(self) -> None:
+        """Edit most requests at once."""
+        ids = list(self.mirror.requests)
+        scales = [self.draw.scale() for _ in ids]
+        self.call("update_requests", ids, scales=scales)
+        for id, scale in zip(ids, scales, strict=True):
+            self.mirror.update(id, scale=scale)
+
+    def begin(self) -> None:
+        """A program from nothing."""
+        for _ in range(self.draw.rows):
+            self.add_resource()
+        for _ in range(3):
+            self.share_columns()
+            self.share_costs()
+        while len(self.mirror.requests) < self.draw.requests:
+            self.add_requests(min(20, self.draw.requests - len(self.mirror.requests)))

@@ -1,0 +1,50 @@
+"""Random rounds of every kind are right, and every kind of edit, path and copy really happens in them."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from copter.solvers.proximal.full_pass import FullPass
+from rounds.edits import VERBS, options_of
+from rounds.kinds import FAMILIES
+from rounds.play import HAPPENINGS, Game, play
+
+RARE = {
+    FullPass.REMOTE_COLUMNS: "the test of programs on actors has it",
+}
+"""Reasons for a full pass that the default share does not meet, and why."""
+GAMES = [(seed, 24, False) for seed in range(48)] + [(seed, 12, True) for seed in range(len(FAMILIES))]
+"""Seed, rounds, and whether it is a large program with the usual settings."""
+
+
+def expected() -> set[str]:
+    """All that has to happen."""
+    names = set(HAPPENINGS)
+    names |= {f"{verb}: {option}" for verb in VERBS for option in options_of(verb)}
+    cases = Game(0, FAMILIES["mixed"], Counter()).editor.wrong_cases()
+    names |= {f"refused: {verb}, {why}" for verb, why, *_ in cases}
+    return names | {f"full pass: {why.value}" for why in FullPass if why not in RARE}
+
+
+def test_random_rounds_are_right_and_every_kind_happens():
+    counts: Counter = Counter()
+    for seed, rounds, large in GAMES:
+        play(seed, list(FAMILIES.values())[seed % len(FAMILIES)], rounds, counts, large)
+    missing = sorted(name for name in expected() if not counts[name])
+    assert not missing
+    for family in FAMILIES:
+        few = counts[f"few read, large, {family}"], counts[f"few changes, large, {family}"]
+        assert few[0] > few[1] / 2, family
+
+
+@pytest.mark.long
+@settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 10**9),
+    family=st.sampled_from(list(FAMILIES)),
+    large=st.sampled_from([False] * 9 + [True]),
+)
+def test_more_random_rounds_are_right(seed, family, large):
+    play(seed, FAMILIES[family], 30, Counter(), large)
