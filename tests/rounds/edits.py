@@ -523,6 +523,8 @@ class Editor:
         """Remove all requests and add some."""
         self.call("remove_requests", list(self.mirror.requests))
         self.mirror.requests.clear()
+        while self.draw.large and len(self.mirror.requests) < self.draw.requests:
+            self.add_requests(20)
         if self.draw.chance(0.7):
             self.add_requests(20)
         self.counts["edit: all requests removed"] += 1
