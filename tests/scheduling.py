@@ -11,6 +11,7 @@ RAY = (
     "tests/problems/placement/test_regions.py",
     "tests/ray/test_ray_program.py",
     "tests/ray/test_ray_kills.py",
+    "tests/rounds/test_other_ways.py",
     "tests/solvers/test_offloaded_sums.py",
     "tests/spreading/test_evaluations.py",
     "tests/spreading/test_spreading.py",

@@ -86,7 +86,9 @@ class Game:
         terms = not large and seed % 11 == 5 and not family.signs and family.name != "network"
         short = seed % 5 == 2 if program is None else program.cost_dtype == "float32"
         self.far = program is not None
-        self.program = program or ContinualProgram(cost_dtype="float32" if short else "float64")
+        if program is None:
+            program = ContinualProgram(cost_dtype="float32" if short else "float64")
+        self.program = program
         self.mirror = Mirror(short)
         self.editor = Editor(self.draw, self.program, self.mirror, counts, terms)
         self.terms = terms
@@ -96,7 +98,7 @@ class Game:
         self.second.tolerance *= 10
         self.held: list[tuple[Any, dict[str, Any], bool, int]] = []
         self.folder: Path | None = None
-        self.number = 0
+        self.number, self.recorded = 0, False
         self.editor.begin()
 
     def make(self) -> ProximalPoint:
@@ -123,8 +125,8 @@ class Game:
 
     # ---- rounds ----------------------------------------------------------------------------------
 
-    def round(self) -> None:
-        """Edits, perhaps something in the middle, a solve, and the judges."""
+    def round(self) -> Any:
+        """Make edits, perhaps something in the middle, and return the answer of a solve, which is judged."""
         rng = self.rng
         edits = int(rng.choice([0, 1, 1, 2, 3]))
         if self.number:
@@ -142,11 +144,12 @@ class Game:
         self.judge(solution, self.solver.tolerance)
         self.counts_of(solution, edits)
         self.hold(solution)
-        if rng.random() < 0.1:
+        if rng.random() < 0.1 and not self.recorded:
             self.write_into(solution)
         if rng.random() < 0.15:
             self.check_held()
         self.number += 1
+        return solution
 
     def solve(self, program: Any, solver: Any, **options: Any) -> Any:
         """Answer of a solver, which takes the starts."""
@@ -162,13 +165,11 @@ class Game:
 
     def look(self) -> None:
         """Compare what the program says with the mirror."""
-        if self.far:
-            return
         ids = list(self.mirror.requests)
         if self.large or self.rng.random() < 0.8:
             ids = [ids[i] for i in self.rng.choice(len(ids), min(6, len(ids)), replace=False)]
         compare(self.program, self.mirror, ids)
-        if not self.terms and not self.large and self.rng.random() < 0.1:
+        if not (self.terms or self.large or self.far) and self.rng.random() < 0.1:
             compare_arrays(self.program, self.mirror)
             self.count("read: to_arrays")
 
@@ -382,8 +383,7 @@ class Game:
 
     def look_closely(self) -> None:
         """Compare all that the program says."""
-        if not self.far:
-            compare(self.program, self.mirror)
+        compare(self.program, self.mirror)
         self.count("middle: all was read")
 
     def second_solver(self) -> None:
@@ -451,14 +451,23 @@ class Game:
 
 
 def play(
-    seed: int, family: Family, rounds: int, counts: Counter, large: bool = False, program: Any = None
+    seed: int,
+    family: Family,
+    rounds: int,
+    counts: Counter,
+    large: bool = False,
+    program: Any = None,
+    answers: list[str] | None = None,
 ) -> None:
-    """Play a game; an error says which."""
+    """Play a game, and append all that each answer says to ``answers``; an error says which game it was."""
     game = Game(seed, family, counts, large, program)
+    game.recorded = answers is not None
     try:
         for _ in range(rounds):
-            game.round()
+            solution = game.round()
             counts["rounds"] += 1
+            if answers is not None:
+                answers.append(repr(bits(solution)))
         game.end()
     except BaseException as error:
         error.add_note(f"seed {seed}, family {family.name!r}, round {game.number}, large={large}")
