@@ -57,7 +57,7 @@ class Draw:
 
     def __init__(self, rng: np.random.Generator, family: Family, large: bool = False) -> None:
         self.rng, self.family, self.large = rng, family, large
-        low, high = (1000, 1300) if large else family.requests
+        low, high = (1300, 1500) if large else family.requests
         self.requests = int(rng.integers(low, high + 1))
         low, high = (10, 12) if large else family.width
         self.width = int(rng.integers(low, high + 1))
