@@ -233,7 +233,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
 
 
 def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
-    """A run that has not ended, with what a :class:`.service.Span` has."""
+    """A run that has not ended, with what a :class:`copter.live.past.Span` has."""
     type, nodes = run.place
     return {
         "job": job.name,

@@ -14,7 +14,7 @@ from copter.bench.results import load_suite
 from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[1]
-ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(copter\.[\w.]+)`")
+ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?((?:copter)?\.[\w.]+)`")
 FOLDERS = ("copter", "solvers", "shims", "problems", "bench", "live")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
@@ -33,10 +33,17 @@ def find(path):
     raise ModuleNotFoundError(path)
 
 
+def package_of(file):
+    """The package that a path with a leading dot is relative to."""
+    parts = file.relative_to(ROOT).parent.parts
+    return ".".join(parts if parts[0] == "copter" else ("copter", *parts))
+
+
 def roles():
     for file in FILES:
         for path in sorted(set(ROLE.findall(file.read_text()))):
-            yield pytest.param(path, id=f"{file.relative_to(ROOT)}:{path}")
+            whole = package_of(file) + path if path.startswith(".") else path
+            yield pytest.param(whole, id=f"{file.relative_to(ROOT)}:{path}")
 
 
 @pytest.mark.parametrize("path", list(roles()))

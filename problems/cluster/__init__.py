@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 # Words that commands and models share; they stand here so that `--help` loads no model.
 
 ESTIMATORS = ("oracle", "bootstrap", "no-profile", "remember", "type-blind", "overestimate")
-"""What policies know of the jobs' speed: see :mod:`.estimators`."""
+"""What policies know of the jobs' speed: see :mod:`copter.problems.cluster.estimation.estimators`."""
 
 PLACERS = ("auto", "sia", "shared", "none")
 """Who finds nodes, see :mod:`.placement`: with shared distributed jobs may share a node, none counts GPUs,

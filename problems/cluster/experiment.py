@@ -113,7 +113,7 @@ class Outcome:
     rejected : tuple of str
         Jobs that do not fit on the cluster.
     figures : dict of str to float
-        The figures of :func:`.metrics.summarise`.
+        The figures of :func:`copter.problems.cluster.report.metrics.summarise`.
     """
 
     policy: str

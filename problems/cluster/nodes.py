@@ -33,7 +33,8 @@ class NodeChange:
 class NodeFailure:
     """At ``time`` (seconds) a node of a type fails; it is back ``repair_seconds`` later.
 
-    Jobs on it lose their GPUs and go back to their last checkpoint (:meth:`.profiles.Profile.checkpoint`).
+    Jobs on it lose their GPUs and go back to their last checkpoint
+    (:meth:`copter.problems.cluster.profiles.base.Profile.checkpoint`).
     """
 
     time: float

@@ -1,10 +1,11 @@
 """Shockwave as a policy of the simulator of clusters: any rigid jobs, on any cluster.
 
-The market knows jobs with regimes and one kind of GPU.  A job with a :class:`.profiles.RegimeProfile` is what
-it says; any other rigid job is one regime of 100 epochs at its speed of now, restated when that changes: it
-is static, as far as anybody knows.  Where a cluster has several types of GPU the market sees all of them as
-one, and a job at its mean speed over them; the jobs of a round then go to the types on which they complete
-first, in the order of the plan, as far as there is room.
+The market knows jobs with regimes and one kind of GPU.  A job with a
+:class:`copter.problems.shockwave.workloads.RegimeProfile` is what it says; any other rigid job is one regime
+of 100 epochs at its speed of now, restated when that changes: it is static, as far as anybody knows.  Where a
+cluster has several types of GPU the market sees all of them as one, and a job at its mean speed over them;
+the jobs of a round then go to the types on which they complete first, in the order of the plan, as far as
+there is room.
 """
 
 from __future__ import annotations

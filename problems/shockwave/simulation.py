@@ -1,9 +1,9 @@
 """Replay of a trace under a policy: the simulator of clusters set up as the authors' own.
 
 Rounds are of two minutes.  A job that did not run in the round before first spends 20 s on dispatch and on
-loading its checkpoint (:class:`.resize.DispatchRestart`).  It completes in the middle of a round; its GPUs
-are free from the next round on.  GPUs are counted, not placed.  Batch sizes change where the trace says, in
-the middle of a round too; the authors' simulator waits for the round's end.
+loading its checkpoint (:class:`copter.problems.cluster.simulation.resize.DispatchRestart`).  It completes in
+the middle of a round; its GPUs are free from the next round on.  GPUs are counted, not placed.  Batch sizes
+change where the trace says, in the middle of a round too; the authors' simulator waits for the round's end.
 
 Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the authors' public code.
 """

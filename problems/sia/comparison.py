@@ -83,7 +83,7 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "worst FTF, authors' reading": ("worst_ftf_authors", "", 1.0),
     "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
-"""Name of a column, the figure of :func:`.metrics.summarise`, its unit and factor."""
+"""Column name: a figure of :func:`copter.problems.cluster.report.metrics.summarise`, its unit and factor."""
 
 
 @dataclass(frozen=True)

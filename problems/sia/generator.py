@@ -2,8 +2,8 @@
 
 Where the figures come from (no file of theirs is needed or copied):
 
-- :data:`.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a scale.  They replay
-  2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
+- :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a
+  scale.  They replay 2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
 - :data:`JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
 - :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  :data:`BURSTINESS` is
@@ -13,7 +13,7 @@ Where the figures come from (no file of theirs is needed or copied):
 - :data:`TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
   calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are set so that
   the speedup at the start and at the end of training is near that of the profiles; curves are analytic
-  (:mod:`.analytic`), over all configurations.
+  (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
 - :data:`INFERENCE`, :data:`SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
 
@@ -281,7 +281,7 @@ def pai(
     Parameters
     ----------
     cluster : Cluster
-        The cluster of the types of :data:`.presets.PAI_GPU_TYPES`.
+        The cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`.
     seed : int
         With files, the workload with the number 1 + seed, modulo how many there are.
     jobs : int, optional

@@ -1,4 +1,6 @@
-"""Fits the constants of :mod:`.builtin` to published measurements, and prints them as a table of Python.
+"""Fits constants to published measurements, and prints them as a table of Python.
+
+The constants are those of :mod:`copter.problems.cluster.profiles.builtin`.
 
     python -m copter.problems.cluster.estimation.calibration shared/data/cluster
 

@@ -1,9 +1,9 @@
 """What a scheduler knows of how fast jobs run: from the truth to nothing but what it has seen itself.
 
-A job's profile is a throughput model for each GPU type (:mod:`.throughput`) and one efficiency for all.  The
-efficiency of the level in which the job is counts as known: executors report the gradient noise every 30
-seconds.  Throughput is learned.  While a job runs it reports the time of its step every 30 seconds, and so do
-profiling runs, each with noise:
+A job's profile is a throughput model for each GPU type (:mod:`copter.problems.cluster.profiles.throughput`)
+and one efficiency for all.  The efficiency of the level in which the job is counts as known: executors report
+the gradient noise every 30 seconds.  Throughput is learned.  While a job runs it reports the time of its step
+every 30 seconds, and so do profiling runs, each with noise:
 
     reported = true exp(e),   e ~ N(0, sigma^2)
 
@@ -86,8 +86,8 @@ class _Memory:
 class NoProf:
     """Profiles nothing; learns by running.
 
-    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the
-    start: their throughput follows from that of one replica.
+    Jobs with another profile than :class:`copter.problems.cluster.profiles.goodput.GoodputProfile`, such as
+    batch inference, are known from the start: their throughput follows from that of one replica.
 
     Parameters
     ----------

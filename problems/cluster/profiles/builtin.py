@@ -5,11 +5,11 @@ what
 
     python -m copter.problems.cluster.estimation.calibration shared/data/cluster
 
-prints (:mod:`.calibration` says how they are fitted and what the errors are), but for the last digits of what
-goodput leaves undetermined, such as how a pass at the largest local batch divides into alpha and beta.  The
-types are those of Sia's evaluation: t4 (4 a node), rtx (8), quad (4) and a100 (8).  No paper prints how long
-a checkpoint-restore of each job takes but for the range from 25 to 250 s; the seconds are those of the
-authors' simulator.
+prints (:mod:`copter.problems.cluster.estimation.calibration` says how they are fitted and what the errors
+are), but for the last digits of what goodput leaves undetermined, such as how a pass at the largest local
+batch divides into alpha and beta.  The types are those of Sia's evaluation: t4 (4 a node), rtx (8), quad (4)
+and a100 (8).  No paper prints how long a checkpoint-restore of each job takes but for the range from 25 to
+250 s; the seconds are those of the authors' simulator.
 
 Sources: thesis sections 3.4.2 and 3.3.5, table 3.2; Pollux table 1 (ncf).
 """

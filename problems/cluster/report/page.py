@@ -47,7 +47,7 @@ def write_page(
     Parameters
     ----------
     policies : mapping of str to mapping of str to float
-        What :func:`.experiment.averages` returns.
+        What :func:`copter.problems.cluster.experiment.averages` returns.
     """
     from copter.problems.cluster.report.run import table_columns, table_rows
 

@@ -109,7 +109,7 @@ def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...
     Parameters
     ----------
     policies : dict of str to dict of str to float
-        What :func:`.experiment.averages` returns.
+        What :func:`copter.problems.cluster.experiment.averages` returns.
     """
     return [
         (

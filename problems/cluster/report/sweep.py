@@ -69,7 +69,7 @@ def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Attributes of :class:`.experiment.Setup`.
+        Attributes of :class:`copter.problems.cluster.experiment.Setup`.
     """
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}

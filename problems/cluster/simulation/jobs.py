@@ -1,9 +1,9 @@
 """A job in the simulator: what a policy sees of it, and how it progresses between two events.
 
 While a job holds one configuration its progress is a piecewise linear function of time that its profile knows
-(:meth:`.profiles.Profile.clock`).  So a job is touched only when its allocation changes: it keeps when and
-where it began to run, and progress, level and completion at any later time are looked up.  That is exact,
-and the same however often anybody looks.
+(:meth:`copter.problems.cluster.profiles.base.Profile.clock`).  So a job is touched only when its allocation
+changes: it keeps when and where it began to run, and progress, level and completion at any later time are
+looked up.  That is exact, and the same however often anybody looks.
 """
 
 from __future__ import annotations

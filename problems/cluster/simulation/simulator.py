@@ -55,7 +55,7 @@ class Simulator:
     placer : Placer, optional
         Without one GPUs are counted, not placed.
     resize : Resize, optional
-        By default :class:`.parts.CheckpointRestart`.
+        By default :class:`copter.problems.cluster.simulation.resize.CheckpointRestart`.
     estimator : Estimator, optional
         Without one the policy sees the truth.
     interference : Interference, optional

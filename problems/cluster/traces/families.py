@@ -210,7 +210,7 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     Parameters
     ----------
     path : path
-        As :func:`.workload.read_workload` reads it.
+        As :func:`copter.problems.cluster.workload.read_workload` reads it.
     seed : int
         Seed of the sizes of jobs that name none, see :mod:`.tuned`.
 

@@ -124,7 +124,8 @@ def sample(
     jobs : int
         How many; all that there are, if these are fewer.
     models : mapping of str to tuple of str
-        Models by size, :data:`.models.SIA_MODELS` or :data:`.models.POLLUX_MODELS`.
+        Models by size, :data:`copter.problems.cluster.traces.tuned.SIA_MODELS` or
+        :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`.
     hours : float
         Up to 24.
     first_hour : float

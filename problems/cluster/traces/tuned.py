@@ -177,7 +177,7 @@ def requested(
     Parameters
     ----------
     jobs : sequence of JobSubmission
-        Jobs of the models of :mod:`.models`.
+        Jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`.
     profiles : mapping of str to Profile
         By application.
     """
