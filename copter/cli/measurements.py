@@ -101,14 +101,14 @@ def _print_updates(records: Sequence[Mapping[str, Any]]) -> None:
             "columns",
             "nonzeros",
             "edits",
-            "on a template",
+            "on shared columns",
             "costs",
             "own columns",
             "one edit",
             "COO to CSR",
             "CSC to CSR",
-            "COO / template, costs, own",
-            "CSC / template, costs, own",
+            "COO / shared columns, costs, own",
+            "CSC / shared columns, costs, own",
         ),
         (
             (

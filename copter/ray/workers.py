@@ -122,7 +122,8 @@ class OnActors:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a program on actors cannot be copied: read_requests and read_resources give what it holds"
+            "a RayProgram cannot be copied or pickled: read it with program.requests[:] and "
+            "program.resources[:], or keep it in a Journal"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
