@@ -431,7 +431,11 @@ class Solution:
         return self.relative.dual
 
     def is_optimal(self, tolerance: float) -> bool:
-        """Whether residuals and gap are all within a relative tolerance."""
+        """Whether the gap and the primal residual are within a relative tolerance.
+
+        The dual residual is not compared: a reduced cost that no bound absorbs makes the bound minus
+        infinity, and the gap infinite.
+        """
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # NaN is not
 
 
@@ -441,8 +445,8 @@ def check_optimal(solution: Solution) -> None:
     Raises
     ------
     NotOptimalError
-        Its status is infeasible, unbounded, deadline, iteration_limit, numerical_error or cancelled, also if
-        it has an allocation that could be used; the error has the answer.
+        The status is anything but optimal, also if the answer has an allocation that could be used.  The
+        error has the answer.
     """
     if solution.status is not Status.OPTIMAL:
         raise NotOptimalError(solution)

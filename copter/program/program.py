@@ -387,7 +387,7 @@ class ContinualProgram:
         override : mapping of column to cost
             Costs that the scale does not touch.
         integral : bool
-            Whether an integral allocation is wanted (for MILP solvers and shims).
+            Whether an integral allocation is wanted.  Solvers of integer programs and shims read it.
         start : mapping of column to value
             Allocation from which a warm start should begin, for example of a request that was
             replaced by this one.

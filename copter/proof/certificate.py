@@ -110,7 +110,11 @@ class Certificate:
     near_bound: float
 
     def within(self, tolerance: float) -> bool:
-        """Whether the answer is proved to be optimal, all relative residuals at most ``tolerance``."""
+        """Whether the answer is proved to be optimal within a relative tolerance.
+
+        The gap and the primal residual are compared.  A reduced cost that no bound absorbs makes the bound
+        minus infinity, so the dual residual needs no comparison of its own.
+        """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)
 
