@@ -1,6 +1,7 @@
 """Problem domains: each turns its events into edits of a continual program.
 
-`sia/`, `load_balancing/` and `traffic/` are the thesis' own; `shockwave/` is another scheduler of GPUs.
+`sia/`, `load_balancing/` and `traffic/` are the thesis' own; `shockwave/` is another scheduler of GPUs, and
+`placement/` places tasks on single servers.
 `cluster/` is the simulator in which these and their rivals (`pollux/`, `afs/`, `rivals/`) schedule the same
 jobs.  A domain's `__init__` says what is in it; its `cli.py` has its commands, its `course.py` what it
 benchmarks, its `reproductions.py` the figures of its paper.  `reading.py` reads JSON and CSV for all of them,
