@@ -433,8 +433,8 @@ class Solution:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether the gap and the primal residual are within a relative tolerance.
 
-        The dual residual is not compared: a reduced cost that no bound absorbs makes the bound minus
-        infinity, and the gap infinite.
+        The dual residual is not compared, because it enters through the bound: a negative reduced cost of a
+        column without a bound lowers the bound by as much as the rows allow, or makes it minus infinity.
         """
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # NaN is not
 

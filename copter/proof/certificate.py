@@ -112,8 +112,9 @@ class Certificate:
     def within(self, tolerance: float) -> bool:
         """Whether the answer is proved to be optimal within a relative tolerance.
 
-        The gap and the primal residual are compared.  A reduced cost that no bound absorbs makes the bound
-        minus infinity, so the dual residual needs no comparison of its own.
+        The gap and the primal residual are compared.  The dual residual enters through the bound: a negative
+        reduced cost of a column without a bound lowers the bound by as much as the rows allow, or makes it
+        minus infinity.
         """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)
