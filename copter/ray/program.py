@@ -17,9 +17,9 @@ from copter.ray.workers import OnActors
 class RayProgram(SpreadProgram):
     """A continual program on actors: the verbs, solvers and answers of :class:`copter.ContinualProgram`.
 
-    Its requests lie in parts, one with each actor or some.  Sums over requests carry their rounding errors, so
-    answers are the same bit by bit for any number of actors.  They are those of one process until rounds of
-    few changes, which exist in one process only.
+    Its requests lie in parts, one with each actor or some.  Sums over requests carry their rounding errors.
+    So answers are the same bit by bit for any number of actors.  They are those of one process until the
+    first round of few changes, because such rounds exist in one process only.
 
     Parameters
     ----------
