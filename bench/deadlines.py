@@ -27,7 +27,7 @@ SHARE, SECONDS = 0.1, 0.05
 _SHORTEST, _LONGEST = 0.005, 10.0
 _SMALLEST = 1_000
 _PRIVATE = 1_000_000
-"""Programs of more columns share them by templates: it is the solvers that are measured, not the memory."""
+"""Programs of more columns share them between requests: solvers are measured, not memory."""
 
 
 @dataclass(frozen=True)

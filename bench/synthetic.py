@@ -1,7 +1,7 @@
-"""Rounds of any size and any churn: requests on shared templates, whose data follow from a seed.
+"""Rounds of any size and any churn: requests with shared columns, whose data follow from a seed.
 
 A request has one choice of ``width``: each column uses one of a few resources, by 1 to 64 units, as a job's
-configurations use GPUs of one type.  Requests of a kind share a column template, as the coefficients hang on
+configurations use GPUs of one type.  Requests of a kind share columns, as the coefficients hang on
 the kind alone; the costs of every column are the request's own, unless they are to be shared.  Each round a
 share of the requests leaves and as many arrive, and as many others change their weight.  The same edits come
 for every solver: they hang on no answer.

@@ -4,7 +4,7 @@ The program has the shape of Sia's: requests of 1,000 columns, each column in on
 in its request's sum row.  Three kinds of edit are timed, each one call of a bulk verb (two where requests
 leave and arrive):
 
-- `t_edit`: 1% of the requests leave and as many arrive, on the shared column template;
+- `t_edit`: 1% of the requests leave and as many arrive, with shared columns;
 - `t_edit_costs`: 1% get a new scale and a new override, as when a job's restart factor changes;
 - `t_edit_own`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
 
@@ -21,7 +21,7 @@ As a course (:class:`Edits`), for the suite, a round is an edit of 1% of the req
 solve: `copter` edits its program, `scipy-coo` and `scipy-csc` build the CSR of all requests.  `gap` is then
 the largest difference, relative, between a row's sum in the matrix and what the requests add up to.
 
-Not like for like are two things.  A request on a shared template hands over no coefficients, one with
+Not like for like are two things.  A request with shared columns hands over no coefficients, one with
 columns of its own as many as scipy is given for it; and a change of costs changes no coefficient, so that
 nobody would build a matrix again for it.
 """
@@ -139,7 +139,7 @@ class Replacing:
         )
 
     def replace(self) -> float:
-        """Let requests leave and arrive on the shared template; return the seconds it took."""
+        """Let requests leave and arrive with shared columns; return the seconds it took."""
         return self._replace(self.template)
 
     def replace_own(self) -> float:
