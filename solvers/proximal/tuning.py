@@ -145,7 +145,7 @@ class PartialTuning:
     ----------
     columns_from, requests_from : with more candidate columns, or more requests, steps are partial at first.
         On 20,000 demands a round of changes takes a half to a sixth of what it takes with whole steps
-        (commit 3abc297) (chosen), (0%, -13%)
+        (chosen), (0%, -13%)
     rows_from : with fewer rows all steps are whole ones: a change of any price concerns nearly all requests,
         and rounds of 180 million columns and 7 rows take 0.5 s instead of 3 s
     share, more : of the requests that move at first, those with the least margins, and the factor on that in

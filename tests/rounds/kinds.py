@@ -137,7 +137,9 @@ class Draw:
 
     def scale(self) -> float:
         """Factor on costs."""
-        unit = 10.0 ** int(self.rng.integers(-self.family.unit, self.family.unit + 1))
+        # Requests that are worth less than the tolerance of all stay between their columns, so that all are read.
+        most = min(self.family.unit, 2) if self.large else self.family.unit
+        unit = 10.0 ** int(self.rng.integers(-most, most + 1))
         return self.number(0.5, 2.0) * unit
 
     def override(self, n: int) -> dict[int, float]:

@@ -145,7 +145,7 @@ def test_cancel_from_another_thread_at_the_first_look_at_the_clock(program, name
     monkeypatch.setattr(Clock, "left", look)
     solution = solver.solve(program)
     assert threads and solution.status is Status.CANCELLED and solution.reason == "cancelled"
-    assert (solution.x is None) == (not solution.found)
+    assert bool(solution.x) == solution.found
 
 
 @pytest.mark.long  # by the clock of the machine
