@@ -123,30 +123,59 @@ class Block(NamedTuple):
         which : (m,) ndarray
             Their places, ascending.
         """
-        start, total = self.parts.start, self.parts.total
-        counts = start[which + 1] - start[which]
-        columns = slice_indices(start[which], counts)
-        owner = which.repeat(counts)
-        x = SparseX(self.slots[owner], self.column[columns], self.parts.value[columns])
-        return LastX(program, x, self.birth[owner], total[owner])
+        parts = self.parts
+        mine = self.slots, self.birth, parts.total, parts.start, self.column, parts.value
+        slot, column, value, birth, total = _last_x(which, *mine)
+        return LastX(program, SparseX(slot, column, value), birth, total)
 
 
-def find(slots: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+@kernel(allocates=True)
+def _last_x(which, slots, birth, total, start, column, value):  # type: ignore[no-untyped-def]
+    """Slot, column, value, birth and total of each nonzero of some requests."""
+    count = 0
+    for k in which:
+        count += start[k + 1] - start[k]
+    of_slot, of_column, of_value = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    of_birth, of_total, at = np.empty(count, np.int64), np.empty(count), 0
+    for k in which:
+        for held in range(start[k], start[k + 1]):
+            of_slot[at], of_column[at], of_value[at] = slots[k], column[held], value[held]
+            of_birth[at], of_total[at] = birth[k], total[k]
+            at += 1
+    return of_slot, of_column, of_value, of_birth, of_total
+
+
+@kernel(allocates=True)
+def find(slots, wanted):  # type: ignore[no-untyped-def]
     """Return the places of some numbers among ascending ones; -1 for those that are not there.
 
     Parameters
     ----------
     slots : (k,) ndarray
     wanted : (m,) ndarray
+        Fastest if they ascend: the search begins at the place of the one before.
 
     Returns
     -------
     (m,) ndarray
     """
-    if not slots.size:
-        return np.full(wanted.size, -1)
-    at = np.minimum(np.searchsorted(slots, wanted), slots.size - 1)
-    return np.where(slots[at] == wanted, at, -1)
+    places, low = np.empty(wanted.size, np.int64), 0
+    for k in range(wanted.size):
+        number = wanted[k]
+        if k > 0 and number < wanted[k - 1]:
+            low = 0
+        high, step = low, 1
+        while high < slots.size and slots[high] < number:
+            low, high, step = high + 1, high + step, 2 * step
+        high = min(high, slots.size)
+        while low < high:
+            middle = (low + high) // 2
+            if slots[middle] < number:
+                low = middle + 1
+            else:
+                high = middle
+        places[k] = low if low < slots.size and slots[low] == number else -1
+    return places
 
 
 def starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -496,26 +496,29 @@ class InactiveIndex:
 
     def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """First group of the columns of each request, made if need be; negative for columns of its own."""
-        usages, usage = self.program.store.usages, self.program.store.requests.usage[slots]
-        groups, some = self._groups, distinct(usage)
+        usages, groups = self.program.store.usages, self._groups
+        size, view = usages.size, self.view
+        shared = view.usage, usages.n_columns[:size], usages.references[:size]
+        first, known = _groups_of(slots, *shared, groups.usage, groups.first, groups.width)
+        if known:
+            return first
+        some = distinct(view.usage[slots])
         at = find(groups.usage, some)
-        other = (at < 0) | (groups.width[at] != usages.n_columns[some]) if groups.usage.size else at < 0
-        fresh = some[other & (usages.references[some] >= _SHARED_FROM)]
-        gone = some[other & (at >= 0)]
-        if fresh.size or gone.size:
-            keep = find(gone, groups.usage) < 0
-            width = usages.n_columns[fresh]
-            room = 2 * width + 2
-            first = self._change.size + room.cumsum() - room
-            self._change = np.concatenate((self._change, np.zeros(int(room.sum()))))
-            usage_too = np.concatenate((groups.usage[keep], fresh))
-            order = np.argsort(usage_too)
-            first, width = (
-                np.concatenate(p)[order] for p in ((groups.first[keep], first), (groups.width[keep], width))
-            )
-            self._groups = groups = groups._replace(usage=usage_too[order], first=first, width=width)
-        at = find(groups.usage, usage)
-        return np.where(at >= 0, groups.first[at], -1) if groups.usage.size else at
+        width = usages.n_columns[some]
+        other = (at < 0) | (np.append(groups.width, 0)[at] != width)
+        fresh, gone = some[other & (usages.references[some] >= _SHARED_FROM)], some[other & (at >= 0)]
+        keep, width = find(gone, groups.usage) < 0, usages.n_columns[fresh]
+        room = 2 * width + 2
+        begin = self._change.size + room.cumsum() - room
+        self._change = np.concatenate((self._change, np.zeros(int(room.sum()))))
+        usage = np.concatenate((groups.usage[keep], fresh))
+        order = np.argsort(usage)
+        begin, width = (
+            np.concatenate((groups.first[keep], begin)),
+            np.concatenate((groups.width[keep], width)),
+        )
+        self._groups = groups._replace(usage=usage[order], first=begin[order], width=width[order])
+        return _groups_of(slots, *shared, *self._groups[1:])[0]
 
 
 def _longer(array: NDArray[np.float64], size: int, value: float = 0.0) -> NDArray[np.float64]:
@@ -531,6 +534,21 @@ def _thresholds(
     """Thresholds of requests with such margins now, rounded down."""
     threshold = change[group] + margin
     return np.where(np.isfinite(threshold), threshold * (1.0 - 2.0 * _EPS), np.inf)
+
+
+@kernel(allocates=True)
+def _groups_of(slots, usage, n_columns, references, known_usage, first, width):  # type: ignore[no-untyped-def]
+    """First group of each request's columns, -1 for none, and whether no group has to be made or to go."""
+    groups, known = np.full(slots.size, -1), True
+    for k in range(slots.size):
+        u = usage[slots[k]]
+        at = np.searchsorted(known_usage, u)
+        there = at < known_usage.size and known_usage[at] == u
+        if there and width[at] == n_columns[u]:
+            groups[k] = first[at]
+        elif there or references[u] >= _SHARED_FROM:
+            known = False
+    return groups, known
 
 
 @kernel

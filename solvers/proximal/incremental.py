@@ -151,7 +151,8 @@ def why_none(program: ContinualProgram, state: State, options: Options) -> FullP
         return FullPass.COLD_START
     edited = store.edited_since(state.revision)
     most = tuning.most_frozen if _is_network(program, tuning) else tuning.most_touched
-    return FullPass.MANY_EDITS if edited is None or edited.size > most * len(program) else None
+    few = max(tuning.few_edits, most * len(program))
+    return FullPass.MANY_EDITS if edited is None or edited.size > few else None
 
 
 def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:

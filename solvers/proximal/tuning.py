@@ -193,6 +193,7 @@ class LazyTuning:
         one group, in which the moves of all prices add up (chosen)
     most_touched : share of the requests that a round edits at most, for others to become inactive
     most_frozen : the same where columns are each request's own and rows are many (chosen)
+    few_edits : edited requests that are few in any program (chosen)
     most_open : share of the requests that are active at most
     little_lost : share of the tolerance that a request may lose before it takes what is best for it (chosen)
     nearest_least, nearest_each, nearest : inactive requests that become active at first, for they hold the
@@ -229,6 +230,7 @@ class LazyTuning:
     rows_for_own: int = 64
     most_touched: float = 0.1
     most_frozen: float = 0.001
+    few_edits: int = 4
     most_open: float = 0.25
     little_lost: float = 0.01
     nearest_least: int = 80

@@ -137,8 +137,8 @@ class Draw:
 
     def scale(self) -> float:
         """Factor on costs."""
-        # Requests that are worth less than the tolerance of all stay between their columns, so that all are read.
-        most = min(self.family.unit, 2) if self.large else self.family.unit
+        # Requests that are worth less than the tolerance stay between their columns: all columns are read.
+        most = min(self.family.unit, 1) if self.large else self.family.unit
         unit = 10.0 ** int(self.rng.integers(-most, most + 1))
         return self.number(0.5, 2.0) * unit
 

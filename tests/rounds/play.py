@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from copter import ConcurrentUseError, ContinualProgram, Journal, ProximalPoint
+from copter import ConcurrentUseError, ContinualProgram, Journal, ProximalPoint, Status
 from copter.clock import Clock
 from copter.solvers.proximal.loop import solve as solve_from
 from copter.solvers.proximal.run import Options
@@ -98,7 +98,7 @@ class Game:
         self.second.tolerance *= 10
         self.held: list[tuple[Any, dict[str, Any], bool, int]] = []
         self.folder: Path | None = None
-        self.number, self.recorded = 0, False
+        self.number, self.recorded, self.optimal = 0, False, False
         self.editor.begin()
 
     def make(self) -> ProximalPoint:
@@ -210,7 +210,9 @@ class Game:
             self.count("path: coordinate descent")
         if self.terms:
             self.count("path: convex terms")
-        if edits <= 3 and self.number > 2:
+        # A round without an optimum leaves no inactive requests to the next one.
+        optimal, self.optimal = self.optimal, solution.status is Status.OPTIMAL
+        if edits <= 3 and self.number > 2 and optimal and self.optimal:
             size = "large" if self.large else "small"
             few = active is not None and active < len(self.mirror.requests) / 10
             self.count(f"few changes, {size}, {self.family.name}")
