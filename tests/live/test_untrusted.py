@@ -185,7 +185,7 @@ def test_a_run_that_spoils_its_folder_is_ended_with_its_processes(spoil, restart
         "begun": "echo '{\"pid\": 1}' > $D/begun-0.json; echo [] > $D/ended-0.json",
         "folder": "cd /; rm -rf $D; touch $D",
     }[spoil]
-    command = f"D=$(dirname $COPTER_RUN_FILE); echo $$ > {tmp_path}/pid; {script}; exec sleep 600"
+    command = f"D=$(dirname $COPTER_RUN_FILE); {script}; echo $$ > {tmp_path}/pid; exec sleep 600"
     backend, run = LocalBackend(tmp_path), run_in(tmp_path, "sh", "-c", command)
     backend.start(run)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
