@@ -75,7 +75,7 @@ def _unpack_edits(store: ConstraintStore, blocks: Blocks) -> EditLog:
     revision, slot = (blocks.take(f"edits.{part}", np.int64) for part in ("revision", "slot"))
     if revision.size != slot.size or not 0 <= after <= store.clock:
         raise Unsound("the log of edits")
-    if revision.size and not (after < revision[0] and revision[-1] <= store.clock):
+    if revision.size and not (after <= revision[0] and revision[-1] <= store.clock):
         raise Unsound("the log of edits")
     if (revision[1:] < revision[:-1]).any() or (slot < 0).any() or (slot >= store.requests.size).any():
         raise Unsound("the log of edits")

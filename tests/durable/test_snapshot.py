@@ -325,3 +325,17 @@ def test_every_attribute_is_in_the_file_or_found_again():
     assert set(vars(solver._state)) == {"answer", "x", "y", "slack", "proof"} | kept
     assert set(vars(solver._state.x)) == {"program", "x", "births", "totals", "paused"}
     assert set(vars(solver._state.y)) == {"program", "y", "births"}
+
+
+def test_a_log_that_has_forgotten_half_of_an_edit_is_read_again(tmp_path):
+    program = ContinualProgram()
+    program.add_resource("a", 1e6)
+    shared = program.share_columns({"a": [1.0]}, 1)
+    program.add_requests(range(2000), [-1.0] * 2000, [1] * 2000, shared, totals=1.0)
+    for _ in range(4):  # more entries than are kept, many of one revision
+        program.update_requests(range(1500), scales=2.0)
+    assert program.store.edits.complete_after == program.store.edits.arrays()[0][0]
+    program.save(tmp_path / "program")
+    again = ContinualProgram.load(tmp_path / "program")
+    for mine, other in zip(program.store.edits.arrays(), again.store.edits.arrays(), strict=True):
+        np.testing.assert_array_equal(mine, other)
