@@ -256,6 +256,11 @@ class Editor:
             self.call("update_resources", ids, **options)
         else:
             self.call("update_resources", ids, **options)
+        if "by" in options:  # decimals are added as fractions, so the last digit may be another one
+            for id, (lower, upper) in new.items():
+                found = self.program.resources[id].upper
+                assert abs(found - upper) <= 1e-12 * max(abs(upper), 1.0) or (found > 1e20 and upper > 1e20)
+                new[id] = lower, found
         resources |= {id: (lower, finite(upper)) for id, (lower, upper) in new.items()}
 
     def replace_resource(self) -> None:
