@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lazy_rounds import ALWAYS, Rounds, is_lazy, lazy_solver
+from lazy_rounds import is_lazy
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.bench.changes import Changes, _Rounds
@@ -21,44 +21,8 @@ def highs(program) -> float:
     return make_solver("highs-simplex").solve(program).objective
 
 
-def rounds_of(seeds, rounds) -> tuple[int, int]:
-    """Random rounds with an audit after each; how many there were, and how many looked at open requests."""
-    lazy = 0
-    for seed in seeds:
-        course = Rounds(seed)
-        solver = lazy_solver(holds=seed % 2 == 0, audit=True, tolerance=(1e-6, 1e-4, 1e-8)[seed % 3])
-        for number in range(rounds):
-            if number:
-                course.change()
-            solution = solver.solve(course.program)
-            lazy += is_lazy(solution)
-            if number % 4 == 3 and solution.status == "optimal":
-                cold = ProximalPoint(tolerance=solver.tolerance).solve(course.program)
-                assert cold.status == "optimal"
-                size = max(cold.size, solution.size)
-                assert abs(cold.objective - solution.objective) <= 3 * solver.tolerance * size
-    return len(seeds) * rounds, lazy
-
-
-def test_random_rounds_agree_with_all_columns_and_with_a_cold_solve():
-    total, lazy = rounds_of(range(12), 25)
-    assert lazy > total // 5
-
-
-@pytest.mark.long
-def test_five_thousand_rounds_agree_with_all_columns():
-    total = lazy = 0
-    for seed in range(1000, 2000, 50):
-        more = rounds_of(range(seed, seed + 50), 40)
-        total, lazy = total + more[0], lazy + more[1]
-        if lazy >= 5_000:
-            break
-    assert lazy >= 5_000
-    assert lazy > total // 5
-
-
 @pytest.mark.parametrize("own", [False, True], ids=["shared columns", "own columns"])
-@pytest.mark.parametrize("changed", [0, 1, 7, 60])
+@pytest.mark.parametrize("changed", [1, 60])
 def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
     rounds = _Rounds(Changes(40_000 if changed == 60 else 24_000, changed, own=own))
     solver, lazy = ProximalPoint(audit=True), 0
@@ -69,7 +33,7 @@ def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
         solution = solver.solve(rounds.program)
         assert solution.status == "optimal"
         lazy += is_lazy(solution)
-    assert lazy >= 6 or not changed  # the last answer is returned as it is
+    assert lazy >= 6
     assert solution.objective == pytest.approx(highs(rounds.program), rel=2e-6)
 
 
@@ -315,12 +279,3 @@ def test_starts_that_are_given_count():
     rounds, solver = warm()
     rounds.program.update_request(3, start={0: 1.0})
     assert solver.solve(rounds.program).status == "optimal"
-
-
-def test_small_programs_are_solved_as_a_whole():
-    course = Rounds(1)
-    solver = ProximalPoint()
-    for _ in range(3):
-        assert not is_lazy(solver.solve(course.program))
-        course.change()
-    assert ALWAYS.lazy.requests_from < solver.tuning.lazy.requests_from

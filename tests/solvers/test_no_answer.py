@@ -182,6 +182,7 @@ def test_an_optimum_that_its_certificate_denies_is_none():
     assert "Optimal" in solution.reason and "off by primal 1.0e-02" in solution.reason
 
 
+@pytest.mark.long
 def test_pdlp_is_asked_again_until_every_row_is_met_in_its_own_scale():
     program = crowded()
     program.add_resource("small", 1.0)
