@@ -77,6 +77,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.long
 def test_an_edit_of_what_a_kernel_calls_is_seen(package, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     assert run(package) == (21.0, False)

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FIRST = {"README.md", "quick-start.md"}
+"""Pages whose blocks run in `make test`; others compile more kernels: `make test-long`."""
 ON_RAY = re.compile(r"^from copter\.(ray|problems\.placement\.regions) import", re.MULTILINE)
 """Import of a class that starts a Ray, or joins the one that runs."""
 
@@ -28,7 +30,9 @@ def blocks():
                 continue
             follows = after is not None and after[1] == "text" and not text[one.end() : after.start()].strip()
             name = f"{page.name}:{text[: one.start()].count(chr(10)) + 1}"
-            marks = [pytest.mark.cluster] if ON_RAY.search(one[2]) else []
+            marks = [] if page.name in FIRST else [pytest.mark.long]
+            if ON_RAY.search(one[2]):
+                marks = [pytest.mark.cluster]
             yield pytest.param(one[2], after[2] if follows else None, id=name, marks=marks)
 
 

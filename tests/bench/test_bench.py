@@ -143,6 +143,7 @@ def test_copter_starts_warm_after_the_first_round(measured):
     assert [record["warm_started"] for record in measured[0].records] == [False, True, True]
 
 
+@pytest.mark.long
 def test_an_isolated_replay_also_knows_its_peak_memory(recorded):
     ((one, _),) = run([Job(recorded, SolverSettings("copter", tolerance=1e-6))], Processes(1))
     assert len(one.records) == ROUNDS

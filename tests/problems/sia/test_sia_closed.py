@@ -53,6 +53,7 @@ def test_the_first_round_of_another_solver_is_the_same_program(own):
     assert first["objective"] == pytest.approx(own[0]["objective"], rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{"cost_dtype": "float32"}, {"size": replace(SIZE, costs="shared")}])
 def test_other_ways_to_keep_costs_play_the_same_first_round(own, settings):
     for one, two in zip(played(**settings), own, strict=True):

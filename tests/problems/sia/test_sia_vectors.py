@@ -62,6 +62,7 @@ def test_jobs_of_one_kind_share_and_vectors_without_users_are_dropped():
     assert not program.shared_costs and not program.store.costs.used - program.store.costs.garbage
 
 
+@pytest.mark.long
 def test_a_recording_has_each_vector_once(tmp_path):
     """It is smaller where jobs share, and what is replayed is the same program."""
     sizes, programs = {}, {}
