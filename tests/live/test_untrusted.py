@@ -201,7 +201,8 @@ def test_a_run_that_spoils_its_folder_is_ended_with_its_processes(spoil, restart
 
 
 def test_a_run_that_says_that_it_ended_holds_its_gpus_until_its_agent_ends(tmp_path, monkeypatch):
-    lie = 'D=$(dirname $COPTER_RUN_FILE); echo \'{"code": 0, "reason": ""}\' > $D/ended-0.json; sleep 600'
+    say = 'echo \'{"code": 0, "reason": ""}\' > $D/lie; mv $D/lie $D/ended-0.json'  # never half of a file
+    lie = f"D=$(dirname $COPTER_RUN_FILE); {say}; sleep 600"
     backend, run = LocalBackend(tmp_path), run_in(tmp_path, "sh", "-c", lie)
     backend.start(run)
     while not (run.folder / "ended-0.json").exists():
