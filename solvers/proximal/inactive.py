@@ -33,13 +33,13 @@ from copter.proof.rest import Contributions
 from copter.solution import GivenValues, Values
 from copter.solvers.memory import LastX, as_vector
 from copter.store.allocation import SparseX, distinct, merged
-from copter.store.slabs import slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 ACTIVE = -1
 """Group of a request of an earlier block that is active again."""
+_NOBODY = np.empty(0, np.int64)
 _LIMITS = (1024, 32_768)
 """Requests from which on the last block becomes part of the one before it, and that part of the first."""
 
@@ -98,18 +98,8 @@ class Block(NamedTuple):
         ----------
         which : (m,) ndarray
         """
-        parts = self.parts
-        counts = parts.start[which + 1] - parts.start[which]
-        columns = slice_indices(parts.start[which], counts)
-        lengths = parts.entry_start[columns + 1] - parts.entry_start[columns]
-        entries = slice_indices(parts.entry_start[columns], lengths)
-        taken = Contributions(
-            parts.total[which], parts.forced[which], parts.lost[which], parts.width[which], starts(counts),
-            parts.value[columns], parts.cost[columns], starts(lengths), parts.row[entries],
-            parts.coefficient[entries],
-        )  # fmt: skip
-        each = self.slots[which], self.group[which], self.threshold[which], self.birth[which]
-        return Block(*each, self.column[columns], taken)
+        slots, group, threshold, birth, column, *taken = _take(which, *self[:5], *self.parts)
+        return Block(slots, group, threshold, birth, column, Contributions(*taken))
 
     def x(self) -> SparseX:
         """Return the allocation of the requests."""
@@ -127,6 +117,36 @@ class Block(NamedTuple):
         mine = self.slots, self.birth, parts.total, parts.start, self.column, parts.value
         slot, column, value, birth, total = _last_x(which, *mine)
         return LastX(program, SparseX(slot, column, value), birth, total)
+
+
+@kernel(allocates=True)
+def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
+    which, slots, group, threshold, birth, column,
+    total, forced, lost, width, start, value, cost, entry_start, row, coefficient,
+):  # fmt: skip
+    """See :meth:`Block.take`."""
+    columns = entries = 0
+    for k in which:
+        columns += start[k + 1] - start[k]
+        entries += entry_start[start[k + 1]] - entry_start[start[k]]
+    new_start, new_entry_start = np.zeros(which.size + 1, np.int64), np.zeros(columns + 1, np.int64)
+    new_column, new_value, new_cost = np.empty(columns, np.int64), np.empty(columns), np.empty(columns)
+    new_row, new_coefficient = np.empty(entries, np.int32), np.empty(entries)
+    at = entry = 0
+    for n in range(which.size):
+        k = which[n]
+        for held in range(start[k], start[k + 1]):
+            new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
+            for e in range(entry_start[held], entry_start[held + 1]):
+                new_row[entry], new_coefficient[entry] = row[e], coefficient[e]
+                entry += 1
+            at += 1
+            new_entry_start[at] = entry
+        new_start[n + 1] = at
+    return (
+        slots[which], group[which], threshold[which], birth[which], new_column, total[which], forced[which],
+        lost[which], width[which], new_start, new_value, new_cost, new_entry_start, new_row, new_coefficient,
+    )  # fmt: skip
 
 
 @kernel(allocates=True)
@@ -224,8 +244,14 @@ def _concatenated(blocks: list[Block]) -> Block:
     return Block(**each, parts=Contributions(**fields))
 
 
-def _updated(before: Block, block: Block, active: NDArray[np.int64]) -> Block:
-    """Return a block with the requests of another one in place of its own, and with some that are active."""
+def updated(before: Block, block: Block, active: NDArray[np.int64] = _NOBODY) -> Block:
+    """Return a block with the requests of another one in place of its own, and with some that are active.
+
+    Parameters
+    ----------
+    active : (k,) ndarray
+        Slots, ascending, of requests that are not in ``block``.
+    """
     old, new = before.parts, block.parts
     found = _update(*before[:5], *old, *block[:5], *new, active)
     slots, group, threshold, birth, column, *parts = found
@@ -240,7 +266,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
     total2, forced2, lost2, width2, start2, value2, cost2, entry_start2, row2, coefficient2,
     active,
 ):  # fmt: skip
-    """See :func:`_updated`: a merge of three ascending lists, of which the second counts before the first."""
+    """See :func:`updated`: a merge of three ascending lists, of which the second counts before the first."""
     most, columns = slots.size + slots2.size + active.size, column.size + column2.size
     entries = row.size + row2.size
     new_slots, new_group = np.empty(most, np.int64), np.empty(most, np.int32)
@@ -380,7 +406,7 @@ class InactiveSet:
         active : (k,) ndarray
             Slots of all requests.
         """
-        none, empty = np.zeros(y.size), Block.active(np.empty(0, np.int64))
+        none, empty = np.zeros(y.size), Block.active(_NOBODY)
         blocks = empty, empty, empty
         return cls(revision, y, blocks, active, Groups.none(), none, none, np.full(y.size, np.inf))
 
@@ -393,9 +419,9 @@ class InactiveSet:
             Slots of requests that are active and not in the block, ascending.
         """
         base, middle, recent = self.blocks
-        recent, none = _updated(recent, block, others), Block.active(np.empty(0, np.int64))
+        recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:
-            middle, recent = combined((middle, recent)), none
+            middle, recent = updated(middle, recent), none
         if middle.size > _LIMITS[1]:
             base, middle = combined((base, middle), drop_active=True), none
         return replace(self, blocks=(base, middle, recent), **fields)
@@ -422,17 +448,18 @@ class InactiveSet:
         slots : (k,) ndarray
             Ascending.
         """
-        found = [block.take(places) for block, places in self.places(slots) if places.size]
-        if sum(block.size for block in found) < slots.size:
-            found.insert(0, Block.active(slots))
-        return combined(found or [Block.active(slots)])
+        found = Block.active(_NOBODY)
+        for block, places in self.places(slots):
+            if places.size:
+                found = updated(found, block.take(places)) if found.size else block.take(places)
+        return found if found.size == slots.size else updated(Block.active(slots), found)
 
     def x(self) -> SparseX:
         """Return the allocation of all inactive requests."""
         base, middle, recent = self.blocks
         if not middle.size and not recent.size:
             return base.x()
-        later, earlier = combined((middle, recent)), base.x()
+        later, earlier = updated(middle, recent), base.x()
         return merged(earlier.where(find(later.slots, earlier.slot) < 0), later.x())
 
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:

@@ -22,7 +22,7 @@ from copter.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Contributions, Rest, RestSums, collect
 from copter.solvers.memory import LastX
-from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find, starts
+from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find, starts, updated
 from copter.store.allocation import SparseX, distinct
 
 if TYPE_CHECKING:
@@ -450,7 +450,7 @@ class InactiveIndex:
         if again.size:
             repriced = self.inactive.pick(again)
             repriced = repriced._replace(group=self._group[again], threshold=self._threshold[again])
-            block = combined((block, repriced))
+            block = updated(block, repriced)
         self.inactive = self.inactive.with_changes(
             block,
             others[self._group[others] < 0],
