@@ -10,5 +10,5 @@ a Ray cluster or jobs of Slurm.  The jobs report how fast they are, and the poli
   `client.py`, `cli.py`, `process.py`: the same from Python and from the command line;
 - `backends/`: where runs are, and the agent that starts the processes of a run on a node;
 - `training/`: the job's side, what a training script imports;
-- `examples/`, `demo.py`: jobs that really train; `comparison.py`, `slurm_cluster.py`: beside other queues.
+- `examples/`, `demo.py`: jobs that really train.
 """

@@ -18,11 +18,12 @@ import threading
 import time
 from pathlib import Path
 
+from slurm_cluster import SlurmCluster
+
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
 from copter.live.replay import play_again
-from copter.live.slurm_cluster import SlurmCluster
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}
 """Nodes of each type, and GPUs on each of them."""

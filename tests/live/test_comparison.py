@@ -1,9 +1,9 @@
 """Jobs of the comparison with other queues: both sides get the same, and run files say what was asked for."""
 
 import pytest
+from live_comparison import CLASSES, TYPES, Result, document, draw, run_of, seconds_on, write_cluster
 from live_runs import read_run
 
-from copter.live.comparison import CLASSES, TYPES, Result, document, draw, run_of, seconds_on, write_cluster
 from copter.live.files import ClusterFile, read_toml
 from copter.live.training.plan import Plan
 

@@ -1,6 +1,6 @@
 """The same jobs by a cluster's own queue and by copter: on a real Slurm, or on a real Ray.
 
-    python -m copter.live.comparison slurm --sizes trace --json slurm.json
+    python tests/live_comparison.py slurm --sizes trace --json slurm.json
 
 A job trains until it has made the progress that it was drawn with, and both sides run the same script.  By
 the cluster's own queue it gets, once, the GPUs that its user asks for, of whatever type is free, and trains
@@ -9,7 +9,7 @@ slowest GPUs, or first come first served on Ray.  By copter it is handed in with
 
 Sizes are those of Microsoft's trace by the job's GPU time (``trace``) or those of a knowing user (``tuned``),
 see :mod:`copter.problems.cluster.traces.tuned`; at most a node.  GPU times are as skewed as in the trace, but
-for the months.  Slots are paced (:mod:`.training.pacing`), all else is real.
+for the months.  Slots are paced (:mod:`copter.live.training.pacing`), all else is real.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def to_slurm(slowest: str) -> Callable[[ComparedJob, Path], None]:
 
     def submit(job: ComparedJob, description: Path) -> None:
         minutes = max(1, math.ceil(2.0 * seconds_on(job, slowest) / 60.0))
-        script = f"#!/bin/sh\nexec {sys.executable} -m copter.live.comparison on-host {description}\n"
+        script = f"#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} on-host {description}\n"
         command = [
             *("sbatch", "--parsable", f"--job-name={job.name}", "--nodes=1", "--ntasks=1", "--mem=100"),
             *(f"--gres=gpu:{job.gpus}", f"--time={minutes}", f"--output={description}.out"),
@@ -321,7 +321,7 @@ def to_ray(hosts: Mapping[str, str]) -> Callable[[ComparedJob, Path], None]:
 
     def run(description: str) -> None:
         host = hosts[ray.util.get_node_ip_address()]
-        command = [sys.executable, "-m", "copter.live.comparison", "on-host", description, "--host", host]
+        command = [sys.executable, __file__, "on-host", description, "--host", host]
         subprocess.run(command, check=True)
 
     def submit(job: ComparedJob, description: Path) -> None:
@@ -346,7 +346,7 @@ def write_cluster(path: Path, hosts: Mapping[str, Sequence[str]], **options: Any
 
 def compare_on_slurm(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
     """Slurm's own queue, then copter, on a Slurm of this machine."""
-    from copter.live.slurm_cluster import SlurmCluster, why_not
+    from slurm_cluster import SlurmCluster, why_not
 
     if why_not():
         raise RuntimeError(why_not())
@@ -426,7 +426,7 @@ def record(folder: Path) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        ``rounds``, ``different`` of them, and the figures of :func:`.replay.simulate`.
+        ``rounds``, ``different`` of them, and the figures of :func:`copter.live.replay.simulate`.
     """
     rounds, different = play_again(folder)
     return {"rounds": rounds, "different": len(different)} | simulate(folder)
