@@ -18,8 +18,6 @@ the speedups is 13% lower after 100 generations than with rates as here.  The ra
 log-uniformly between one element of the matrix and the text's rate, and one row in ten goes back to what its
 job holds, which undoes moves that are not worth a restart.  Free GPUs of a node go, half of the time, to that
 of two random jobs which has fewer GPUs; where a node has too few, that of two which has more gives one up.
-With the operators of the text every element mutates with probability 1 / nodes, nothing goes back, free GPUs
-go to nobody, and where a node has too few a random job gives one up.
 """
 
 from __future__ import annotations
@@ -110,7 +108,6 @@ def evolve(
     *,
     generations: int = GENERATIONS,
     population: int = POPULATION,
-    as_text: bool = False,
 ) -> tuple[Matrices, Floats]:
     """Evolve a population of allocation matrices.
 
@@ -120,8 +117,6 @@ def evolve(
         Matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
     rng : numpy.random.Generator
         Decides all that is random.
-    as_text : bool
-        With the operators of the text.
 
     Returns
     -------
@@ -142,7 +137,6 @@ def evolve(
         problem.avoid,
         generations,
         population,
-        as_text,
         rng,
     )
 
@@ -161,7 +155,6 @@ def _evolve(
     avoid: bool,
     generations: int,
     size: int,
-    as_text: bool,
     rng: Generator,
 ) -> tuple[Matrices, Floats]:
     jobs, nodes = held.shape
@@ -171,8 +164,8 @@ def _evolve(
     for at in range(size):
         pool[at] = start[at % start.shape[0]]
         if at >= start.shape[0]:
-            _mutate(pool[at], held, capacity, as_text, rng)
-        _repair(pool[at], held, capacity, least, most, pinned, avoid, as_text, rng)
+            _mutate(pool[at], held, capacity, rng)
+        _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
         values[at] = _value(pool[at], held, stay, move, unit)
     for _ in range(generations):
         for child in spare:
@@ -180,8 +173,8 @@ def _evolve(
             father = _tournament(parents, values, rng)
             for job in range(jobs):
                 pool[child, job] = pool[mother if rng.random() < 0.5 else father, job]
-            _mutate(pool[child], held, capacity, as_text, rng)
-            _repair(pool[child], held, capacity, least, most, pinned, avoid, as_text, rng)
+            _mutate(pool[child], held, capacity, rng)
+            _repair(pool[child], held, capacity, least, most, pinned, avoid, rng)
             values[child] = _value(pool[child], held, stay, move, unit)
         parents, spare = _survivors(values, size)
     order = parents[np.argsort(-values[parents], kind="mergesort")]
@@ -216,13 +209,13 @@ def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
 
 
 @kernel(allocates=True, inner=True)
-def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, as_text: bool, rng: Generator) -> None:
+def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
     jobs, nodes = matrix.shape
     for job in range(jobs):
-        if not as_text and rng.random() < RESET:
+        if rng.random() < RESET:
             matrix[job] = held[job]
     count = math.exp(rng.random() * math.log(jobs)) if jobs > 1 else 1.0
-    share = 1.0 / (nodes + 1e-9) if as_text else min(count / (jobs * nodes), 0.5)
+    share = min(count / (jobs * nodes), 0.5)
     at = -1
     while True:
         at += 1 + int(math.log(1.0 - rng.random()) / math.log(1.0 - share))
@@ -230,8 +223,6 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, as_text: bool, rng: Ge
             break
         node = at % nodes
         matrix[at // nodes, node] = int(rng.random() * (capacity[node] + 1))
-    if as_text:
-        return
     used = np.zeros(nodes, np.int64)
     for job in range(jobs):
         for node in range(nodes):
@@ -254,7 +245,6 @@ def _repair(
     most: Ints,
     pinned: Flags,
     avoid: bool,
-    as_text: bool,
     rng: Generator,
 ) -> None:
     jobs, nodes = matrix.shape
@@ -274,7 +264,7 @@ def _repair(
         if avoid:
             _separate(matrix, node, spans, used, pinned, there, rng)
         if used[node] > capacity[node]:
-            _fit(matrix, node, capacity[node], spans, used, pinned, there, as_text, rng)
+            _fit(matrix, node, capacity[node], spans, used, pinned, there, rng)
     for job in range(jobs):
         if least[job] > 1 and not pinned[job]:
             _complete(matrix, job, capacity, least[job], spans, used, avoid)
@@ -327,7 +317,6 @@ def _fit(
     used: Ints,
     pinned: Flags,
     there: Ints,
-    as_text: bool,
     rng: Generator,
 ) -> None:
     """Take single GPUs away from random jobs until a node holds no more than it has."""
@@ -338,7 +327,7 @@ def _fit(
             count += 1
     while used[node] > capacity and count > 0:
         at, other = int(rng.random() * count), int(rng.random() * count)
-        if not as_text and matrix[there[other]].sum() > matrix[there[at]].sum():
+        if matrix[there[other]].sum() > matrix[there[at]].sum():
             at = other
         job = there[at]
         matrix[job, node] -= 1

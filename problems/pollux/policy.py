@@ -15,7 +15,6 @@ Source: Pollux section 4.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,6 @@ from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
 
 Node = tuple[str, int]
-Operators: TypeAlias = Literal["code", "text"]
 
 
 _KEPT = 4096
@@ -49,8 +47,6 @@ class Pollux:
         Whether no two distributed jobs may share a node.
     generations, population : int
         Those of the genetic algorithm.
-    operators : {"code", "text"}
-        Its operators: the published scheduler's, or the paper's, see :mod:`.genetic`.
     max_gpus : int
         Largest number of GPUs of a job.
 
@@ -71,7 +67,6 @@ class Pollux:
         avoid_interference: bool = True,
         generations: int = GENERATIONS,
         population: int = POPULATION,
-        operators: Operators = "code",
         max_gpus: int = 64,
         round_seconds: float = 60.0,
         seed: int = 0,
@@ -81,9 +76,6 @@ class Pollux:
                 raise ValueError(f"{name} = {value}: must be at least 1")
         self.round_seconds: float | None = round_seconds
         self.figures: dict[str, float] = {}
-        if operators not in get_args(Operators):
-            raise ValueError(f"operators = {operators!r}: must be one of {', '.join(get_args(Operators))}")
-        self._as_text = operators == "text"
         self._fitness, self._avoid, self._max_gpus = fitness, avoid_interference, max_gpus
         self._generations, self._size = generations, population
         self._rng = np.random.default_rng(seed)
@@ -107,7 +99,6 @@ class Pollux:
             self._rng,
             generations=self._generations,
             population=self._size,
-            as_text=self._as_text,
         )
         self._population = matrices
         self._rows = {job.name: row for row, job in enumerate(jobs)}
