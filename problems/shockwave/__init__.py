@@ -2,7 +2,6 @@
 
 :func:`replay` runs a trace under a policy of rigid jobs, such as :class:`Shockwave`.  A plan is made
 from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
-:func:`solve_market` finds the equilibrium of a volatile Fisher market.
 
 Read `traces.py` (jobs with regimes), `window.py` (what a plan is made for) and `scheduler.py` (the planner)
 first.  `predictor.py`, `forecast.py` and `ftf.py` say what is to come of a job and what it weighs;
