@@ -85,7 +85,6 @@ measure: $(VENV)/.installed
 	$(BIN)/copter bench all --profile full --only changes --out docs/benchmarks/changes
 	rm -rf docs/benchmarks/changes/report.* docs/benchmarks/changes/pictures  # its rows are in benchmarks.md
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
-	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 
 # The pages, the README's table and all pictures, from what was measured.
 benchmarks: $(VENV)/.installed

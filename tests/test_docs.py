@@ -71,14 +71,6 @@ def test_the_table_of_the_readme_is_what_the_results_of_the_suite_say(build):
     )
 
 
-@pytest.mark.skipif(
-    not (ROOT / "docs/benchmarks/scale.json").exists(),
-    reason="not measured yet: copter bench spread --json docs/benchmarks/scale.json",
-)
-def test_the_page_of_scale_is_what_the_document_says(build):
-    assert (ROOT / "docs/scale.md").read_text() == build.scale_page()
-
-
 @pytest.mark.long
 def test_the_page_of_the_papers_is_what_the_documents_say(build):
     assert (ROOT / "docs/papers.md").read_text() == build.papers_page()

@@ -4,8 +4,8 @@
 
 The results of the suite (`full/`, by `copter bench all`) become docs/report.md with its page and pictures,
 five rows and the picture of the README, and docs/benchmarks.md.  What no line of the suite has keeps a
-document of its own: `updates.json` (`copter bench updates`), `scale.json` (`copter bench spread`) and
-`papers/` (`copter reproduce NAME --json`), which becomes docs/papers.md.
+document of its own: `updates.json` (`copter bench updates`) and `papers/` (`copter reproduce NAME --json`),
+which becomes docs/papers.md.
 """
 
 from __future__ import annotations
@@ -121,20 +121,6 @@ builds the CSR of the whole program.
 copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
 ```
 """
-SCALE = """# Rounds of programs that are spread
-
-Written by `make benchmarks` from `docs/benchmarks/scale.json`, which `make measure` writes: do not edit.
-The command:
-
-```sh
-copter bench spread --json docs/benchmarks/scale.json
-```
-
-Warm Sia rounds of one program, edited, solved and rounded: in this process, in parts that this process holds,
-and on Ray's actors. [Determinism](algorithm.md#determinism) says when the answers are the same bit by bit.
-Actors are on the same machine, and share its processors with the driver: what they add here is their round
-trips; what they are for is a program that one machine cannot hold.
-"""
 QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
 LIVE = """# Live figures
 
@@ -149,8 +135,8 @@ is free: with sizes "trace" as many as in Microsoft's trace, and a batch in prop
 knowing user asks for. By copter, with Sia, it is handed in without a size.
 
 ```sh
-python -m copter.live.comparison slurm --seed 1 --json docs/benchmarks/live/slurm-1.json
-python -m copter.live.comparison ray --seed 2 --json docs/benchmarks/live/ray-2.json
+python tests/live_comparison.py slurm --seed 1 --json docs/benchmarks/live/slurm-1.json
+python tests/live_comparison.py ray --seed 2 --json docs/benchmarks/live/ray-2.json
 ```
 """
 REPLAYED = """
@@ -458,25 +444,6 @@ def _row(line: LineResult, solver: str) -> tuple[str, ...]:
     )
 
 
-def scale_page() -> str:
-    """The text of docs/scale.md."""
-    document = json.loads((HERE / "scale.json").read_text())
-    measured = document["measured"]
-    told = f"Measured on {measured['on']}; the load of the machine was {measured['load_before']} before."
-    rows = [
-        (
-            each["where"],
-            *(f"{each[name]:,}" for name in ("columns", "requests", "rounds")),
-            *(seconds(each[key]) for key in ("seconds", "smallest", "largest")),
-            f"{each['calls']:.0f}",
-            f"{each['bytes'] / 1e3:,.0f}",
-        )
-        for each in document["programs"]
-    ]
-    heads = ("where", "columns", "requests", "rounds", "median", "smallest", "largest", "round trips", "kB")
-    return f"{SCALE}\n{told} {machine(document['machine'])}.\n\n{table(heads, rows)}"
-
-
 def live_page() -> str:
     """The text of docs/live-figures.md."""
     found = {path.stem: json.loads(path.read_text()) for path in sorted((HERE / "live").glob("*.json"))}
@@ -638,7 +605,6 @@ def main() -> None:
     (DOCS / "report.md").write_text(report_page(report), encoding="utf-8")
     (DOCS / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
     (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")
-    (DOCS / "scale.md").write_text(scale_page(), encoding="utf-8")
     (DOCS / "live-figures.md").write_text(live_page(), encoding="utf-8")
     README.write_text(readme(suite), encoding="utf-8")
     picture(suite)

@@ -13,12 +13,10 @@ Source: Sia, thesis sections 3.3 and 3.5.6.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from itertools import compress
-from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +24,14 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.prices import Prices, read_prices
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
-from copter.problems.sia.ahead import Forecast, Plan
 from copter.problems.sia.interface import SiaJob, SiaRound
 from copter.problems.sia.policy import SiaPolicy
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 
 ROUND_SECONDS = 60.0
-TimeShareRule: TypeAlias = Literal["first", "added", "printed"]
 
 BONUS = 2.0
 """More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
@@ -59,13 +54,6 @@ class Sia:
         Seconds that the solver may take in a round.
     timeshare_seconds : float, optional
         For so long every new job is served first; None for the same cost of leaving any job without GPUs.
-    timeshare_rule : {"first", "added", "printed"}
-        How, see :class:`TimeShare`.
-    prices : Prices or path, optional
-        Of a GPU-hour, or a file of them, see :mod:`copter.problems.cluster.prices`: jobs with a deadline
-        wait for cheap hours (:mod:`.ahead`).
-    forecast : {"past", "known", "present"}
-        Prices to come are forecast from those of the days before, known, or taken to stay.
     policy : SiaPolicy, optional
         The program to go by, in place of one with the first three settings; must be fresh, on the cluster
         of the simulation.
@@ -92,9 +80,6 @@ class Sia:
         deadline: float | None = None,
         round_seconds: float = ROUND_SECONDS,
         timeshare_seconds: float | None = None,
-        timeshare_rule: TimeShareRule = "first",
-        prices: Prices | str | Path | None = None,
-        forecast: Forecast = "past",
         policy: SiaPolicy | None = None,
     ) -> None:
         self.round_seconds: float | None = float(round_seconds)
@@ -104,12 +89,7 @@ class Sia:
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
-        self._timeshare = None
-        if timeshare_seconds is not None:
-            self._timeshare = TimeShare(timeshare_seconds, lam, timeshare_rule)
-        self._plan = None
-        if prices is not None:
-            self._plan = Plan(prices if isinstance(prices, Prices) else read_prices(prices), forecast)
+        self._timeshare = None if timeshare_seconds is None else TimeShare(timeshare_seconds, lam)
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
@@ -159,32 +139,18 @@ class Sia:
                 policy.set_nodes(type.name, type.nodes)
 
     def _arrivals(self, policy: SiaPolicy, now: ClusterState) -> None:
-        new = now.arrived
-        if self._plan is not None:
-            new = tuple(job for job in new if job.submission.deadline is None) + tuple(self._plan.update(now))
-        for job in new:
-            policy.submit(_as_job(job, self._view(job), self._planned(job)))
+        for job in now.arrived:
+            policy.submit(_as_job(job))
             self._profiles[job.name], self._levels[job.name] = job.seen, 0
             self._known[job.name] = (None, 0, job.restart_until)
-
-    def _planned(self, job: Job) -> Configuration | None:
-        """What a job that waited is to have at most; None for any other job."""
-        return None if self._plan is None else self._plan.started.get(job.name)
-
-    def _view(self, job: Job) -> Profile:
-        """The job as it is seen, on the type where it was planned."""
-        planned = self._planned(job)
-        return job.seen if planned is None else job.seen.on_types(planned.type)
 
     def _changes(self, policy: SiaPolicy, now: ClusterState) -> None:
         """Levels, profiles, and what jobs really hold, where the policy knows something else."""
         reached: dict[str, int] = {}
         for name, job in now.jobs.items():
-            if name not in self._profiles:  # it waits
-                continue
             if job.seen is not self._profiles[name]:
                 self._profiles[name] = job.seen
-                policy.update_profile(name, self._view(job))
+                policy.update_profile(name, job.seen)
             level = min(job.level, job.seen.n_levels - 1)
             if level != self._levels[name]:
                 self._levels[name] = reached[name] = level
@@ -196,15 +162,13 @@ class Sia:
             policy.update_levels(list(reached), np.array(list(reached.values())))
 
 
-def _as_job(job: Job, profile: Profile, planned: Configuration | None) -> SiaJob:
+def _as_job(job: Job) -> SiaJob:
     """The job for the policy; its profile is that of its kind already."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
-    if planned is not None:
-        most = planned.gpus
     return SiaJob(
         job.name,
-        profile,
+        job.seen,
         job.submitted,
         preemptible=submission.preemptible,
         reserved=submission.reserved,
@@ -232,39 +196,30 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
 class TimeShare:
     """A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
 
-    With S_i the seconds that job i has run so far, s_i those of the last tau seconds, and tau the window,
-
-        first      lambda_n(i)  =  lambda + BONUS            while S_i < tau, lambda from then on
-        added      lambda_n(i)  =  lambda + (tau - s_i) / tau
-        printed    lambda_n(i)  =  (tau - s_i) / tau          0 for tau seconds after s_i = tau
-
-    By the first, in a burst new jobs are served at once, for tau seconds without a break, at the expense of
-    old ones.  What is printed (a symbol delta is explained there and not used) has no penalty above 1, the
-    cost of the worst configuration: a job that was served is thrown out whether somebody waits or not, GPUs
-    idle, and jobs restart all the time.  The second shares GPUs for ever, which costs more in restarts than
-    it saves in waiting.  All were measured: see ``docs/sia.md``.
+    The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` from then on.
+    New jobs are served at once in a burst, for a window without a break, at the expense of old ones.  The
+    formula that the thesis prints has no cost above 1, that of the worst configuration; ``docs/sia.md`` says
+    what follows from it.
 
     Source: Sia, thesis section 3.5.6.
 
     Parameters
     ----------
     window_seconds : float
-        tau.
+        How long a new job runs before others count as much.
     lam : float
-        lambda.
-    rule : {"first", "added", "printed"}
+        Cost of leaving any other job without GPUs.
+
+    Raises
+    ------
+    ValueError
+        The window is not positive and finite.
     """
 
-    def __init__(self, window_seconds: float, lam: float, rule: TimeShareRule = "first") -> None:
+    def __init__(self, window_seconds: float, lam: float) -> None:
         if not 0 < window_seconds < math.inf:
             raise ValueError(f"timeshare_seconds = {window_seconds}: must be positive and finite")
-        if rule not in get_args(TimeShareRule):
-            raise ValueError(
-                f"timeshare_rule = {rule!r}: must be one of {', '.join(get_args(TimeShareRule))}"
-            )
-        self.window_seconds, self.lam, self.rule = window_seconds, lam, rule
-        self._past: dict[str, deque[tuple[float, float]]] = {}
-        self._quiet_until: dict[str, float] = {}
+        self.window_seconds, self.lam = window_seconds, lam
 
     def penalties(self, now: ClusterState) -> NDArray[np.float64]:
         """Costs of leaving jobs without GPUs.
@@ -274,32 +229,8 @@ class TimeShare:
         (n,) array
             In the order of `now.jobs`.
         """
-        if self.rule == "first":
-            ran = np.array([job.run_seconds for job in now.jobs.values()])
-            return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
-        for job in now.left:
-            self._past.pop(job.name, None)
-            self._quiet_until.pop(job.name, None)
-        missing = 1.0 - np.array([self._served(job, now.time) for job in now.jobs.values()])
-        if self.rule == "added":
-            return self.lam + missing
-        for name, short in zip(now.jobs, missing.tolist(), strict=True):
-            if short <= 1e-9:
-                self._quiet_until[name] = now.time + self.window_seconds
-        quiet = [now.time < self._quiet_until.get(name, -math.inf) for name in now.jobs]
-        return np.where(quiet, 0.0, missing)
-
-    def _served(self, job: Job, time: float) -> float:
-        """Share of the window in which a job ran; before it was first seen it did not."""
-        past = self._past.setdefault(job.name, deque())
-        past.append((time, job.run_seconds))
-        begin = time - self.window_seconds
-        while len(past) > 1 and past[1][0] <= begin:
-            past.popleft()
-        (first, before), (second, after) = past[0], past[min(1, len(past) - 1)]
-        if first < begin < second:  # between two rounds
-            before += (after - before) * (begin - first) / (second - first)
-        return min((job.run_seconds - before) / self.window_seconds, 1.0)
+        ran = np.array([job.run_seconds for job in now.jobs.values()])
+        return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
 
 
 class LpStar(Sia):

@@ -69,38 +69,3 @@ def test_windows_that_make_no_sense(window):
 def test_penalties_must_be_costs():
     with pytest.raises(SiaError, match="penalties"):
         SiaPolicy(CLUSTER).update_penalties([], np.array([np.nan]))
-
-
-class Seen:
-    """A job of which only its service is looked at."""
-
-    def __init__(self, name, run_seconds=0.0):
-        self.name, self.run_seconds = name, run_seconds
-
-
-class At:
-    def __init__(self, time, *jobs, left=()):
-        self.time, self.jobs, self.left = time, {job.name: job for job in jobs}, left
-
-
-@pytest.mark.parametrize("rule", ["added", "printed"])
-def test_penalties_follow_the_service_in_a_sliding_window(rule):
-    share, job = TimeShare(180.0, 1.1, rule), Seen("a")
-    ran = [0, 0, 60, 120, 180, 180, 180, 180]  # at 0, 60, ...: it ran from 60 to 240 s
-    served = [0, 0, 60, 120, 180, 120, 60, 0]  # within the last 180 s
-    found = []
-    for number, seconds in enumerate(ran):
-        job.run_seconds = float(seconds)
-        found.append(float(share.penalties(At(60.0 * number, job))[0]))
-    missing = [1.0 - seconds / 180.0 for seconds in served]
-    if rule == "added":
-        assert found == pytest.approx([1.1 + one for one in missing])
-    else:  # nothing for 180 s from 240 s on
-        assert found == pytest.approx([*missing[:4], 0.0, 0.0, 0.0, missing[7]])
-    share.penalties(At(600.0, left=(job,)))
-    assert share.penalties(At(600.0, Seen("a", 180.0)))[0] == pytest.approx(1.0 if rule == "printed" else 2.1)
-
-
-def test_rules_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="timeshare_rule = 'no': must be one of first, added, printed"):
-        Sia(timeshare_seconds=60.0, timeshare_rule="no")
