@@ -4,8 +4,9 @@ sums          of the inactive requests, added up again: equal to the last bit
 contributions of the inactive requests, copied from the program again: equal to the last bit
 allocations   of the inactive requests: the best at the prices, none with more left to its threshold than it
               has; if they are fixed each loses what it is said to lose, and violates nothing by more
-certificate   of all requests by a pass over all columns: objective, bound and residuals are the same but
-              for the rounding error that a certificate states
+certificate   of all requests by a pass over all columns: objective, bound and excess of the rows are the same
+              but for the rounding error that a certificate states; relative to sizes of the rows that may be
+              those of earlier requests, which were smaller, the excess is no more than what the round says
 """
 
 from __future__ import annotations
@@ -128,14 +129,17 @@ def _figures(
     most = _PLAIN * max(whole.rounding, proof.rounding)
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
-    primal = whole.relative.primal
-    if inactive.fixed:  # a round says what it is at most
-        primal = max(primal, proof.relative.primal)
+    primal, excess = max(whole.relative.primal, proof.relative.primal), whole.absolute.primal
+    if inactive.fixed:  # a round says what boxes and sum rows are over at most
+        excess = max(excess, proof.absolute.primal)
+    coefficients = program.store.coefficients
+    largest = float(abs(coefficients.value[: coefficients.used]).max(initial=1.0))
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
         "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
         "primal residual": (primal, proof.relative.primal, _ROUNDING),
+        "excess": (excess, proof.absolute.primal, _ROUNDING * largest * float(abs(x.value).sum())),
         "unavoidable cost": (whole.unavoidable, proof.unavoidable, most + _ROUNDING * abs(whole.unavoidable)),
         "size of the gap": (whole.size, proof.size, most),
     }

@@ -44,6 +44,11 @@ def test_random_rounds_are_right_and_every_kind_happens():
         assert few[0] > few[1] / (5 if family == "network" else 2), family
 
 
+@pytest.mark.parametrize(("seed", "family"), [(1037, "general")])
+def test_games_that_once_found_a_fault(seed, family):
+    play(seed, FAMILIES[family], 40, Counter())
+
+
 @pytest.mark.long
 @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(
