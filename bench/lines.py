@@ -97,9 +97,8 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
         rounds=6 if columns <= 10_000_000 else 4,
         seed=inputs.seed,
         costs="shared" if shared else "own",
-        cost_dtype="float32" if shared else "float64",
     )
-    told = ", costs shared and of 32 bits" if shared else ""
+    told = ", costs shared" if shared else ""
     return Case(
         "columns-quick" if small else f"columns-1e{len(str(columns)) - 1}",
         "columns",

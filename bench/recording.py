@@ -25,7 +25,6 @@ from copter.durable.codec import CodecError
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
-from copter.program.records import CostType
 from copter.proof.whole import integrality_loss
 from copter.store.edit import Edit
 from copter.store.view import take_entries
@@ -164,15 +163,12 @@ class Recorded(Course):
     shim : str
         ``module:name`` of a class without arguments whose ``round(program, solution)`` returns a
         :class:`copter.shims.choose_one.Rounded`.
-    cost_dtype : "float64" or "float32"
-        Of the program that replays.
     """
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     rounds: Path
     warm_up: Path
     shim: str
-    cost_dtype: CostType = "float64"
 
     def small(self) -> Recorded:
         """Return the recording to warm up with."""
@@ -180,7 +176,7 @@ class Recorded(Course):
 
     def play(self, settings: SolverSettings) -> Play:
         """Replay the recording through a solver."""
-        solver, replayer = settings.make(), Replayer(settings.program(self.cost_dtype))
+        solver, replayer = settings.make(), Replayer(settings.program())
         return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
 
     def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:

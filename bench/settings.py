@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from copter.bench.solvers import RIVALS, entry_of
 from copter.program.program import ContinualProgram
-from copter.program.records import CostType
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 from copter.solvers.settings import setting_defaults
@@ -69,10 +68,10 @@ class SolverSettings:
         solver = make_solver(self.name, **given) if rival is None else rival.make(**given)
         return solver if self.wrap is None else self.wrap(solver)
 
-    def program(self, cost_dtype: CostType = "float64") -> ContinualProgram:
+    def program(self) -> ContinualProgram:
         """Return an empty program for the solver."""
         if not self.actors:
-            return ContinualProgram(cost_dtype=cost_dtype)
+            return ContinualProgram()
         from copter.ray import RayProgram
 
-        return RayProgram(self.actors, cost_dtype=cost_dtype)
+        return RayProgram(self.actors)

@@ -21,7 +21,6 @@ from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
 from copter.program.handles import SharedCosts
 from copter.program.program import ContinualProgram, SharedColumns
-from copter.program.records import CostType
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -48,8 +47,6 @@ class Synthetic(Course):
         Share of the requests that leave, and arrive, and change, in a round.
     costs : "own" or "shared"
         Whether the costs of every column are its own, or requests of a kind share a vector that each scales.
-    cost_dtype : "float64" or "float32"
-        Of the program.
     """
 
     requests: int
@@ -58,7 +55,6 @@ class Synthetic(Course):
     rounds: int = 5
     seed: int = 0
     costs: Literal["own", "shared"] = "own"
-    cost_dtype: CostType = "float64"
 
     def small(self) -> Synthetic:
         """Return a few rounds of a small program of the same kind."""
@@ -75,7 +71,7 @@ class _Rounds:
 
     def __init__(self, course: Synthetic) -> None:
         self.rng = rng = np.random.default_rng(course.seed)
-        self.program, self.course = ContinualProgram(cost_dtype=course.cost_dtype), course
+        self.program, self.course = ContinualProgram(), course
         capacity = _BUSY * 32.0 * course.requests / RESOURCES
         for row in range(RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))

@@ -8,8 +8,8 @@ process compiles it, if there is a core for that.
 Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
 order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
 ``a**2`` (a test looks), add no truth values or short integers, take no logarithm of 0, and divide by a zero
-only if it comes out of an array.  Numbers of 32 bits, and functions that are called by address, are for
-machine code alone: their kernels are compiled at once.
+only if it comes out of an array.  Functions that are called by address are for machine code alone: their
+kernels are compiled at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numba.core.dispatcher import OmittedArg
 from numba.core.extending import _Intrinsic
 from numba.extending import is_jitted
 
-from copter.array_record import ArrayRecord, RecordType
+from copter.array_record import ArrayRecord
 from copter.beside import ROUNDS, compile_beside
 from copter.clock import current
 from copter.extremes import IN_PYTHON
@@ -70,7 +70,7 @@ class FirstCalls:
             return self._compiled(*arguments)
         kinds = tuple(map(self._kind, arguments))
         if kinds not in self._missing:
-            if self._seconds <= 0.0 or any(map(_is_small_float, kinds)) or self._is_kept(kinds):
+            if self._seconds <= 0.0 or self._is_kept(kinds):
                 return self._compiled(*arguments)
             self._missing.add(kinds)
         if self._function is None:
@@ -136,16 +136,6 @@ def _longest(arguments: tuple[Any, ...]) -> float:
         elif isinstance(each, tuple):
             longest = max(longest, _longest(each))
     return longest
-
-
-def _is_small_float(kind: Any) -> bool:
-    """Whether numbers of 32 bits are among those of a type."""
-    if isinstance(kind, RecordType):
-        return any(map(_is_small_float, kind.arrays.values()))
-    if isinstance(kind, types.BaseTuple):
-        parts: Any = kind
-        return any(map(_is_small_float, parts))
-    return getattr(kind, "dtype", kind) == types.float32
 
 
 def _in_python(kernel: Any) -> tuple[FunctionType, float]:

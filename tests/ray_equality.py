@@ -92,7 +92,7 @@ class _Given(SolverSettings):
         super().__init__(name, tolerance=1e-4)
         object.__setattr__(self, "given", given)
 
-    def program(self, cost_dtype: str = "float64") -> ContinualProgram:  # noqa: ARG002
+    def program(self) -> ContinualProgram:
         return self.given  # type: ignore[attr-defined]
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import numpy as np
-
 from copter.program import program as program_module
 from copter.store.spread import SpreadStore
 from copter.store.workers import InProcess
@@ -19,7 +17,7 @@ Made = TypeVar("Made")
 def spread_stores(parts: int) -> Iterator[None]:
     """Within it the store of every new program is in so many parts, in this process."""
     usual = program_module.ConstraintStore
-    program_module.ConstraintStore = lambda dtype=np.float64: SpreadStore(InProcess(parts, dtype), dtype)
+    program_module.ConstraintStore = lambda: SpreadStore(InProcess(parts))
     try:
         yield
     finally:

@@ -66,9 +66,8 @@ def test_with_a_deadline_another_process_compiles_it(total, monkeypatch):
     assert len(total.signatures) == 1
 
 
-@pytest.mark.parametrize("values", [np.ones(5000), np.ones(4, np.float32)])
-def test_long_arrays_and_small_floats_are_compiled_at_once(total, values):
-    assert total(values) == (2.0 * values.size, values.size)
+def test_long_arrays_are_compiled_at_once(total):
+    assert total(np.ones(5000)) == (10_000.0, 5000)
     assert len(total.signatures) == 1
 
 

@@ -54,15 +54,11 @@ def check_parts(store: ConstraintStore, blocks: Blocks) -> None:
         raise blocks.wrong(f"holds {there}, and is to fill {here}: open it with one of its own kind")
 
 
-def unpack_parts(
-    store: SpreadStore, blocks: Blocks, cost_dtype: np.dtype[Any], classes: dict[str, type[ConvexTerm]]
-) -> None:
+def unpack_parts(store: SpreadStore, blocks: Blocks, classes: dict[str, type[ConvexTerm]]) -> None:
     """Fill the parts of an empty store from a file's blocks.
 
     Parameters
     ----------
-    cost_dtype : dtype
-        What costs are kept as.
     classes : dict of str to type
         Of terms, by their names.
 
@@ -73,7 +69,7 @@ def unpack_parts(
     """
     stores = []
     for number in range(store.parts):
-        section, part = blocks.section(f"part {number}"), PartStore(cost_dtype)
+        section, part = blocks.section(f"part {number}"), PartStore()
         unpack_store(part, section, classes)
         for name in _KNOWN:
             pairs: NDArray[np.int64] = section.take(name, np.int64).reshape(-1, 2)

@@ -20,8 +20,6 @@ from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.stores import pack_store, unpack_store
 from copter.errors import EditError, FileError
 from copter.program.index import Index
-from copter.program.records import COST_TYPES
-from copter.store.slabs import Pool
 from copter.store.spread import SpreadStore
 from copter.terms.convex import ConvexTerm
 
@@ -99,7 +97,6 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
     store = program.store
-    blocks.facts["cost_dtype"] = program.cost_dtype
     for index in (program._requests, program._resources):
         _pack_index(index, blocks)
     pack_store(store, blocks)
@@ -138,9 +135,7 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
     """
     store = program.store
     check_parts(store, blocks)
-    if (cost_dtype := blocks.fact("cost_dtype", str)) not in COST_TYPES:
-        raise blocks.wrong(f"has costs of the type {cost_dtype!r}")
-    store.costs, classes = Pool(cost=np.dtype(cost_dtype)), term_classes(terms)
+    classes = term_classes(terms)
     try:
         unpack_store(store, blocks, classes)
         for index in (program._requests, program._resources):
@@ -150,7 +145,7 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
                 handles[fields[0]] = handles.kind(*fields)
         _unpack_starts(program, blocks)
         if isinstance(store, SpreadStore):
-            unpack_parts(store, blocks, np.dtype(cost_dtype), classes)
+            unpack_parts(store, blocks, classes)
         else:
             check_store(store)
             store.sort_overrides()  # here: those of parts have always been in order

@@ -28,7 +28,6 @@ from copter.program.forms import (
 )
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Index
-from copter.program.precision import check_costs
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
     all_are,
@@ -154,7 +153,6 @@ class Parser:
         checked = cost_vector("shared costs", "costs", costs)
         size = np.array([checked.size])
         edit = Edit("share_costs", key=secrets.randbits(62), sizes=size, costs=Runs(size, checked))
-        check_costs(self.store, ["cost vector"], edit)
         return edit
 
     def forgotten(self, handle: SharedColumns | SharedCosts) -> Edit:
@@ -211,7 +209,6 @@ class Parser:
             terms=terms,
             integral=whole,
         )
-        check_costs(self.store, [id], edit)
         return edit
 
     def changed_request(
@@ -266,7 +263,6 @@ class Parser:
         if integral is not None:
             given["integral"] = flag(id, "integral", integral)
         edit = Edit("update_requests", slots=slots, **given)
-        check_costs(store, [id], edit)
         return edit
 
     def _costs_of_one(self, id: Hashable, costs: Any) -> Costs:
@@ -336,7 +332,6 @@ class Parser:
         )
         if not ids:
             return None
-        check_costs(self.store, ids, edit)
         used, columns = self._columns_of_many(label, ids, usage, widths)
         return edit._replace(usage=used, columns=columns)
 
@@ -395,7 +390,6 @@ class Parser:
             given["sizes"] = widths
             given["usage"], given["columns"] = self._columns_of_many(label, ids, usage, widths)
         edit = Edit(label, slots=slots, **given)
-        check_costs(store, ids, edit)
         return edit
 
     def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
@@ -413,7 +407,6 @@ class Parser:
             given[where] = costs
         costs = store.requests.scale[slot] * given - price[placed]
         edit = Edit("update_requests", slots=slots, overrides=Entries(None, 1 * placed, column, costs))
-        check_costs(store, ids, edit)
         return edit
 
     def _new_columns_and_rows(

@@ -26,15 +26,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import ArgumentTypeError, EditError, SettingError
+from copter.errors import ArgumentTypeError, EditError
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Ids, Index, listed
 from copter.program.parse import Parser
 from copter.program.records import (
-    COST_TYPES,
-    CostType,
     EntriesLike,
     Relation,
     Requests,
@@ -67,12 +65,6 @@ __all__ = [
 class ContinualProgram:
     """A linear program over named resources and requests, edited in place.
 
-    Parameters
-    ----------
-    cost_dtype : "float64" or "float32"
-        What costs are kept as.  With 32 bits the program is that with the rounded costs
-        (:mod:`copter.program.precision`) and takes half the memory.
-
     Attributes
     ----------
     mend : callable, optional
@@ -96,11 +88,8 @@ class ContinualProgram:
 
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
-    def __init__(self, *, cost_dtype: CostType = "float64") -> None:
-        if cost_dtype not in COST_TYPES:
-            why = f"must be one of {', '.join(COST_TYPES)}"
-            raise SettingError(type(self).__name__, "cost_dtype", cost_dtype, why)
-        self.store = ConstraintStore(np.dtype(cost_dtype))
+    def __init__(self) -> None:
+        self.store = ConstraintStore()
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
         self._vectors = Handles(SharedCosts, "shared costs", "costs")
@@ -719,11 +708,6 @@ class ContinualProgram:
     def nnz(self) -> int:
         """Number of nonzeros in the resource rows."""
         return self.store.nnz
-
-    @property
-    def cost_dtype(self) -> CostType:
-        """What costs are kept as."""
-        return "float64" if self.store.cost_dtype == np.float64 else "float32"
 
     def take_starts(self) -> Starts:
         """Starts given since the last call, by request slot; for solvers that keep state.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
 Relation: TypeAlias = Literal["<=", "=="]
-CostType: TypeAlias = Literal["float64", "float32"]
-COST_TYPES: tuple[CostType, ...] = ("float64", "float32")
 EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from copter.program.program import ContinualProgram
-from copter.program.records import CostType
 from copter.store.spread import SpreadStore
 from copter.store.workers import Workers
 
@@ -19,15 +16,13 @@ class SpreadProgram(ContinualProgram):
     ----------
     workers : Workers
         Empty; who has the columns.
-    cost_dtype : "float64" or "float32"
-        What costs are kept as.
     """
 
     store: SpreadStore
 
-    def __init__(self, workers: Workers, *, cost_dtype: CostType = "float64") -> None:
-        super().__init__(cost_dtype=cost_dtype)
-        self.store = SpreadStore(workers, np.dtype(cost_dtype))
+    def __init__(self, workers: Workers) -> None:
+        super().__init__()
+        self.store = SpreadStore(workers)
 
     def close(self) -> None:
         """Let the columns go; whoever uses the program afterwards gets an UnusableError."""

@@ -100,7 +100,6 @@ class Actor:
         self,
         number: int,
         parts: tuple[int, int, int],
-        cost_dtype: str,
         options: Mapping[str, Any],
         threads: int,
     ) -> None:
@@ -110,7 +109,7 @@ class Actor:
         self.waited = 0.0
         self.offloaded: dict[int, Any] = {}
         self._make: Any = ray.remote(Holder).options(**options).remote
-        self._arguments = *parts, cost_dtype, threads
+        self._arguments = *parts, threads
         self._needs = {"CPU": options.get("num_cpus", 0), **options.get("resources", {})}
         self._made = 0
         self._since: list[Edit] = []

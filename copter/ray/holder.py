@@ -38,15 +38,13 @@ class Holder:
         The parts from ``first`` to ``last - 1``.
     of : int
         How many parts there are.
-    cost_dtype : str
-        What they keep costs as.
     threads : int
         Of this process.
     """
 
-    def __init__(self, first: int, last: int, of: int, cost_dtype: str, threads: int) -> None:
+    def __init__(self, first: int, last: int, of: int, threads: int) -> None:
         limit_threads(threads)
-        self._parts = [Part(PartStore(np.dtype(cost_dtype)), number, of) for number in range(first, last)]
+        self._parts = [Part(PartStore(), number, of) for number in range(first, last)]
         self._offloaded: dict[int, list[Any]] = {}
         self._made, self._failed = 0, ""
 

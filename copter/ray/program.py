@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Self
 
 from copter.errors import SettingError
-from copter.program.records import CostType
 from copter.program.spread import SpreadProgram
 from copter.ray.session import Session, check_room
 from copter.ray.workers import OnActors
@@ -36,8 +35,6 @@ class RayProgram(SpreadProgram):
         Processors that Ray sets aside for each actor, and threads of each, at least one.
     resources : mapping of str to float, optional
         Other resources of Ray that each actor needs.
-    cost_dtype : "float64" or "float32"
-        What costs are kept as.
 
     Raises
     ------
@@ -66,7 +63,6 @@ class RayProgram(SpreadProgram):
         parts: int | None = None,
         num_cpus: float = 1.0,
         resources: Mapping[str, float] | None = None,
-        cost_dtype: CostType = "float64",
     ) -> None:
         if actors < 1:
             raise SettingError("RayProgram", "actors", actors, "must be at least 1")
@@ -80,8 +76,8 @@ class RayProgram(SpreadProgram):
         self._session: Session | None = Session.join(address, math.ceil(actors * num_cpus))
         try:
             check_room(actors, {"CPU": num_cpus, **needs})
-            self._workers = OnActors(actors, parts, cost_dtype, options, threads)
-            super().__init__(self._workers, cost_dtype=cost_dtype)
+            self._workers = OnActors(actors, parts, options, threads)
+            super().__init__(self._workers)
         except BaseException:
             self._leave()  # who has no program cannot close it
             raise

@@ -36,21 +36,17 @@ class OnActors:
     ----------
     actors : int
         At most as many as there are parts.
-    cost_dtype : str
-        What costs are kept as.
     options : mapping
         Of Ray's actors.
     threads : int
         Of each actor.
     """
 
-    def __init__(
-        self, actors: int, parts: int, cost_dtype: str, options: Mapping[str, Any], threads: int
-    ) -> None:
+    def __init__(self, actors: int, parts: int, options: Mapping[str, Any], threads: int) -> None:
         self.parts, self._processors = parts, actors * threads
         ends = np.linspace(0, parts, actors + 1).astype(np.int64).tolist()
         self.actors = [
-            Actor(number, (first, last, parts), cost_dtype, options, threads)
+            Actor(number, (first, last, parts), options, threads)
             for number, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True))
         ]
         self._keys = count()

@@ -84,7 +84,7 @@ class ColumnCache:
         self._again = self._key
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._held = _Fetched(np.empty(0, store.cost_dtype), none, none, counts, row, none)
+        self._held = _Fetched(np.empty(0), none, none, counts, row, none)
         self._view: StoreView | None = None
 
     def edited(self, slots: NDArray[np.int64]) -> None:

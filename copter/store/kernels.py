@@ -58,16 +58,6 @@ def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) ->
 
 
 @kernel
-def first_beyond(values: Array, least: float, most: float) -> int:
-    """The first of values that is not 0 and not from ``least`` to ``most`` in size; -1: none."""
-    for i in range(values.size):
-        size = abs(values[i])
-        if not (size <= most) or 0.0 < size < least:
-            return i
-    return -1
-
-
-@kernel
 def sound_overrides(
     whole: Array, slots: Array, counts: Array, columns: Array, values: Array, largest: float
 ) -> bool:

@@ -33,7 +33,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from copter.store.edit_log import EditLog
 from copter.store.kernels import NO_TOTAL
@@ -44,10 +44,10 @@ from copter.store.term_table import TermTable
 class Layout:
     """Rows, usages and requests on slabs; see the module's head."""
 
-    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
+    def __init__(self) -> None:
         self.clock = 0
         self.n_variables = 0
-        self.costs = Pool(cost=cost_dtype)
+        self.costs = Pool(cost=np.float64)
         self.uppers = Pool(upper=np.float64)
         self.pointers = Pool(pointer=np.int32)
         self.entries = Pool(row=np.int32)
@@ -118,12 +118,6 @@ class Layout:
             self._token, self._copied_at = uuid4().hex, -1
         return self._token
 
-    @property
-    def cost_dtype(self) -> np.dtype[Any]:
-        """What the pool keeps costs as, float64 or float32; all that is computed from them has 64 bits."""
-        dtype: np.dtype[Any] = self.costs.cost.dtype
-        return dtype
-
     def tick(self) -> int:
         """Next stamp of the clock."""
         self.clock += 1
@@ -186,9 +180,8 @@ class Layout:
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
-        if self.cost_dtype == np.float64 or self.requests.vector[slot] >= 0:
-            columns, values = self.get_override(slot)  # else the program has it as it is rounded
-            costs[columns] = values
+        columns, values = self.get_override(slot)
+        costs[columns] = values
         return costs
 
     def priced_columns(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from copter.store.edit import OWN, Edit
 from copter.store.store import ConstraintStore
@@ -26,8 +26,8 @@ class PartStore(ConstraintStore):
         Slot here of each shared usage and vector that has a handle, by its slot in the program.
     """
 
-    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
-        super().__init__(cost_dtype)
+    def __init__(self) -> None:
+        super().__init__()
         self.usage_of: dict[int, int] = {}
         self.vector_of: dict[int, int] = {}
 

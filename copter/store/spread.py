@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from copter.store.edit import OWN, Columns, Edit, Runs
 from copter.store.executor import Part
@@ -32,12 +32,10 @@ class SpreadStore(ConstraintStore):
     ----------
     workers : Workers
         Empty; who has the parts.
-    cost_dtype : dtype
-        What they keep costs as.
     """
 
-    def __init__(self, workers: Workers, cost_dtype: DTypeLike = np.float64) -> None:
-        super().__init__(cost_dtype)
+    def __init__(self, workers: Workers) -> None:
+        super().__init__()
         self._executor = RemoteExecutor(self, workers)
 
     @property

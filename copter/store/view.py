@@ -17,7 +17,7 @@ from copter.store.layout import Layout
 class StoreView(ArrayRecord):
     """The store's arrays as kernels read them; no copies."""
 
-    cost: NDArray[np.float64] | NDArray[np.float32]
+    cost: NDArray[np.float64]
     cost_start: NDArray[np.int64]
     n_columns: NDArray[np.int64]
     scale: NDArray[np.float64]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from numpy.typing import DTypeLike
-
 from copter.clock import check
 from copter.store.edit import Edit
 from copter.store.executor import Part, Task
@@ -88,17 +86,11 @@ class Workers(Protocol):
 
 
 class InProcess:
-    """All parts in this process, one after the other.
+    """All parts in this process, one after the other."""
 
-    Parameters
-    ----------
-    cost_dtype : dtype
-        What costs are kept as.
-    """
-
-    def __init__(self, parts: int, cost_dtype: DTypeLike) -> None:
+    def __init__(self, parts: int) -> None:
         self.parts = parts
-        self.stores = [PartStore(cost_dtype) for _ in range(parts)]
+        self.stores = [PartStore() for _ in range(parts)]
 
     def send(self, edits: list[Edit]) -> None:
         """See :class:`Workers`."""

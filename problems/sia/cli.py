@@ -40,7 +40,7 @@ Examples:
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
   copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
-  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --float32
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
 """
 
 
@@ -211,9 +211,6 @@ class SiaBenchOptions(Proving, OverActors, BenchOptions):
         Costs,
         typer.Option(help="Whether each job has costs of its own, or those of one kind share a vector."),
     ] = "own"
-    float32: Annotated[
-        bool, typer.Option("--float32", help="Keep costs in 32 bits: half the memory, rounded costs.")
-    ] = False
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -247,7 +244,7 @@ def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
     rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
     say(f"{rounds}, not recorded: each solver plays its own")
     size = Size(options.gpus, options.jobs, options.rounds, options.costs)
-    return ClosedSia(size, options.seed, "float32" if options.float32 else "float64")
+    return ClosedSia(size, options.seed)
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
@@ -263,7 +260,6 @@ def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
         rounds=options.rounds,
         seed=options.seed,
         costs=options.costs,
-        cost_dtype="float32" if options.float32 else "float64",
         proven=options.exact,
     )
     say(f"recorded in {seconds(perf_counter() - begin)}")

@@ -33,7 +33,6 @@ from copter.bench.recording import (
 from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.steady import SteadyReplay, record_rounds
-from copter.program.records import CostType
 from copter.proof.whole import integrality_loss
 from copter.solvers.registry import make_solver
 
@@ -69,18 +68,11 @@ def worth_recording(gpus: int, jobs: int) -> bool:
 
 @dataclass(frozen=True)
 class ClosedSia(Course):
-    """Rounds that each solver plays for itself, without a recording.
-
-    Attributes
-    ----------
-    cost_dtype : "float64" or "float32"
-        The cost dtype of the programs.
-    """
+    """Rounds that each solver plays for itself, without a recording."""
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     size: Size
     seed: int
-    cost_dtype: CostType = "float64"
 
     def small(self) -> ClosedSia:
         """Return the same with few jobs."""
@@ -89,7 +81,7 @@ class ClosedSia(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a cluster of its own."""
         solver, size = settings.make(), self.size
-        program = settings.program(self.cost_dtype)
+        program = settings.program()
         replay = SteadyReplay(
             size.gpus,
             size.jobs,
@@ -130,7 +122,6 @@ def record_sia(
     seed: int,
     warm_up: Size | None = None,
     costs: Costs = "own",
-    cost_dtype: CostType = "float64",
     proven: bool = False,
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
@@ -145,14 +136,12 @@ def record_sia(
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
     costs : "own" or "shared"
         See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
-    cost_dtype : "float64" or "float32"
-        The cost dtype of the programs that replay it.
     proven : bool
         Whether the allocations are to be proven optimal.
     """
     small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
     kind = ProvenRounds if proven else Recorded
-    recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
+    recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)
     _record(recorded.warm_up, small, seed)
     _record(recorded.rounds, Size(gpus, jobs, rounds, costs), seed)
     return recorded

@@ -66,8 +66,8 @@ def _largest(inputs: Inputs) -> Case:
     return Case(
         "sia-200000",
         "sia",
-        f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared and of 32 bits, each solver's own rounds",
-        partial(as_it_is, ClosedSia(size, inputs.seed, "float32")),
+        f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared, each solver's own rounds",
+        partial(as_it_is, ClosedSia(size, inputs.seed)),
         ("copter", "highs-hot", "highs-ipm", "highs-pdlp", "pdlp"),
         rounds=size.rounds,
         x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},

@@ -65,11 +65,6 @@ def compile_rounds() -> None:
     ProximalPoint().rehearse()
 
 
-def compile_small_costs() -> None:
-    """The same with costs of 32 bits."""
-    ProximalPoint().rehearse(ContinualProgram(cost_dtype="float32"))
-
-
 def compile_terms() -> None:
     """Solve a program of convex terms, by each inner solver."""
     program = ContinualProgram()
@@ -98,7 +93,6 @@ PARTS: dict[str, Callable[[], None]] = {
     "rounds": compile_rounds,
     "Newton's method": compile_newton,
     "one column a request": compile_shim,
-    "costs of 32 bits": compile_small_costs,
     "convex terms": compile_terms,
     "flows": compile_flows,
     "few changes": compile_few_changes,

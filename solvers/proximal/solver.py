@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from copter.errors import UnplacedError
 from copter.first_calls import compile_at_once
 from copter.program.program import ContinualProgram
-from copter.program.records import CostType
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.proximal.incremental import IndexCache, is_large
@@ -171,13 +170,13 @@ class ProximalPoint(ClockedSolver):
             Rounds the answer.
         """
         compile_at_once()
-        for each in small_programs("float64" if program is None else program.cost_dtype):
+        for each in small_programs():
             for inner in INNER if self.inner == "auto" else (self.inner,):
                 ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
         if program is None:
             return
         if is_large(program, self.tuning.lazy):
-            rehearse_few_changes(program.cost_dtype)
+            rehearse_few_changes()
         starts = program.take_starts()
         try:
             first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
@@ -229,30 +228,30 @@ class ProximalPoint(ClockedSolver):
         return solution
 
 
-def rehearse_few_changes(cost_dtype: CostType = "float64") -> None:
+def rehearse_few_changes() -> None:
     """Solve rounds that read active requests only, of programs much smaller than those that do."""
     lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
-    program, solver = _mixed(_WIDE // 10, cost_dtype), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
+    program, solver = _mixed(_WIDE // 10), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
     for number in range(8):
         solver.solve(program)
         program.update_request(("at most", number), scale=0.1 + 0.2 * number)
         program.update_request(("exactly", number), costs=[-1.0, 0.1 * number, -0.5])
 
 
-def small_programs(cost_dtype: CostType = "float64") -> Iterator[ContinualProgram]:
+def small_programs() -> Iterator[ContinualProgram]:
     """Yield a program with all kinds of requests, one with many rows, and one without a solution.
 
     Solved before a first round, they compile or load the code that rounds need.
     """
-    program = _mixed(3, cost_dtype)
+    program = _mixed(3)
     yield program
-    yield _mixed(_WIDE, cost_dtype)
+    yield _mixed(_WIDE)
     program.update_resources(0, upper=-0.5)
     yield program
 
 
-def _mixed(rows: int, cost_dtype: CostType) -> ContinualProgram:
-    program = ContinualProgram(cost_dtype=cost_dtype)
+def _mixed(rows: int) -> ContinualProgram:
+    program = ContinualProgram()
     for row in range(rows):
         program.add_resource(row, 3.0 + row % 2, lower=-1.0)
     shared = program.share_columns({row: [1.0, 0.0, 2.0] for row in range(2)}, 3)

@@ -7,13 +7,8 @@ from copter.cli.main import app
 from copter.solvers.proximal import ahead
 from copter.solvers.proximal.ahead import PARTS
 
-RARE = "costs of 32 bits", "few changes"
-"""Parts that take longest to compile."""
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in RARE)) for name in PARTS]
-)
+@pytest.mark.parametrize("name", PARTS)
 def test_a_part_runs(name):
     PARTS[name]()
 

@@ -13,7 +13,7 @@ from copter.store.workers import InProcess
 
 
 def opened(path, parts=3):
-    return Journal(path, ProximalPoint(), program=SpreadProgram(InProcess(parts, np.float64)))
+    return Journal(path, ProximalPoint(), program=SpreadProgram(InProcess(parts)))
 
 
 def content(program):
@@ -61,7 +61,7 @@ def test_what_it_cannot_be_opened_with_is_said(tmp_path):
     Journal(tmp_path / "whole").close()
     with pytest.raises(FileError, match="holds a program of one process"):
         opened(tmp_path / "whole")
-    full = SpreadProgram(InProcess(3, np.float64))
+    full = SpreadProgram(InProcess(3))
     make_round(full, 0)
     with pytest.raises(CopterError, match="must be empty"):
         Journal(tmp_path / "new", program=full)

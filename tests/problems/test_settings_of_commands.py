@@ -19,7 +19,7 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
             SiaRunOptions(),
             "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds exact " + SOLVING,
         ),
-        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs float32 record actors {SOLVING}"),
+        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs record actors {SOLVING}"),
         (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
         (
             BalancingBenchOptions(),

@@ -200,11 +200,3 @@ def test_errors_name_the_request_and_change_nothing():
             verb()
         assert (caught.value.subject, caught.value.field) == (subject, field)
         assert snapshot(program) == before
-
-
-def test_costs_of_32_bits_hold_a_vector_only_if_they_can():
-    program = ContinualProgram(cost_dtype="float32")
-    with pytest.raises(EditError, match="32 bits"):
-        program.share_costs([1.0, 1e-60])
-    program.add_request("q", program.share_costs([0.1, 0.2]), {}, scale=3.0, override={1: 0.7})
-    assert program.requests["q"].costs.tolist() == [3.0 * float(np.float32(0.1)), 0.7]

@@ -208,8 +208,3 @@ def test_what_is_no_usage_is_told_what_a_usage_is(usage):
     with pytest.raises(EditError, match="mapping of resource id to coefficients.*share_columns") as raised:
         program.add_request("a", [-1.0], usage)
     assert "template" not in str(raised.value)
-
-
-def test_a_cost_type_that_is_none_names_the_two_that_there_are():
-    with pytest.raises(EditError, match="cost_dtype = 'float16': must be one of float64, float32"):
-        ContinualProgram(cost_dtype="float16")

@@ -297,7 +297,7 @@ class Editor:
 
     def share_costs(self) -> None:
         costs = self.draw.costs(self.draw.width)
-        self.mirror.costs[self.call("share_costs", costs)] = self.mirror.kept(costs)
+        self.mirror.costs[self.call("share_costs", costs)] = [float(c) for c in costs]
 
     def forget(self) -> None:
         handles = [*self.mirror.columns, *self.mirror.costs]

@@ -42,8 +42,6 @@ class Request:
     term: Log | None = None
     shared_columns: Hashable = None
     shared_costs: Hashable = None
-    short: bool = False
-    """Whether overrides are kept with 32 bits: where costs are, and are the request's own."""
 
     @property
     def size(self) -> int:
@@ -60,7 +58,7 @@ class Request:
         """Cost of each column, with scale and override."""
         found = [self.scale * c for c in self.costs]
         for j, value in self.override.items():
-            found[j] = self.scale * float(np.float32(value / self.scale)) if self.short else value
+            found[j] = value
         return found
 
 
@@ -90,16 +88,9 @@ class Arrays(NamedTuple):
 
 
 class Mirror:
-    """The program: resources, requests, and what requests share.
+    """The program: resources, requests, and what requests share."""
 
-    Parameters
-    ----------
-    short : bool
-        Whether costs are kept with 32 bits.
-    """
-
-    def __init__(self, short: bool = False) -> None:
-        self.short = short
+    def __init__(self) -> None:
         self.resources: dict[Hashable, tuple[float, float]] = {}
         self.requests: dict[Hashable, Request] = {}
         self.columns: dict[Hashable, tuple[int, Usage]] = {}
@@ -161,16 +152,11 @@ class Mirror:
 
     def _columns(self, request: Request, costs: Any, usage: Any) -> None:
         request.shared_costs = None if isinstance(costs, list) else costs
-        request.short = self.short and isinstance(costs, list)
         given = costs if isinstance(costs, list) else self.costs[costs]
-        request.costs = self.kept(given) if isinstance(costs, list) else given
+        request.costs = [float(c) for c in given]
         if usage is not None:
             request.shared_columns = None if isinstance(usage, dict) else usage
             request.usage = usage if isinstance(usage, dict) else self.columns[usage][1]
-
-    def kept(self, costs: list[float]) -> list[float]:
-        """Costs as they are kept."""
-        return [float(np.float32(c)) for c in costs] if self.short else [float(c) for c in costs]
 
     # ---- the program as a whole ------------------------------------------------------------------
 

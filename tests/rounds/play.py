@@ -84,12 +84,11 @@ class Game:
         self.rng = np.random.default_rng([seed, large])
         self.draw = Draw(self.rng, family, large)
         terms = not large and seed % 11 == 5 and not family.signs and family.name != "network"
-        short = seed % 5 == 2 if program is None else program.cost_dtype == "float32"
         self.far = program is not None
         if program is None:
-            program = ContinualProgram(cost_dtype="float32" if short else "float64")
+            program = ContinualProgram()
         self.program = program
-        self.mirror = Mirror(short)
+        self.mirror = Mirror()
         self.editor = Editor(self.draw, self.program, self.mirror, counts, terms)
         self.terms = terms
         self.cd = not large and seed % 13 == 7
@@ -201,7 +200,6 @@ class Game:
         if active is not None:
             self.count("path: fixed" if self.fixed(inactive) else "path: partial")
             self.count(f"path: partial, {self.solver.threads} threads")
-            self.count("path: partial, float32") if self.mirror.short else None
         else:
             self.count("path: whole")
             if inactive is not None:
@@ -516,7 +514,6 @@ HAPPENINGS = (
     "path: partial",
     "path: partial, 1 threads",
     "path: partial, 2 threads",
-    "path: partial, float32",
     "path: whole",
     "read: to_arrays",
     "status: infeasible",

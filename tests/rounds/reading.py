@@ -10,8 +10,8 @@ import numpy as np
 from rounds.judges import Claim, require
 from rounds.mirror import Log, Mirror
 
-EXACT, SHORT = 4e-16, 2.5e-7
-"""Relative difference of costs that are products, with 64 and with 32 bits."""
+EXACT = 4e-16
+"""Relative difference of costs that are products."""
 
 
 def close(a: Any, b: Any, relative: float) -> bool:
@@ -25,7 +25,6 @@ def close(a: Any, b: Any, relative: float) -> bool:
 
 def compare(program: Any, mirror: Mirror, ids: list[Hashable] | None = None, single: bool = True) -> None:
     """Raise Wrong if a program says anything else than its mirror, of all requests or of some."""
-    digits = SHORT if mirror.short else EXACT
     require(program.resource_ids == list(mirror.resources), "resource ids")
     require(program.request_ids == list(mirror.requests), "request ids")
     require(len(program) == len(mirror.requests), "number of requests")
@@ -39,13 +38,13 @@ def compare(program: Any, mirror: Mirror, ids: list[Hashable] | None = None, sin
     bounds = np.array(list(mirror.resources.values()), float).reshape(-1, 2)
     require(close(np.column_stack((rows.lower, rows.upper)), bounds, 1e-12), "bounds of rows", rows, bounds)
     ids = list(mirror.requests) if ids is None else ids
-    _compare_bulk(program, mirror, ids, digits)
+    _compare_bulk(program, mirror, ids)
     if single:
         for id in ids:
-            _compare_one(program.requests[id], mirror.requests[id], digits)
+            _compare_one(program.requests[id], mirror.requests[id])
 
 
-def _compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable], digits: float) -> None:
+def _compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable]) -> None:
     """Requests all in one."""
     if not ids:
         return
@@ -53,7 +52,7 @@ def _compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable], digits: flo
     own = [mirror.requests[id] for id in ids]
     require(data.ids == ids, "ids of requests[...]")
     require(data.sizes.tolist() == [r.size for r in own], "sizes")
-    require(close(data.costs, [c for r in own for c in r.costs], digits), "costs")
+    require(close(data.costs, [c for r in own for c in r.costs], EXACT), "costs")
     require(data.totals == [r.total for r in own], "totals", data.totals)
     require(data.relation == [r.relation for r in own], "relations")
     require(data.scales.tolist() == [r.scale for r in own], "scales")
@@ -65,24 +64,22 @@ def _compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable], digits: flo
     ends = np.cumsum(counts).tolist()
     for begin, end, request in zip([0, *ends], ends, own, strict=False):
         said = dict(zip(columns[begin:end].tolist(), values[begin:end].tolist(), strict=True))
-        require(same_override(said, request.override, digits), "overrides", said, request.override)
+        require(same_override(said, request.override), "overrides", said, request.override)
 
 
-def same_override(said: dict[int, float], mine: dict[int, float], digits: float) -> bool:
+def same_override(said: dict[int, float], mine: dict[int, float]) -> bool:
     """Whether costs of single columns are the same."""
-    return said.keys() == mine.keys() and all(abs(said[j] - v) <= digits * abs(v) for j, v in mine.items())
+    return said.keys() == mine.keys() and all(abs(said[j] - v) <= EXACT * abs(v) for j, v in mine.items())
 
 
-def _compare_one(said: Any, mine: Any, digits: float) -> None:
+def _compare_one(said: Any, mine: Any) -> None:
     """One request by its attributes."""
-    require(close(said.costs, mine.effective, digits), said, "costs", said.costs, mine.effective)
-    require(close(said.base_costs, mine.costs, digits), said, "base costs", said.base_costs, mine.costs)
+    require(close(said.costs, mine.effective, EXACT), said, "costs", said.costs, mine.effective)
+    require(close(said.base_costs, mine.costs, EXACT), said, "base costs", said.base_costs, mine.costs)
     require(said.shared_costs == mine.shared_costs, said, "shared costs")
     require(said.shared_columns == mine.shared_columns, said, "shared columns")
     require(said.scale == mine.scale, said, "scale", said.scale, mine.scale)
-    require(
-        same_override(said.override, mine.override, digits), said, "override", said.override, mine.override
-    )
+    require(same_override(said.override, mine.override), said, "override", said.override, mine.override)
     require(said.total == mine.total, said, "total", said.total, mine.total)
     require(said.relation == (None if mine.total is None else mine.relation), said, "relation")
     require(said.upper.tolist() == mine.bounds, said, "upper", said.upper, mine.bounds)
@@ -109,9 +106,8 @@ def _compare_one(said: Any, mine: Any, digits: float) -> None:
 def compare_arrays(program: Any, mirror: Mirror) -> None:
     """Raise Wrong if the program's arrays are others than the mirror's."""
     said, mine = program.to_arrays(), mirror.arrays()
-    digits = SHORT if mirror.short else EXACT
     sums, low, high = mine.sums()
-    require(close(said.c, mine.c, digits), "costs of to_arrays")
+    require(close(said.c, mine.c, EXACT), "costs of to_arrays")
     matrix = said.A.toarray()
     require(np.array_equal(matrix[: mine.A.shape[0]], mine.A.toarray()), "rows of to_arrays")
     require(np.array_equal(matrix[mine.A.shape[0] :], sums.toarray()), "sum rows of to_arrays")

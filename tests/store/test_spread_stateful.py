@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from edit_machine import PROFILE, Edits
 from hypothesis import settings
 
@@ -14,7 +13,7 @@ class SpreadEdits(Edits):
     """The same machine on a program in three parts."""
 
     def empty_program(self):
-        return SpreadProgram(InProcess(3, np.float64))
+        return SpreadProgram(InProcess(3))
 
 
 TestSpreadEdits = SpreadEdits.TestCase
