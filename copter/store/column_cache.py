@@ -49,7 +49,7 @@ class _Fetched(NamedTuple):
         Entries; values empty if all are 1.
     """
 
-    cost: NDArray[np.floating]
+    cost: NDArray[np.float64]
     upper: NDArray[np.float64]
     override: NDArray[np.float64]
     counts: NDArray[np.int32]
