@@ -441,8 +441,9 @@ def moved_bounds(
     lower, upper = old[0], _moved(old[1], change)
     lost = _LOST * np.where(np.isfinite(change), abs(change), 0.0)
     lost = np.maximum(lost, np.where(np.isfinite(old[1]), 4.0 * np.spacing(abs(old[1])), 0.0))
-    for edge in (np.where(old[1] >= 0.0, 0.0, -math.inf), lower):
-        upper = np.where(abs(upper - edge) <= lost, edge, upper)
+    with np.errstate(invalid="ignore"):  # infinite bounds have no difference
+        for edge in (np.where(old[1] >= 0.0, 0.0, -math.inf), lower):
+            upper = np.where(abs(upper - edge) <= lost, edge, upper)
     wrong = ~np.isfinite(change) | (upper < lower) | ((upper < 0.0) & (old[1] >= 0.0))
     if wrong.any():
         where = int(wrong.argmax())
