@@ -258,7 +258,7 @@ def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, g
 @kernel(inner=True)
 def fragments(cpu: int, left: Scores, model: int, types: Types) -> float:
     """Mean fragments of a server with so much CPU and `left` of each GPU."""
-    total, mean = left.sum(), 0.0
+    total, mean = int(left.sum()), 0.0
     if total == 0:
         return 0.0
     for type in range(types.cpu.size):

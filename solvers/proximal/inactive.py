@@ -632,8 +632,8 @@ class KeptValues:
     count: int
 
     def __reduce__(self) -> tuple[Any, ...]:
-        size = 1 + max((block.slots.max(initial=-1) for block in self.inactive.blocks), default=-1)
-        sizes = self.inactive.widths(max(size, 1 + self.inactive.active.max(initial=-1)))
+        size = 1 + max((int(block.slots.max(initial=-1)) for block in self.inactive.blocks), default=-1)
+        sizes = self.inactive.widths(max(size, 1 + int(self.inactive.active.max(initial=-1))))
         sizes[self.inactive.active] = self.widths
         return GivenValues, (sizes, self.sparse())
 
