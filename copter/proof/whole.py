@@ -1,8 +1,10 @@
 """Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
 
 A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
-not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a number
-stands for all that round to it: it may be off by half a unit in its last place, and by nothing else.
+not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a coefficient
+stands for all that round to it: it may be off by half a unit in its last place.  Such a bound is often the
+result of a short calculation, as 0.6 - 0.4 is: it may be off by ``CALCULATED`` times as much, of the larger
+bound of its row.
 
 1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
    and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9
 """Of the largest number of a row with continuous columns: what those may miss it by."""
+CALCULATED = 8
+"""Half units in the last place that a bound which is not whole may be off by."""
 _EXACT = 2.0**53
 _EPS = 2.0**-53
 _TINY = 1e-300
@@ -84,21 +88,22 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
     activity, error = np.bincount(terms.row, product, m), _error(terms, gross)
     mixed = np.bincount(terms.row, ~terms.whole, m) > 0
     forgiven = np.zeros(m)
+    larger = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper)))
     if mixed.any():
         largest = np.zeros(m)
         np.maximum.at(largest, terms.row, abs(product))
-        bound = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper)))
-        forgiven[mixed] = ROUNDING * np.maximum(largest, bound)[mixed]
+        forgiven[mixed] = ROUNDING * np.maximum(largest, larger)[mixed]
     held = (activity + error <= upper + forgiven) & (activity - error >= lower - forgiven)
     for row in np.flatnonzero(~held).tolist():
         over = max(activity[row] - upper[row], lower[row] - activity[row]) - forgiven[row]
-        if over > 2.0 * error[row] + 2.0 * _EPS * (gross[row] + abs(over)):
+        if over > 2.0 * (error[row] + _EPS * (gross[row] + abs(over) + CALCULATED * larger[row])):
             return int(row)
         own = terms.of(row)
         exactly, represented = own.exactly(), own.represented()
+        calculated = CALCULATED * Fraction(larger[row]) / 2**53
         for bound, sign in ((upper[row], 1), (lower[row], -1)):
             if np.isfinite(bound):
-                off = represented + (0 if bound == np.rint(bound) else Fraction(abs(bound)) / 2**53)
+                off = represented + (0 if bound == np.rint(bound) else calculated)
                 if sign * (exactly - Fraction(bound)) > max(off, Fraction(forgiven[row])):
                     return int(row)
     return -1

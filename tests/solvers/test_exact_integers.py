@@ -118,6 +118,19 @@ def test_ten_tenths_fit_where_there_is_one():
     assert (solution.status, solution.objective) == (Status.OPTIMAL, -10.0)
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(6 * 0.1 - 0.4, 6 * 0.1), (1000.6 - 1000.4, 1000.6)])
+@pytest.mark.parametrize("unit", [1.0, 2.0**32])
+def test_a_bound_that_was_calculated_is_reached(lower, upper, unit):
+    program = ContinualProgram()
+    program.add_resource("share", upper, lower=lower)
+    program.add_resource("memory", 1.5 * unit)
+    program.add_request("a", [0.0], {"memory": [unit], "share": [0.1]}, upper=3.0, integral=True)
+    program.add_request("b", [-4.0], {"memory": [unit], "share": [0.2]}, upper=1.0, integral=True)
+    assert lower > 0.2
+    solution = make_solver("copter-exact").solve(program)
+    assert (solution.status, solution.objective) == (Status.OPTIMAL, -4.0)
+
+
 def test_branch_and_bound_apart_may_die(monkeypatch):
     answer = milp(**DEADLY, isolated=True)
     assert (answer.status, answer.fun) == (0, 99980.0)
