@@ -50,7 +50,7 @@ def rows(part):
 
 
 def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
-    holder = Holder(0, 2, 2, "float64", 1)
+    holder = Holder(0, 2, 2, 1)
     holder.send([new_row()], 0)
     assert holder.ask(1, "each", rows, (), None) == [1, 1]
     with pytest.raises(KeyError):
@@ -63,7 +63,7 @@ def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
 
 
 def test_edits_that_did_not_come_are_missed_until_stores_come_that_have_them():
-    holder, whole = Holder(0, 1, 1, "float64", 1), Holder(0, 1, 1, "float64", 1)
+    holder, whole = Holder(0, 1, 1, 1), Holder(0, 1, 1, 1)
     whole.send([new_row(), new_row(1)], 0)
     holder.send([new_row()], 1)
     with pytest.raises(MissedEditsError, match="2 edits did not come"):

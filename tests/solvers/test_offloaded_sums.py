@@ -207,7 +207,7 @@ def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
 
     working, tuning = case
     bounds = Sums(working).bounds
-    workers = OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+    workers = OnActors(2, 2, {"num_cpus": 1}, 1)
 
     class Mortal(OffloadedToActors):
         calls = 0
@@ -232,7 +232,7 @@ def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
 def test_pieces_are_offloaded_only_where_there_are_more_processors(monkeypatch, local_ray):
     from copter.ray import workers as module
 
-    workers = module.OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+    workers = module.OnActors(2, 2, {"num_cpus": 1}, 1)
     try:
         for here, wanted in ((2, None), (1, module.OffloadedToActors)):
             monkeypatch.setattr(module, "available_threads", lambda here=here: here)
