@@ -13,7 +13,7 @@ from strategies import snapshot
 from copter import ContinualProgram, LogTerm
 from copter.durable.codec import CodecError
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
-from copter.durable.soundness import check_program, check_store
+from copter.durable.soundness import Unsound, check_program, check_store
 
 
 class Written(WrittenProgram):
@@ -140,3 +140,14 @@ def test_an_edit_that_does_not_fit_is_refused_and_whatever_is_made_is_sound(seed
         check_store(twin.store)
         check_program(twin)
     assert refused > 30
+
+
+@pytest.mark.parametrize("column", [-1, 2])
+def test_a_start_of_a_column_that_is_not_there_is_unsound(column):
+    program = ContinualProgram()
+    program.add_request("q", [1.0, 2.0], {}, total=1, start={1: 0.5})
+    check_program(program)
+    ((slot, (_, values)),) = program._starts.items()
+    program._starts[slot] = np.array([column]), values
+    with pytest.raises(Unsound, match="starts"):
+        check_program(program)

@@ -103,6 +103,24 @@ def test_every_verb_is_made_again(tmp_path):
         assert journal.requests["log"].term.parameters == {"weight": 2.0, "offset": 0.0}
 
 
+def test_a_system_that_writes_a_few_bytes_at_a_time_loses_none(tmp_path, monkeypatch):
+    whole, short = os.pwrite, []
+
+    def few_bytes(handle, content, at):
+        short.append(len(content) > 7)
+        return whole(handle, content[:7], at)
+
+    monkeypatch.setattr(os, "pwrite", few_bytes)
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a", 1.0)
+        journal.add_request("q", [1.0, 2.0], {"a": [1.0, 3.0]}, total=1)
+        journal.commit()
+        expected = snapshot(journal)
+    assert any(short)
+    with Journal(tmp_path) as journal:
+        assert snapshot(journal) == expected
+
+
 def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
     with Journal(tmp_path) as journal:
         journal.add_resource("a", 1.0)
