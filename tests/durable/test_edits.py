@@ -151,3 +151,27 @@ def test_a_start_of_a_column_that_is_not_there_is_unsound(column):
     program._starts[slot] = np.array([column]), values
     with pytest.raises(Unsound, match="starts"):
         check_program(program)
+
+
+def one_past_the_end(program, what):
+    """Spoil a program by one number that is one too large."""
+    store, (slot,) = program.store, program._starts
+    if what == "columns of overrides":
+        store.overrides.column[store.requests.override_start[slot]] = store.requests.n_columns[slot]
+    elif what == "vectors of requests":
+        store.requests.vector[slot] = store.vectors.size
+    else:
+        program._starts[store.requests.size] = program._starts.pop(slot)
+
+
+@pytest.mark.parametrize("what", ["columns of overrides", "vectors of requests", "starts"])
+def test_a_number_that_is_one_too_large_is_unsound(what):
+    program = ContinualProgram()
+    costs = program.share_costs([1.0, 2.0])
+    program.add_request("q", costs, {}, total=1, override={1: 3.0}, start={1: 0.5})
+    check_store(program.store)
+    check_program(program)
+    one_past_the_end(program, what)
+    with pytest.raises(Unsound, match=what):
+        check_store(program.store)
+        check_program(program)
