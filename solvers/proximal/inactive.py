@@ -119,6 +119,22 @@ class Block(NamedTuple):
         return LastX(program, SparseX(slot, column, value), birth, total)
 
 
+@kernel(inner=True)
+def _copy(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
+    begin, end, column, value, cost, entry_start, row, coefficient,
+    new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
+):  # fmt: skip
+    """Copy some columns with their entries; returns how many columns and entries there are then."""
+    for held in range(begin, end):
+        new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
+        for e in range(entry_start[held], entry_start[held + 1]):
+            new_row[entry], new_coefficient[entry] = row[e], coefficient[e]
+            entry += 1
+        at += 1
+        new_entry_start[at] = entry
+    return at, entry
+
+
 @kernel(allocates=True)
 def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
     which, slots, group, threshold, birth, column,
@@ -135,13 +151,10 @@ def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
     at = entry = 0
     for n in range(which.size):
         k = which[n]
-        for held in range(start[k], start[k + 1]):
-            new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
-            for e in range(entry_start[held], entry_start[held + 1]):
-                new_row[entry], new_coefficient[entry] = row[e], coefficient[e]
-                entry += 1
-            at += 1
-            new_entry_start[at] = entry
+        at, entry = _copy(
+            start[k], start[k + 1], column, value, cost, entry_start, row, coefficient,
+            new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
+        )  # fmt: skip
         new_start[n + 1] = at
     return (
         slots[which], group[which], threshold[which], birth[which], new_column, total[which], forced[which],
@@ -292,26 +305,20 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
                 lost2[j],
                 width2[j],
             )
-            for held in range(start2[j], start2[j + 1]):
-                new_column[at], new_value[at], new_cost[at] = column2[held], value2[held], cost2[held]
-                for e in range(entry_start2[held], entry_start2[held + 1]):
-                    new_row[entry], new_coefficient[entry] = row2[e], coefficient2[e]
-                    entry += 1
-                at += 1
-                new_entry_start[at] = entry
+            at, entry = _copy(
+                start2[j], start2[j + 1], column2, value2, cost2, entry_start2, row2, coefficient2,
+                new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
+            )  # fmt: skip
         elif q == c:
             new_group[n], new_threshold[n], new_birth[n] = ACTIVE, 0.0, 0
             new_total[n], new_forced[n], new_lost[n], new_width[n] = 0.0, 0.0, 0.0, 0
         else:
             new_group[n], new_threshold[n], new_birth[n] = group[i], threshold[i], birth[i]
             new_total[n], new_forced[n], new_lost[n], new_width[n] = total[i], forced[i], lost[i], width[i]
-            for held in range(start[i], start[i + 1]):
-                new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
-                for e in range(entry_start[held], entry_start[held + 1]):
-                    new_row[entry], new_coefficient[entry] = row[e], coefficient[e]
-                    entry += 1
-                at += 1
-                new_entry_start[at] = entry
+            at, entry = _copy(
+                start[i], start[i + 1], column, value, cost, entry_start, row, coefficient,
+                new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
+            )  # fmt: skip
         i, j, k = i + (q == a), j + (q == b), k + (q == c)
         n += 1
         new_start[n] = at
