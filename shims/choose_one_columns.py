@@ -106,8 +106,8 @@ def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[n
 
     Their sum is what is left: the second is what rounding took off the first.  That makes 106 bits, so that
     what is given and taken a thousand times is exactly what it was, and a column fits or does not.  Numbers
-    that are not whole may be off by half a unit in their last place (:mod:`copter.proof.whole`); what a full
-    row may be off by is there from the beginning.
+    that are not whole may be off by half a unit in their last place, which is never more than
+    :mod:`copter.proof.whole` allows; what a full row may be off by is there from the beginning.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
 
 A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
-not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a coefficient
-stands for all that round to it: it may be off by half a unit in its last place.  Such a bound is often the
-result of a short calculation, as 0.6 - 0.4 is: it may be off by ``CALCULATED`` times as much, of the larger
-bound of its row.
+not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  A coefficient that
+is not whole may be off by half a unit in its last place.  A bound that is not whole is often the result of a
+short calculation, such as 0.6 - 0.4: it may be off by ``CALCULATED`` half units in the last place of the
+larger bound of its row.
 
 1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
    and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 """Of the largest number of a row with continuous columns: what those may miss it by."""
 CALCULATED = 8
-"""Half units in the last place that a bound which is not whole may be off by."""
+"""Half units in the last place of a row's larger bound that a bound which is not whole may be off by."""
 _EXACT = 2.0**53
 _EPS = 2.0**-53
 _TINY = 1e-300
@@ -88,7 +88,7 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
     activity, error = np.bincount(terms.row, product, m), _error(terms, gross)
     mixed = np.bincount(terms.row, ~terms.whole, m) > 0
     forgiven = np.zeros(m)
-    larger = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper)))
+    larger = larger_bound(lower, upper)
     if mixed.any():
         largest = np.zeros(m)
         np.maximum.at(largest, terms.row, abs(product))
@@ -107,6 +107,14 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
                 if sign * (exactly - Fraction(bound)) > max(off, Fraction(forgiven[row])):
                     return int(row)
     return -1
+
+
+def larger_bound(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the size of the larger bound of each row, (m,) ndarray; 0 where both are infinite."""
+    sizes: NDArray[np.float64] = np.maximum(
+        *(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper))
+    )
+    return sizes
 
 
 def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:

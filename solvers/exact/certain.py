@@ -34,7 +34,7 @@ from scipy.sparse import csc_array
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import check, engine, load, pass_model, point_of, ray_of, status_of
-from copter.proof.whole import CALCULATED, cost_between
+from copter.proof.whole import CALCULATED, cost_between, larger_bound
 from copter.solution import Status
 from copter.solvers.exact.checks import grain_of, keeps
 
@@ -410,10 +410,9 @@ def _relaxed(model: GeneralLP) -> GeneralLP:
     )
     off = np.bincount(model.A.indices, np.where(np.isfinite(terms), terms, 0.0), m)
     ends = []
-    both = model.row_lower, model.row_upper
-    larger = np.maximum(*(np.where(np.isfinite(bound), abs(bound), 0.0) for bound in both))
-    for bound, sign in zip(both, (-1.0, 1.0), strict=True):
-        own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), CALCULATED * larger, 0.0)
+    calculated = CALCULATED * larger_bound(model.row_lower, model.row_upper)
+    for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
+        own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), calculated, 0.0)
         ends.append(np.where(own > 0.0, np.nextafter(bound + sign * _EPS * own, sign * np.inf), bound))
     return replace(model, row_lower=ends[0], row_upper=ends[1])
 
