@@ -39,6 +39,8 @@ from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.traces.tuned import REQUESTED, TunedJobs
 
+SELF = Path(__file__).resolve()
+"""Also what runs a job on a node."""
 Sizes: TypeAlias = Literal["trace", "tuned"]
 SPEED = 10.0
 """Times that slots are quicker than the GPUs that they stand for."""
@@ -299,7 +301,7 @@ def to_slurm(slowest: str) -> Callable[[ComparedJob, Path], None]:
 
     def submit(job: ComparedJob, description: Path) -> None:
         minutes = max(1, math.ceil(2.0 * seconds_on(job, slowest) / 60.0))
-        script = f"#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} on-host {description}\n"
+        script = f"#!/bin/sh\nexec {sys.executable} {SELF} on-host {description}\n"
         command = [
             *("sbatch", "--parsable", f"--job-name={job.name}", "--nodes=1", "--ntasks=1", "--mem=100"),
             *(f"--gres=gpu:{job.gpus}", f"--time={minutes}", f"--output={description}.out"),
@@ -321,7 +323,7 @@ def to_ray(hosts: Mapping[str, str]) -> Callable[[ComparedJob, Path], None]:
 
     def run(description: str) -> None:
         host = hosts[ray.util.get_node_ip_address()]
-        command = [sys.executable, __file__, "on-host", description, "--host", host]
+        command = [sys.executable, str(SELF), "on-host", description, "--host", host]
         subprocess.run(command, check=True)
 
     def submit(job: ComparedJob, description: Path) -> None:

@@ -144,7 +144,7 @@ class Layout:
         (n,) ndarray
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
-        costs: NDArray[np.float64] = self.costs.cost[start : start + n].astype(np.float64)
+        costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
         if self.requests.vector[slot] < 0:
             at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
             costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]

@@ -40,7 +40,6 @@ Examples:
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
   copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
-  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
 """
 
 

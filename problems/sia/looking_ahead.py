@@ -1,4 +1,4 @@
-"""Sia with profiles of earlier jobs, beside itself blind and itself that knows all.
+"""Sia with profiles of earlier jobs, compared with Sia without profiles and with Sia that knows all.
 
 Sia begins with the models of earlier jobs of the same user and application
 (:class:`~copter.problems.cluster.estimation.estimators.Remember`) in place of none, or of profiling each job.

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -114,8 +113,7 @@ class Sia:
         self._arrivals(policy, now)
         self._changes(policy, now)
         if self._timeshare is not None:
-            there = [name in self._profiles for name in now.jobs]
-            policy.update_penalties(list(compress(now.jobs, there)), self._timeshare.penalties(now)[there])
+            policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
         self.last = policy.round(self._solver, now.time, deadline=self._deadline)
         for name in self.last.changes:  # whether that is what it has, its cluster says next time
             self._known.pop(str(name), None)

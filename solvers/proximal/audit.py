@@ -5,8 +5,8 @@ contributions of the inactive requests, copied from the program again: equal to 
 allocations   of the inactive requests: the best at the prices, none with more left to its threshold than it
               has; if they are fixed each loses what it is said to lose, and violates nothing by more
 certificate   of all requests by a pass over all columns: objective, bound and excess of the rows are the same
-              but for the rounding error that a certificate states; relative to sizes of the rows that may be
-              those of earlier requests, which were smaller, the excess is no more than what the round says
+              but for the rounding error that a certificate states.  A round divides the excess by a size of
+              the row that is never raised (``InactiveSet.step``), so that its primal residual may be larger
 """
 
 from __future__ import annotations
