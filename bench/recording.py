@@ -21,8 +21,8 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, solve_round
 from copter.bench.settings import Record
-from copter.durable.codec import CodecError
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
+from copter.durable.values import ValueFormatError
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
 from copter.proof.whole import integrality_loss
@@ -125,8 +125,8 @@ class _Edits:
                 raise FileError(self.path, "is damaged: the checksum of an edit is wrong")
             try:
                 yield read_edit(content)
-            except CodecError as wrong:
-                raise FileError(self.path, f"holds an edit that is none: {wrong}") from None
+            except ValueFormatError as wrong:
+                raise FileError(self.path, f"holds an edit that cannot be read: {wrong}") from None
 
     def _read(self, length: int) -> bytes:
         if length > self.left:

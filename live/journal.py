@@ -7,25 +7,24 @@ write-ahead log, ``synchronous=FULL``); reports of jobs, which nobody was promis
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
+from copter.durable.database import connect, transaction
 from copter.errors import FileError
 from copter.live.events import Closed, Event, made
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
+CREATE TABLE events (
     id INTEGER PRIMARY KEY,
     time REAL NOT NULL,
     kind TEXT NOT NULL,
     job TEXT,
     fields TEXT NOT NULL
 );
-CREATE INDEX IF NOT EXISTS by_job ON events (job, kind) WHERE job IS NOT NULL;
-CREATE INDEX IF NOT EXISTS by_kind ON events (kind, id);
+CREATE INDEX by_job ON events (job, kind) WHERE job IS NOT NULL;
+CREATE INDEX by_kind ON events (kind, id);
 """
 VERSION = 1
 JOURNAL = "journal.sqlite"
@@ -53,21 +52,8 @@ class LiveJournal:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        where = f"file:{quote(str(path))}" + ("?mode=ro" if read_only else "")
         try:
-            if not read_only:  # SQLite's other files get its mode
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._file = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
-            if not read_only:
-                self._file.execute("PRAGMA journal_mode = WAL")
-                self._file.execute("PRAGMA synchronous = FULL")
-            (version,) = self._file.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if version != VERSION and (tables or read_only):
-                raise FileError(path, f"is no journal of this version ({VERSION}): {version}")
-            if not read_only:
-                self._file.executescript(_SCHEMA)
-                self._file.execute(f"PRAGMA user_version = {VERSION}")
+            self._file = connect(path, _SCHEMA, VERSION, read_only=read_only)
             (self.last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise FileError(path, f"cannot be read as a journal: {error}") from error
@@ -99,14 +85,8 @@ class LiveJournal:
 
     def flush(self) -> None:
         """Write what waits."""
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._file):
             self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
-            self._file.execute("COMMIT")
-        except sqlite3.Error:
-            if self._file.in_transaction:
-                self._file.execute("ROLLBACK")
-            raise
         self._waiting.clear()
 
     def history(self) -> Iterator[tuple[int, Event]]:

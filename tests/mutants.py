@@ -34,7 +34,11 @@ TARGETS = {
     ),
     "proof": ("copter/proof", "rest margins certificate measure pricing", f"tests/proof {INACTIVE}"),
     "shims": ("shims", "choose_one flow", "tests/shims tests/problems/load_balancing"),
-    "journal": ("copter/durable", "journal edits records snapshot stores soundness", "tests/durable"),
+    "journal": (
+        "copter/durable",
+        "journal edits program_file values snapshot soundness database",
+        "tests/durable",
+    ),
 }
 """Folder of the code, its modules, and the tests that run, by the name of a target."""
 OPERATORS = {

@@ -1,8 +1,7 @@
-"""What outlives a process: snapshots and the journal of rounds.
+"""What outlives a process: snapshots, and the journal of rounds.
 
-Read `journal.py` first: a folder with a snapshot (`snapshot.py`) and a file of rounds (`records.py`),
-whose edits are written and made again by `edits.py`.  `blocks.py` is a file of named arrays, `codec.py`
-values as bytes, `files.py` writing that is whole or not at all.  `stores.py` and `parts.py` are the
-store's share of a snapshot, `soundness.py` whether what was read fits together, `state.py` what a solver
-gives to be kept.
+Read `journal.py` first: a folder with an SQLite file (`program_file.py`), whose values `values.py` writes.
+`snapshot.py` says what a program's values are, and reads the store by its public ``arrays()``; `edits.py`
+writes edits and makes them again; `soundness.py` checks that what was read fits together.  `database.py`
+opens SQLite files, those of the live service too; `files.py` writes other files whole or not at all.
 """

@@ -1,6 +1,6 @@
 """Edits as bytes: a program that writes down each edit it makes, and whether one that was read can be made.
 
-An edit is written by the names of its fields (:mod:`copter.durable.codec`): as bytes before it is made, so
+An edit is written by the names of its fields (:mod:`copter.durable.values`): as bytes before it is made, so
 that what cannot be written changes nothing, and handed over after it.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.durable.codec import CodecError, decode, encode, id_value
+from copter.durable.values import ValueFormatError, decode, encode, id_value
 from copter.errors import EditError
 from copter.program.handles import Handles
 from copter.program.index import Index
@@ -96,7 +96,7 @@ def pack_edit(edit: Edit) -> bytes:
         for id in edit.ids:
             try:
                 id_value(id)
-            except CodecError as why:
+            except ValueFormatError as why:
                 raise EditError(id, "id", id, str(why)) from None
     fields = {
         name: value
@@ -106,7 +106,7 @@ def pack_edit(edit: Edit) -> bytes:
     return encode(fields)
 
 
-def read_edit(content: bytes | memoryview, terms: Mapping[str, type[ConvexTerm]] | None = None) -> Edit:
+def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = None) -> Edit:
     """The edit that bytes stand for; :func:`make_edit` makes it if it can be made.
 
     Parameters
@@ -116,16 +116,16 @@ def read_edit(content: bytes | memoryview, terms: Mapping[str, type[ConvexTerm]]
 
     Raises
     ------
-    CodecError
+    ValueFormatError
         They stand for none.
     """
     fields = decode(content, terms)
     if not isinstance(fields, dict) or not isinstance(fields.get("verb"), str):
-        raise CodecError("an edit is none")
+        raise ValueFormatError("an edit is a dict of fields with a verb")
     for name, kind in _RUNS.items():
         if isinstance(fields.get(name), tuple):
             if len(fields[name]) != len(kind._fields):
-                raise CodecError(f"an edit's {name} are none")
+                raise ValueFormatError(f"an edit's {name} have the wrong number of parts")
             fields[name] = kind(*fields[name])
     if isinstance(fields.get("terms"), list):
         given = fields["terms"]
@@ -135,7 +135,7 @@ def read_edit(content: bytes | memoryview, terms: Mapping[str, type[ConvexTerm]]
     try:
         return Edit(**fields)
     except TypeError:
-        raise CodecError("an edit has a field that none has") from None
+        raise ValueFormatError("an edit has an unknown field") from None
 
 
 def make_edit(program: ContinualProgram, edit: Edit) -> None:
@@ -143,12 +143,12 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
 
     Raises
     ------
-    CodecError
+    ValueFormatError
         It is none of this program: something it names is not there, arrays do not fit, or numbers are none
         that a verb takes.  Then nothing was changed.
     """
     if edit.verb not in _FIELDS:
-        raise CodecError(f"there is no verb {edit.verb!r}")
+        raise ValueFormatError(f"there is no verb {edit.verb!r}")
     fields = _FIELDS[edit.verb]
     for name, value, blank in zip(_NAMES, edit[1:], _BLANK[1:], strict=True):
         _insist(value is blank or name in fields, name)
@@ -162,7 +162,7 @@ def make_edit(program: ContinualProgram, edit: Edit) -> None:
 
 def _insist(holds: Any, what: str) -> None:
     if not holds:
-        raise CodecError(f"an edit does not fit: {what}")
+        raise ValueFormatError(f"an edit does not fit: {what}")
 
 
 def _is(value: Any, dtype: Any, size: int) -> bool:
@@ -176,7 +176,7 @@ def _new(index: Index, ids: Any) -> int:
     try:
         index.check_new(ids, "edit")
     except EditError as wrong:
-        raise CodecError(str(wrong)) from None
+        raise ValueFormatError(str(wrong)) from None
     return len(ids)
 
 
@@ -185,7 +185,7 @@ def _known(index: Index, ids: Any, slots: Any) -> None:
     try:
         there = index.slots(ids, "edit")
     except EditError as wrong:
-        raise CodecError(str(wrong)) from None
+        raise ValueFormatError(str(wrong)) from None
     _insist(np.array_equal(there, slots), "slots of ids")
 
 

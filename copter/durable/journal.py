@@ -1,32 +1,30 @@
 """Journal: a program whose completed rounds survive the end of its process, at any moment.
 
-A folder holds a snapshot of the program and a file of the rounds since then, each with its edits and with
-what the solver remembered at its end.  The program as it is after the last completed round is the snapshot
-with these edits made again, and the solver goes on from the state that was written: the next answer is, bit
-by bit, that of a process that never ended.
+A folder holds an SQLite file (:mod:`copter.durable.program_file`) with a snapshot of the program, the edits
+of the rounds since then, and what the solver kept at the end of the last one.  The program as it is after the
+last completed round is the snapshot with these edits made again, and the solver goes on from the state that
+was written: the next answer is, bit by bit, that of a process that never ended.
 
-When the rounds take more room than the snapshot, a new snapshot is taken and the file begins again.  The file
-for the new rounds is there first, then the snapshot: the latest snapshot always has its file, and what an
-interruption leaves besides is removed when the journal is opened.
+When the edits take more room than the snapshot, a new snapshot takes the place of both.  A round, and a
+snapshot, is one transaction: whole, or not there.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
-import re
-import secrets
+import sqlite3
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from copter.durable.blocks import Blocks
-from copter.durable.codec import CodecError, decode, encode, term_classes
 from copter.durable.edits import WrittenProgram, make_edit, pack_edit, read_edit
-from copter.durable.files import TEMPORARY, lock_file, sync_folder
-from copter.durable.records import UNIT, Record, RecordFile, create_records
-from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
+from copter.durable.files import lock_file, sync_folder
+from copter.durable.program_file import ProgramFile
+from copter.durable.snapshot import pack, restore_solver, solver_values, unpack
+from copter.durable.values import ValueFormatError, term_classes
 from copter.errors import CopterError, FileError
 from copter.program.program import ContinualProgram
 from copter.program.spread import SpreadProgram
@@ -44,8 +42,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 COMPACT_FROM = 1 << 24
-"""Bytes of rounds from which on a new snapshot is taken, or as many as the last snapshot has."""
-_NAME = re.compile(r"(snapshot|rounds)-(\d{12})\.copter")
+"""Bytes of edits from which on a new snapshot is taken, or as many as the last snapshot has."""
+FILE = "journal.sqlite"
+"""Name of the file in a journal's folder."""
 _LOCK = "lock"
 _TAKEN = pack_edit(Edit(TAKE_STARTS))
 
@@ -117,10 +116,9 @@ class Journal(WrittenProgram):
         self.solver = solver
         self._terms = tuple(terms)
         self._edits: list[bytes] = []
-        self._base = self._key = self._snapshot_size = 0
-        self._state = "closed"
+        self._round = self._base = self._snapshot_size = self._edits_size = 0
         self._process = os.getpid()
-        self._rounds: RecordFile | None = None
+        self._file: ProgramFile | None = None
         _make_folder(self.path)
         taken = f"{self.path}: the journal is open already, here or in another process"
         self._unlock = weakref.finalize(
@@ -128,6 +126,8 @@ class Journal(WrittenProgram):
         )  # if dropped, too
         _OPEN.add(self)
         try:
+            self._file = ProgramFile(self.path / FILE)
+            self._close = weakref.finalize(self, _end, self._file, self._process)
             self._open(program)
         except BaseException:
             self.close()
@@ -138,7 +138,8 @@ class Journal(WrittenProgram):
     @property
     def round(self) -> int:
         """Number of completed rounds."""
-        return self._usable().round
+        self._usable()
+        return self._round
 
     def commit(self) -> int:
         """Complete the round: its edits, and what the solver remembers now, are on disk when this returns.
@@ -157,13 +158,12 @@ class Journal(WrittenProgram):
             Another thread uses the program, or it is being solved.
         """
         with self.guard.using("commit"):
-            rounds = self._usable()
-            kind = None if self.solver is None else self.solver.kind
-            state = None if self.solver is None else self.solver.save_state(self)
-            rounds.append(encode((kind, state, self._edits)))
-            self._edits = []
-            number = rounds.round
-            if rounds.end > max(COMPACT_FROM, self._snapshot_size):
+            file, last = self._usable(), solver_values(self.solver, self)
+            number = self._round + 1
+            self._on_disk(lambda: file.add_round(number, self._edits, last))
+            self._edits_size += sum(map(len, self._edits))
+            self._edits, self._round = [], number
+            if self._edits_size > max(COMPACT_FROM, self._snapshot_size):
                 try:
                     self._compact()
                 except OSError as wrong:  # the round is complete; a later one tries again
@@ -204,8 +204,7 @@ class Journal(WrittenProgram):
         Raises
         ------
         OSError
-            The round or the snapshot could not be written; no completed round is lost.  If half a snapshot
-            could not be removed either, the journal is closed.
+            The round or the snapshot could not be written; no completed round is lost.
         """
         with self.guard.using("compact"):
             self.commit()
@@ -213,9 +212,9 @@ class Journal(WrittenProgram):
 
     def close(self) -> None:
         """Close the journal; edits since the last completed round are not in it."""
-        if self._rounds is not None:
-            self._rounds.close()
-        self._rounds = None
+        if self._file is not None:
+            self._close()  # once
+        self._file = None
         self._unlock()  # once
 
     def __enter__(self) -> Self:
@@ -257,127 +256,67 @@ class Journal(WrittenProgram):
         if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve
             self._edits.pop()
 
-    def _usable(self) -> RecordFile:
+    def _usable(self) -> ProgramFile:
         if self._process != os.getpid():
             raise CopterError(f"{self.path}: the journal belongs to the process that forked this one")
-        if self._rounds is None:
-            raise CopterError(f"{self.path}: the journal is {self._state}")
-        return self._rounds
+        if self._file is None:
+            raise CopterError(f"{self.path}: the journal is closed")
+        return self._file
+
+    def _on_disk(self, write: Callable[[], Any]) -> Any:
+        """Write; what SQLite could not do is an OSError, as of any other file."""
+        try:
+            return write()
+        except sqlite3.Error as wrong:
+            raise OSError(errno.EIO, str(wrong), str(self.path / FILE)) from wrong
 
     def _open(self, program: ContinualProgram | None) -> None:
-        """Come to the state after the last completed round, from the files that are there."""
-        snapshots, files = self._found("snapshot"), self._found("rounds")
-        if not snapshots:
-            self._begin(program, files)
+        """Come to the state after the last completed round, or begin."""
+        file = self._usable()
+        if not file.begun:
+            begin = self if program is None else program
+            with begin.guard.using("journal"):
+                last = solver_values(self.solver, begin)
+                self._on_disk(lambda: file.begin_after(pack(begin), 0, last))
         elif program is not None:
             raise CopterError(f"{self.path}: there is a journal already, which has a program of its own")
-        base = max(snapshots, default=0)
-        for number in files:
-            if number > base and self._file("rounds", number).stat().st_size > UNIT:
-                raise FileError(self._file("snapshot", number), "is missing: rounds follow it")
-        self._recover(base)
-        self._tidy(base)
-
-    def _begin(self, program: ContinualProgram | None, files: set[int]) -> None:
-        if any(number or self._file("rounds", number).stat().st_size > UNIT for number in files):
-            raise FileError(self.path, "has rounds, but the snapshot that they follow is missing")
-        self._key = secrets.randbits(62)
-        begin = self if program is None else program
-        with begin.guard.using("journal"):
-            self._snapshot(begin, 0)
-
-    def _snapshot(self, program: ContinualProgram, round: int) -> None:
-        """Write the file of the rounds after ``round``, then the snapshot, which makes it count."""
-        blocks = Blocks()
-        pack(program, blocks)
-        if self.solver is not None:
-            pack_solver(self.solver, program, blocks)
-        blocks.facts |= {"round": round, "key": self._key}
-        create_records(self._file("rounds", round), self._key, round)
-        blocks.write(self._file("snapshot", round), MAGIC)
+        self._recover(file)
 
     def _compact(self) -> None:
-        old, number = self._usable(), self._usable().round
-        if number == self._base:
+        """Put a snapshot in the place of the edits."""
+        if self._round == self._base:
             return
-        try:
-            self._snapshot(self, number)
-            fresh = RecordFile(self._file("rounds", number), self._key, number)
-            size = self._file("snapshot", number).stat().st_size
-        except BaseException:
-            self._take_back(number)
-            raise
-        self._rounds, self._snapshot_size, self._base = fresh, size, number
-        old.close()
-        self._tidy(number)
+        file, last = self._usable(), solver_values(self.solver, self)
+        self._snapshot_size = self._on_disk(lambda: file.begin_after(pack(self), self._round, last))
+        self._base, self._edits_size = self._round, 0
 
-    def _take_back(self, number: int) -> None:
-        """Remove a snapshot that may be in place, durably: when opened, it would hide the rounds to come."""
-        try:
-            self._file("snapshot", number).unlink(missing_ok=True)
-            sync_folder(self.path)
-            self._file("rounds", number).unlink(missing_ok=True)
-        except BaseException:
-            self.close()
-            self._state = "closed, as a snapshot was neither completed nor taken back: open it again"
-            raise
-
-    def _recover(self, base: int) -> None:
-        path = self._file("snapshot", base)
-        blocks = Blocks.read(path, MAGIC, "snapshot of a program")
-        unpack(blocks, self, self._terms)
-        self._key = blocks.fact("key", int)
-        if blocks.fact("round", int) != base:
-            raise blocks.wrong("has the name of another round's")
-        self._base, self._snapshot_size = base, path.stat().st_size
-        try:
-            self._rounds = RecordFile(self._file("rounds", base), self._key, base)
-        except FileNotFoundError:
-            raise FileError(
-                self._file("rounds", base), "is missing: it has the rounds of a snapshot"
-            ) from None
-        kind, state = solver_state(blocks)
+    def _recover(self, file: ProgramFile) -> None:
+        unpack(file, self, self._terms)
+        snapshot, last = file.facts("snapshot"), file.facts("last")
+        self._base, self._snapshot_size = snapshot["round"], int(snapshot.get("size", 0))
         classes = term_classes(self._terms)
-        for record in self._rounds.records():
-            kind, state = self._replay(record, classes)
-            path = self._rounds.path
+        for number, edits in file.rounds(self._base, last["round"]):
+            self._replay(number, edits, classes)
+        self._round = last["round"]
         if self.solver is None:
             return
-        if kind is None:
+        if "solver" in last:
+            restore_solver(self.solver, self, last, file)
+        else:
             self.solver.reset()
             self.solver.save_state(self)  # one that cannot be written says so now
-        else:
-            restore_solver(self.solver, self, kind, state, path)
 
-    def _replay(self, record: Record, classes: dict[str, type[ConvexTerm]]) -> tuple[str | None, Any]:
-        """Make the edits of a round again; what the solver remembered at its end."""
-        assert self._rounds is not None
-        path = self._rounds.path
+    def _replay(self, number: int, edits: list[bytes], classes: dict[str, type[ConvexTerm]]) -> None:
+        """Make the edits of a round again."""
+        wrong = self._usable().wrong
         try:
-            kind, state, edits = decode(record.content)
             for edit in edits:
                 make_edit(self, read_edit(edit, classes))
-        except (CopterError, CodecError) as wrong:
-            raise FileError(path, f"round {record.round} cannot be made again: {wrong}") from wrong
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as wrong:
-            raise FileError(path, f"round {record.round} cannot be made again") from wrong
-        return kind, state
-
-    def _file(self, what: str, number: int) -> Path:
-        return self.path / f"{what}-{number:012d}.copter"
-
-    def _found(self, what: str) -> set[int]:
-        """Numbers of the files of a kind in the folder."""
-        names = [_NAME.fullmatch(file.name) for file in self.path.iterdir()]
-        return {int(name[2]) for name in names if name is not None and name[1] == what}
-
-    def _tidy(self, base: int) -> None:
-        """Remove the files of other snapshots, and what was being written when a process ended."""
-        for what in ("snapshot", "rounds"):
-            for number in self._found(what) - {base}:
-                self._file(what, number).unlink(missing_ok=True)
-        for file in self.path.glob(f".*{TEMPORARY}"):
-            file.unlink(missing_ok=True)
+                self._edits_size += len(edit)
+        except (CopterError, ValueFormatError) as why:
+            raise wrong(f"round {number} cannot be made again: {why}") from why
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as why:
+            raise wrong(f"round {number} cannot be made again") from why
 
 
 def _taken_over(program: SpreadProgram) -> SpreadStore:
@@ -397,11 +336,20 @@ def _make_folder(path: Path) -> None:
         sync_folder(path.parent)
 
 
+def _end(file: ProgramFile, process: int) -> None:
+    """Close a file in the process that opened it."""
+    if os.getpid() == process:
+        file.close()
+    else:  # closing it would end locks and write ahead logs that are the parent's
+        _INHERITED.append(file)
+
+
+_INHERITED: list[ProgramFile] = []
 _OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
 def _let_go() -> None:
-    """In the child of a fork: close what the parent has open, so that the lock is the parent's alone."""
+    """In the child of a fork: let go of what the parent has open, so that the lock is the parent's alone."""
     for journal in list(_OPEN):
         journal.close()
 

@@ -1,26 +1,29 @@
-"""Snapshots: a program, and what a solver remembers of it, in one file.
+"""Snapshots: a program, and what a solver keeps of it, as named values.
 
-The file has the store's pools and tables as they lie in memory (:mod:`copter.durable.blocks` is the format),
-free slots and slices and the clock included: the program that is read is the one that was written, in every
-slot, and so are its next answers.
+They have the store's pools and tables as they lie in memory (``store.arrays()``), free slots and slices and
+the clock included: the program that is read is the one that was written, in every slot, and so are its next
+answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from copter.durable.blocks import Blocks
-from copter.durable.codec import CodecError, decode, encode, id_value, term_classes
-from copter.durable.parts import check_parts, pack_parts, unpack_parts
+from copter.durable.files import write_whole
+from copter.durable.program_file import ProgramFile
 from copter.durable.soundness import Unsound, check_program, check_store
-from copter.durable.stores import pack_store, unpack_store
+from copter.durable.values import ValueFormatError, id_value, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
+from copter.store.executor import Part
+from copter.store.part_store import PartStore
 from copter.store.spread import SpreadStore
+from copter.store.store import ConstraintStore
+from copter.store.term_table import Kind
 from copter.terms.convex import ConvexTerm
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from copter.program.handles import Handles
     from copter.program.program import ContinualProgram
 
-MAGIC = b"\x89COPTER\n"
+Classes = dict[str, type[ConvexTerm]]
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
@@ -41,11 +44,18 @@ def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers
     solver : Remembers, optional
         Whose state goes into the file too.
     """
-    blocks = Blocks()
-    pack(program, blocks)
-    if solver is not None:
-        pack_solver(solver, program, blocks)
-    blocks.write(Path(path), MAGIC)
+    last = solver_values(solver, program)
+
+    def write(file: Any) -> None:
+        written = ProgramFile(Path(file.name))
+        try:
+            written.database.execute("PRAGMA journal_mode = OFF")  # nobody has the file before it is whole,
+            written.database.execute("PRAGMA synchronous = OFF")  # and on disk
+            written.begin_after(pack(program), 0, last)
+        finally:
+            written.close()
+
+    write_whole(Path(path), write)
 
 
 def load(
@@ -70,55 +80,79 @@ def load(
     FileError
         It is no snapshot, is damaged, or has no state that fits the solver.
     """
-    blocks = Blocks.read(Path(path), MAGIC, "snapshot of a program")
-    unpack(blocks, program, terms)
-    if solver is None:
-        return
-    kind, state = solver_state(blocks)
-    if kind is None:
-        raise FileError(path, "was saved without a solver: there is no state to load")
-    restore_solver(solver, program, kind, state, path)
+    file = ProgramFile(Path(path), read_only=True)
+    try:
+        unpack(file, program, terms)
+        if solver is not None:
+            last = file.facts("last")
+            if last.get("solver") is None:
+                raise file.wrong("was saved without a solver: there is no state to load")
+            restore_solver(solver, program, last, file)
+    finally:
+        file.close()
 
 
 # ---- programs ----------------------------------------------------------------------------------------
 
 
-def pack(program: ContinualProgram, blocks: Blocks) -> None:
-    """Add a program to a file's blocks.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Of the file; changed in place.
+def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
+    """Iterate over the named values of a program.
 
     Raises
     ------
     EditError
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
-    store = program.store
     for index in (program._requests, program._resources):
-        _pack_index(index, blocks)
-    pack_store(store, blocks)
-    if isinstance(store, SpreadStore):
-        pack_parts(store, blocks)
+        yield f"{index.kind}s", (_written_ids(index), index.all_slots)
     for name, handles in _handles(program):
-        fields = [(each.slot, each.n_columns, each.birth, each.key) for each in handles.values()]
-        blocks.put(name, np.array(fields, np.int64))
-    starts = program._starts.values()
-    blocks.put("starts.slot", np.array(list(program._starts), np.int64))
-    blocks.put("starts.count", np.array([columns.size for columns, _ in starts], np.int64))
-    blocks.put("starts.column", np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in starts)]))
-    blocks.put("starts.value", np.concatenate([np.empty(0), *(values for _, values in starts)]))
+        yield (
+            name,
+            np.array([(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()], np.int64),
+        )
+    yield "starts", program._starts
+    store = program.store
+    yield "parts", store.parts if isinstance(store, SpreadStore) else None
+    yield from _pack_store("store", store)
+    if isinstance(store, SpreadStore):  # they are fetched: while it is written, this process has all columns
+        for number, part in enumerate(store.executor.map(_store)):
+            yield from _pack_store(f"part {number}", part)
+
+
+def _pack_store(name: str, store: ConstraintStore) -> Iterator[tuple[str, Any]]:
+    kinds = [(term_name(kind.type), list(kind.names)) for kind in store.terms.kinds]
+    for written, kind in zip(kinds, store.terms.kinds, strict=True):
+        if any(
+            written[0] == term_name(other.type) and other.type is not kind.type for other in store.terms.kinds
+        ):
+            raise EditError("save", "term", written[0], "is the name of several classes of terms")
+    arrays = store.arrays()
+    yield name, {"kinds": kinds, "arrays": list(arrays)}
+    for key, array in arrays.items():
+        yield f"{name}.{key}", array
+
+
+def _store(part: Part) -> Any:
+    return part.store
+
+
+def _written_ids(index: Index) -> list[Any]:
+    ids: list[Any] = []
+    for id in index.ids:
+        try:
+            ids.append(id_value(id))
+        except ValueFormatError as wrong:
+            raise EditError(id, "id", id, str(wrong)) from None
+    return ids
 
 
 def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
-    """The handles of a program, by the names of their blocks."""
-    return ("templates", program._templates), ("handles of vectors", program._vectors)
+    """Return the handles of a program by the names of their values."""
+    return ("shared columns", program._templates), ("shared costs", program._vectors)
 
 
-def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
-    """Fill an empty program from a file's blocks.
+def unpack(file: ProgramFile, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
+    """Fill an empty program from the values in a file.
 
     Parameters
     ----------
@@ -133,106 +167,98 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
         They are of no program, or of one with a class of terms that is not among ``terms``; the program is
         of no use then.
     """
-    store = program.store
-    check_parts(store, blocks)
-    classes = term_classes(terms)
+    store, classes = program.store, term_classes(terms)
+    _check_parts(store, file)
     try:
-        unpack_store(store, blocks, classes)
         for index in (program._requests, program._resources):
-            _unpack_index(index, blocks)
+            _read_ids(index, *file.get(f"{index.kind}s"))
         for name, handles in _handles(program):
-            for fields in blocks.take(name, np.int64).reshape(-1, 4).tolist():
+            for fields in file.get(name).reshape(-1, 4).tolist():
                 handles[fields[0]] = handles.kind(*fields)
-        _unpack_starts(program, blocks)
+        program._starts.update(file.get("starts"))
+        _unpack_store("store", store, file, classes)
         if isinstance(store, SpreadStore):
-            unpack_parts(store, blocks, classes)
+            _unpack_parts(store, file, classes)
         else:
             check_store(store)
             store.sort_overrides()  # here: those of parts have always been in order
         check_program(program)
-    except (CodecError, Unsound) as wrong:
-        raise blocks.wrong(f"holds no sound program: {wrong}") from None
-    except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:
+    except Unsound as wrong:
+        raise file.wrong(f"holds no sound program: {wrong}") from None
+    except (ValueError, IndexError, OverflowError, KeyError, TypeError, AttributeError) as wrong:
         if isinstance(wrong, FileError):
             raise
-        raise blocks.wrong("holds no sound program: its parts do not fit") from wrong
+        raise file.wrong(f"holds no sound program: its parts do not fit ({wrong})") from wrong
 
 
-def _pack_index(index: Index, blocks: Blocks) -> None:
-    ids: list[Any] = []
-    for id in index.ids:
-        try:
-            ids.append(id_value(id))
-        except CodecError as wrong:
-            raise EditError(id, "id", id, str(wrong)) from None
-    blocks.put(f"{index.kind}.ids", encode(ids))
-    blocks.put(f"{index.kind}.slots", index.all_slots)
-
-
-def _unpack_index(index: Index, blocks: Blocks) -> None:
-    ids: list[Hashable] = decode(blocks.raw(f"{index.kind}.ids").data)
-    slots = blocks.take(f"{index.kind}.slots", np.int64).tolist()
-    if len(ids) != len(slots) or len(set(ids)) != len(ids):
+def _read_ids(index: Index, ids: list[Hashable], slots: Any) -> None:
+    if len(ids) != slots.size or len(set(ids)) != len(ids):
         raise Unsound(f"ids of {index.kind}s")
-    index.add(ids, slots)
+    index.add(ids, slots.tolist())
 
 
-def _unpack_starts(program: ContinualProgram, blocks: Blocks) -> None:
-    slots, counts = (blocks.take(f"starts.{name}", np.int64) for name in ("slot", "count"))
-    column, value = blocks.take("starts.column", np.int64), blocks.take("starts.value", np.float64)
-    if slots.size != counts.size or not column.size == value.size == counts.sum() or (counts < 0).any():
-        raise Unsound("starts")
-    ends = np.cumsum(counts).tolist()
-    for slot, begin, end in zip(slots.tolist(), [0, *ends], ends, strict=False):
-        program._starts[slot] = column[begin:end], value[begin:end]
+def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes: Classes) -> None:
+    described = file.get(name)
+    for kind, names in described["kinds"]:
+        if kind not in classes:
+            raise file.wrong(f"has terms of the class {kind}: name it in `terms`")
+        if not all(isinstance(each, str) for each in names):
+            raise Unsound("classes of terms")
+        store.terms.kinds.append(Kind(classes[kind], tuple(names)))
+    store.set_arrays({key: file.get(f"{name}.{key}") for key in described["arrays"]})
+
+
+def _check_parts(store: ConstraintStore, file: ProgramFile) -> None:
+    """Raise a FileError unless a file has as many parts as the store that it is to fill."""
+    found, wanted = file.get("parts"), store.parts if isinstance(store, SpreadStore) else None
+    if found != wanted:
+        there, here = (
+            "a program of one process" if parts is None else f"a program in {parts} parts"
+            for parts in (found, wanted)
+        )
+        raise file.wrong(f"holds {there}, and is to fill {here}: open it with one of its own kind")
+
+
+def _unpack_parts(store: SpreadStore, file: ProgramFile, classes: Classes) -> None:
+    stores = []
+    for number in range(store.parts):
+        part = PartStore()
+        _unpack_store(f"part {number}", part, file, classes)
+        check_store(part)
+        stores.append(part)
+    if sum(part.n_variables for part in stores) != store.n_variables:
+        raise Unsound("columns of the parts")
+    store.executor.workers.restore(stores)
 
 
 # ---- solvers -----------------------------------------------------------------------------------------
 
 
-def pack_solver(solver: Remembers, program: ContinualProgram, blocks: Blocks) -> None:
-    """Add what a solver remembers of a program to a file's blocks.
+def solver_values(solver: Remembers | None, program: ContinualProgram) -> dict[str, Any]:
+    """Return the kind of a solver and what it keeps of a program: nothing without a solver."""
+    return {} if solver is None else {"solver": solver.kind, "state": solver.save_state(program)}
+
+
+def restore_solver(
+    solver: Remembers, program: ContinualProgram, last: dict[str, Any], file: ProgramFile
+) -> None:
+    """Give a solver the state that :func:`solver_values` returned.
 
     Parameters
     ----------
-    blocks : Blocks
-        Of the file; changed in place.
-    """
-    state = solver.save_state(program)
-    blocks.facts["solver"] = solver.kind
-    if state is not None:
-        blocks.put("solver", encode(state))
-
-
-def solver_state(blocks: Blocks) -> tuple[str | None, Any]:
-    """Kind of the solver that was saved, None without one, and its state, None if it was cold."""
-    if blocks.facts.get("solver") is None:
-        return None, None
-    try:
-        state = decode(blocks.raw("solver").data) if "solver" in blocks else None
-    except CodecError as wrong:
-        raise blocks.wrong(f"has a solver's state that is none: {wrong}") from None
-    return blocks.fact("solver", str), state
-
-
-def restore_solver(solver: Remembers, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
-    """Give a solver a state, of a solver of some kind, that was read from a file.
-
-    Parameters
-    ----------
-    kind : str
-        Of the solver that was saved.
-    path : str or path
-        Of the file, for messages.
+    last : dict
+        Of a solver of some kind.
+    file : ProgramFile
+        Where it was read, for messages.
 
     Raises
     ------
     FileError
         The solver is of another kind, or the state is none of its own.
     """
-    if kind != solver.kind:
-        raise FileError(path, f"has the state of a solver of the kind {kind}, not {solver.kind}")
+    if last["solver"] != solver.kind:
+        raise file.wrong(f"has the state of a solver of the kind {last['solver']}, not {solver.kind}")
     try:
-        solver.load_state(program, state)
-    except (ValueError, KeyError, TypeError, IndexError) as wrong:
-        raise FileError(path, f"has a state that is none of solver {solver.name!r}: {wrong}") from None
+        solver.load_state(program, last["state"])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as wrong:
+        raise file.wrong(f"has a state that is none of solver {solver.name!r}: {wrong}") from None

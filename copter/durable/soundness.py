@@ -48,6 +48,10 @@ def check_store(store: ConstraintStore) -> None:
     _insist(np.unique(dropped).size == dropped.size, "dropped rows")
     _insist(not np.isin(dropped, rows._free).any(), "dropped rows")
     _check_terms(store)
+    edits = store.edits.arrays()
+    _insist(0 <= edits["after"][0] <= store.clock, "the log of edits")
+    _insist(_within(edits["revision"], 0, store.clock), "the log of edits")
+    _insist(_within(edits["slot"], 0, requests.size - 1), "the log of edits")
 
 
 def check_program(program: ContinualProgram) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
+
+from copter.store.slabs import typed
 
 _FIRST = 64
 _LEAST = 4096
@@ -28,20 +32,24 @@ class EditLog:
         self._used = 0
 
     def __getstate__(self) -> dict[str, object]:
-        revision, slot = self.arrays()
-        return vars(self) | {"_revision": revision, "_slot": slot}
+        arrays = self.arrays()
+        return vars(self) | {"_revision": arrays["revision"], "_slot": arrays["slot"]}
 
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return revision and slot of each entry, in the order of the edits: two (entries,) ndarrays."""
-        return self._revision[: self._used].copy(), self._slot[: self._used].copy()
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Return copies of the revision and slot of each entry, in the order of the edits."""
+        return {
+            "after": np.array([self.complete_after]),
+            "revision": self._revision[: self._used].copy(),
+            "slot": self._slot[: self._used].copy(),
+        }
 
-    @classmethod
-    def of(cls, complete_after: int, revision: NDArray[np.int64], slot: NDArray[np.int64]) -> EditLog:
-        """Return the log that has these entries (:meth:`arrays`)."""
-        log = cls()
-        log.complete_after, log._used = complete_after, revision.size
-        log._revision, log._slot = revision.copy(), slot.copy()
-        return log
+    def set_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> None:
+        """Become the log that :meth:`arrays` was asked of; a ValueError if they cannot be of one log."""
+        (after,), revision, slot = (typed(arrays[name], np.int64) for name in ("after", "revision", "slot"))
+        if revision.size != slot.size or (np.diff(revision, prepend=after) < 0).any():
+            raise ValueError("the log of edits")
+        self.complete_after, self._used = int(after), revision.size
+        self._revision, self._slot = revision, slot
 
     def note(self, revision: int, slots: NDArray[np.int64], requests: int) -> None:
         """Add an edit.

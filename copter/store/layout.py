@@ -29,6 +29,7 @@ Source: list-of-lists store of COpter, thesis section 4.3.2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -37,8 +38,24 @@ from numpy.typing import NDArray
 
 from copter.store.edit_log import EditLog
 from copter.store.kernels import NO_TOTAL
-from copter.store.slabs import Pool, Table, slice_indices
+from copter.store.slabs import Pool, Table, named, slice_indices, typed, under
 from copter.store.term_table import TermTable
+
+PARTS = (
+    "costs",
+    "uppers",
+    "pointers",
+    "entries",
+    "coefficients",
+    "overrides",
+    "rows",
+    "usages",
+    "vectors",
+    "requests",
+    "terms",
+    "edits",
+)
+"""Pools, tables and the log of edits: what a store has beside its counts."""
 
 
 class Layout:
@@ -110,6 +127,38 @@ class Layout:
             "_token": self.token,
             "_copied_at": self.clock,
         }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that the program is, as flat arrays by name; views, to be read before the next edit.
+
+        The classes of convex terms are no arrays: they are in ``terms.kinds``.
+        """
+        found = {
+            "counts": np.array([self.clock, self.n_variables]),
+            "dropped": np.array(self._dropped_rows, np.int64),
+        }
+        for name in PARTS:
+            found |= named(name, getattr(self, name).arrays())
+        return found
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Become the program that :meth:`arrays` was asked of, with the classes of terms in ``terms.kinds``.
+
+        Parameters
+        ----------
+        arrays : mapping of str to flat ndarray
+            Taken over, not copied.
+
+        Raises
+        ------
+        ValueError, KeyError
+            They cannot be of one store.  That what they point at is there is checked elsewhere
+            (:func:`copter.durable.soundness.check_store`).
+        """
+        self.clock, self.n_variables = typed(arrays["counts"], np.int64).tolist()
+        self._dropped_rows = typed(arrays["dropped"], np.int64).tolist()
+        for name in PARTS:
+            getattr(self, name).set_arrays(under(arrays, name))
 
     @property
     def token(self) -> str:

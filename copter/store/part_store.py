@@ -9,12 +9,16 @@ program.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.edit import OWN, Edit
+from copter.store.slabs import typed
 from copter.store.store import ConstraintStore
+
+_KNOWN = ("usage_of", "vector_of")
 
 
 class PartStore(ConstraintStore):
@@ -30,6 +34,18 @@ class PartStore(ConstraintStore):
         super().__init__()
         self.usage_of: dict[int, int] = {}
         self.vector_of: dict[int, int] = {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return its arrays, and the pairs of slots of what is shared."""
+        known = {name: np.array(list(getattr(self, name).items()), np.int64).ravel() for name in _KNOWN}
+        return super().arrays() | known
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Become the part that :meth:`arrays` was asked of; errors are those of a store."""
+        super().set_arrays(arrays)
+        for name in _KNOWN:
+            pairs: NDArray[np.int64] = typed(arrays[name], np.int64).reshape(-1, 2)
+            setattr(self, name, dict(pairs.tolist()))
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
         """Make an edit of this part alone, or one for all parts."""

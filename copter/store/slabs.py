@@ -7,7 +7,7 @@ costs time in proportion to what is added (amortised), and kernels read the very
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,21 @@ class Pool:
         pairs = [(length, start) for length, starts in self._free.items() for start in starts]
         return np.array(pairs, np.int64).reshape(-1, 2)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the parallel arrays as far as they are used, and the free slices, by name."""
+        return {name: getattr(self, name)[: self.used] for name in self.names} | {"free": self.freed()}
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Become the pool that :meth:`arrays` was asked of; a ValueError if they cannot be of one pool."""
+        given = {name: typed(arrays[name], getattr(self, name).dtype) for name in self.names}
+        if len({array.size for array in given.values()}) != 1:
+            raise ValueError(f"lengths of {', '.join(self.names)}")
+        free: dict[int, list[int]] = {}
+        freed = arrays["free"].reshape(-1, 2)
+        for length, start in freed.tolist():
+            free.setdefault(length, []).append(start)
+        self.__setstate__({"arrays": given, "garbage": int(freed[:, 0].sum()), "free": free})
+
     @property
     def wasteful(self) -> bool:
         """More of the pool is free than is used."""
@@ -193,6 +208,20 @@ class Table:
         self._fields, self.size, self._free = state["fields"], state["size"], state["free"]
         vars(self).update(state["columns"])
         self._lay_out(max(self.size, _FIRST))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the fields of the slots, and the free slots, by name."""
+        fields = {name: getattr(self, name)[: self.size] for name in self._fields}
+        return fields | {"free": np.array(self._free, np.int64)}
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Become the table that :meth:`arrays` was asked of; a ValueError if they cannot be of one table."""
+        columns = {name: typed(arrays[name], dtype) for name, (dtype, _) in self._fields.items()}
+        sizes = {column.size for column in columns.values()}
+        if len(sizes) != 1:
+            raise ValueError(f"lengths of {', '.join(columns)}")
+        free = typed(arrays["free"], np.int64).tolist()
+        self.__setstate__({"fields": self._fields, "size": sizes.pop(), "columns": columns, "free": free})
 
     @property
     def in_use(self) -> int:
@@ -278,6 +307,26 @@ def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     """The array, or a copy, as kernels take it: contiguous and writable, so that they compile once."""
     return array if array.flags.carray else array.copy()
+
+
+def typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Return a flat array; a ValueError if it is of another type or shape."""
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(
+            f"an array of {array.dtype} with {array.ndim} dimensions, in place of {dtype} with 1"
+        )
+    return array
+
+
+def named(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return arrays of a part, named as those of the part within the whole."""
+    return {f"{name}.{key}": array for key, array in arrays.items()}
+
+
+def under(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a part by their names in it: the inverse of :func:`named`."""
+    head = f"{name}."
+    return {key.removeprefix(head): array for key, array in arrays.items() if key.startswith(head)}
 
 
 def slice_indices(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.store.slabs import Pool, slice_indices
-from copter.terms.convex import ConvexTerm
+from copter.store.slabs import Pool, named, slice_indices, typed, under
+from copter.terms.convex import ConvexTerm, make_term
 
 _NONE = -1
 
@@ -95,6 +95,45 @@ class TermTable:
         if self._data.wasteful:
             live = self.slots()
             self._start[live] = self._data.compact(self._start[live], self._length[live])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return by name the place of each slot's data, the data, and whose images are one number.
+
+        The classes are no arrays: they are in ``kinds``.
+        """
+        scalar = [np.ndim(term.image) == 0 for term in self._given.values()]
+        return {
+            "kind": self._kind,
+            "start": self._start,
+            "length": self._length,
+            "given": np.array(list(self._given), np.int64),
+            "scalar": np.array(scalar, np.bool_),
+            **named("numbers", self._data.arrays()),
+        }
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Become the table that :meth:`arrays` was asked of, of the classes in ``kinds``.
+
+        Raises
+        ------
+        ValueError
+            They cannot be of one table.
+        """
+        self._kind = typed(arrays["kind"], np.int16)
+        self._start, self._length = (typed(arrays[name], np.int64) for name in ("start", "length"))
+        self._data.set_arrays(under(arrays, "numbers"))
+        given, scalar = typed(arrays["given"], np.int64), typed(arrays["scalar"], np.bool_)
+        sizes = self._kind.size == self._start.size == self._length.size and scalar.size == given.size
+        if not sizes or not np.array_equal(np.sort(given), self.slots()):
+            raise ValueError("terms")
+        for slot, one in zip(given.tolist(), scalar.tolist(), strict=True):
+            kind, names = self.kinds[int(self._kind[slot])]
+            start, length = int(self._start[slot]), int(self._length[slot])
+            numbers = self._data.data[start : start + length]
+            if start < 0 or numbers.size != length or length <= len(names):
+                raise ValueError("terms")
+            image = float(numbers[len(names)]) if one else numbers[len(names) :].copy()
+            self._given[slot] = make_term(kind, image, dict(zip(names, numbers.tolist(), strict=False)))
 
     def slots(self) -> NDArray[np.int64]:
         """Slots of the requests that have a term, ascending."""

@@ -13,7 +13,7 @@ bound on phi wherever it was put, so that a certificate does not depend on how w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,6 +92,21 @@ class ConvexTerm:
             ``field`` is the name of a parameter or "image".
         """
         return None
+
+
+def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float]) -> ConvexTerm:
+    """Return a term of a class from what every term has, whatever the class's constructor wants.
+
+    Parameters
+    ----------
+    kind : type
+        Class of the term, a ConvexTerm.
+    image : float or (n,) ndarray
+    parameters : mapping of str to float
+    """
+    term = kind.__new__(kind)
+    ConvexTerm.__init__(term, image, **parameters)
+    return term
 
 
 class LogTerm(ConvexTerm):

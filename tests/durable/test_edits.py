@@ -11,9 +11,9 @@ from scipy.sparse import csc_array
 from strategies import snapshot
 
 from copter import ContinualProgram, LogTerm
-from copter.durable.codec import CodecError
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.soundness import Unsound, check_program, check_store
+from copter.durable.values import ValueFormatError
 
 
 class Written(WrittenProgram):
@@ -134,7 +134,7 @@ def test_an_edit_that_does_not_fit_is_refused_and_whatever_is_made_is_sound(seed
         clock, wrong = twin.store.clock, edit._replace(**{name: mutated(rng, getattr(edit, name))})
         try:
             make_edit(twin, wrong)
-        except CodecError:
+        except ValueFormatError:
             refused += 1
             assert twin.store.clock == clock
         check_store(twin.store)

@@ -9,6 +9,7 @@ import pickle
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +21,8 @@ from journal_rounds import essence, make_round
 from rich_program import Square, edit, rich, same_answers
 from strategies import snapshot
 
-import copter.durable.files
 import copter.durable.journal
-import copter.durable.records
+import copter.durable.program_file
 import copter.durable.snapshot
 import copter.program.index
 from copter import (
@@ -35,10 +35,11 @@ from copter import (
     ProximalPoint,
     make_solver,
 )
-from copter.durable.codec import encode
 from copter.durable.edits import pack_edit
+from copter.durable.program_file import ProgramFile
+from copter.durable.values import encode
 from copter.errors import ConcurrentUseError
-from copter.store.edit import Columns, Edit
+from copter.store.edit import Columns, Edit, Entries, Runs
 
 
 def open_journal(path, **options) -> Journal:
@@ -72,7 +73,7 @@ def test_a_journal_opened_again_every_round_answers_as_one_process_does(tmp_path
     with open_journal(tmp_path) as journal:
         assert snapshot(journal) == snapshot(program)
         assert journal.round == 8
-        assert len(list(tmp_path.iterdir())) == 3
+        assert {path.name for path in tmp_path.iterdir()} >= {"journal.sqlite", "lock"}
 
 
 def test_every_verb_is_made_again(tmp_path):
@@ -103,22 +104,20 @@ def test_every_verb_is_made_again(tmp_path):
         assert journal.requests["log"].term.parameters == {"weight": 2.0, "offset": 0.0}
 
 
-def test_a_system_that_writes_a_few_bytes_at_a_time_loses_none(tmp_path, monkeypatch):
-    whole, short = os.pwrite, []
-
-    def few_bytes(handle, content, at):
-        short.append(len(content) > 7)
-        return whole(handle, content[:7], at)
-
-    monkeypatch.setattr(os, "pwrite", few_bytes)
-    with Journal(tmp_path) as journal:
-        journal.add_resource("a", 1.0)
-        journal.add_request("q", [1.0, 2.0], {"a": [1.0, 3.0]}, total=1)
-        journal.commit()
-        expected = snapshot(journal)
-    assert any(short)
-    with Journal(tmp_path) as journal:
-        assert snapshot(journal) == expected
+@pytest.mark.parametrize("size", [1, 100])
+def test_values_longer_than_a_row_can_be_lie_in_several(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(copter.durable.program_file, "PIECE", size)
+    _, expected = undisturbed(3)
+    assert run(tmp_path, range(2)) == expected[:2]
+    with open_journal(tmp_path) as journal:
+        journal.compact()
+        before = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert snapshot(journal) == before
+        (pieces,) = journal._file.database.execute("SELECT max(piece) FROM items").fetchone()
+        assert pieces >= 5
+        make_round(journal, 2)
+        assert essence(journal.solve()) == expected[2]
 
 
 def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
@@ -281,65 +280,74 @@ def test_a_forked_child_neither_writes_nor_holds_the_lock(tmp_path):
     os.waitpid(child, 0)
 
 
-def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path, monkeypatch):
+def fill_the_disk(journal: Journal, full: bool = True) -> None:
+    """Let a journal's file grow no more, as on a full disk, or let it grow again."""
+    (pages,) = journal._file.database.execute("PRAGMA page_count").fetchone()
+    journal._file.database.execute(f"PRAGMA max_page_count = {pages if full else 10**9}")
+
+
+def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path):
     with open_journal(tmp_path) as journal:
         make_round(journal, 0)
-        with monkeypatch.context() as failing:
-            failing.setattr(
-                copter.durable.records, "_sync", lambda handle: (_ for _ in ()).throw(OSError("disk"))
-            )
-            with pytest.raises(OSError, match="disk"):
-                journal.commit()
+        journal.add_request("much", np.arange(20_000.0), {})
+        fill_the_disk(journal)
+        with pytest.raises(OSError, match=r"disk is full.*journal\.sqlite"):
+            journal.commit()
         assert journal.round == 0
-        journal.commit()
+        fill_the_disk(journal, full=False)
+        assert journal.commit() == 1
         expected = snapshot(journal)
     with open_journal(tmp_path) as journal:
         assert snapshot(journal) == expected and journal.round == 1
 
 
-@pytest.mark.parametrize("sync", [1, 2])
-@pytest.mark.parametrize("removed", [True, False])
-def test_an_interrupted_round_leaves_nothing_behind_a_shorter_one(tmp_path, monkeypatch, sync, removed):
-    path, calls = tmp_path / "rounds", iter(range(1, 9))
-    copter.durable.records.create_records(path, 7, 0)
-    file = copter.durable.records.RecordFile(path, 7, 0)
-
-    def interrupt(*arguments):
-        if next(calls) >= sync:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as failing:
-        failing.setattr(copter.durable.records, "_sync", interrupt)
-        if not removed:  # a second Ctrl-C
-            failing.setattr(os, "ftruncate", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            file.append(bytes(range(200)))
-    assert path.stat().st_size == 64 or not removed
-    file.append(b"short")
-    file.close()
-    again = copter.durable.records.RecordFile(path, 7, 0)
-    assert list(again.records()) == [(1, b"short")]
-    again.close()
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
 
 
-def fail(*arguments, **options):
-    raise OSError("disk")
+@pytest.mark.parametrize("late", [False, True])
+def test_an_interrupted_round_can_be_completed(tmp_path, monkeypatch, late):
+    """The interrupt comes before the round is on disk, or after that and before the journal knows it."""
+    add = ProgramFile.add_round
+
+    def add_and_interrupt(self, *arguments):
+        add(self, *arguments)
+        raise KeyboardInterrupt
+
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        with monkeypatch.context() as failing:
+            if late:
+                failing.setattr(ProgramFile, "add_round", add_and_interrupt)
+            else:
+                failing.setattr(ProgramFile, "_put_last", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                journal.commit()
+        journal.add_request("after", [1.0], {})
+        assert journal.commit() == 1
+        expected = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert snapshot(journal) == expected and journal.round == 1
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_rounds_after_a_snapshot_that_failed_late_are_kept(tmp_path, monkeypatch, error):
+@pytest.mark.parametrize("late", [False, True])
+def test_rounds_after_an_interrupted_snapshot_are_kept(tmp_path, monkeypatch, late):
+    begin = ProgramFile.begin_after
+
+    def begin_and_interrupt(self, *arguments):
+        begin(self, *arguments)
+        raise KeyboardInterrupt
+
     with open_journal(tmp_path) as journal:
         make_round(journal, 0)
         journal.commit()
         with monkeypatch.context() as failing:
-            folders = iter([None, error("disk")])  # of the file of rounds, and of the snapshot, now in place
-
-            def sync(folder):
-                if (wrong := next(folders, None)) is not None:
-                    raise wrong
-
-            failing.setattr(copter.durable.files, "sync_folder", sync)
-            with pytest.raises(error):
+            if late:
+                failing.setattr(ProgramFile, "begin_after", begin_and_interrupt)
+            else:
+                failing.setattr(ProgramFile, "_put_last", lambda self, round, last: None)
+                failing.setattr(copter.durable.journal, "pack", interrupted)
+            with pytest.raises(KeyboardInterrupt):
                 journal.compact()
         make_round(journal, 1)
         journal.commit()
@@ -348,42 +356,30 @@ def test_rounds_after_a_snapshot_that_failed_late_are_kept(tmp_path, monkeypatch
         assert (snapshot(journal), journal.round) == (expected, number)
 
 
-def test_a_snapshot_that_cannot_be_taken_back_ends_the_journal(tmp_path, monkeypatch):
-    with open_journal(tmp_path) as journal:
-        make_round(journal, 0)
-        expected = snapshot(journal)
-        with monkeypatch.context() as failing:
-            failing.setattr(copter.durable.journal, "RecordFile", fail)
-            failing.setattr(Path, "unlink", fail)
-            with pytest.raises(OSError, match="disk"):
-                journal.compact()
-        with pytest.raises(CopterError, match="open it again"):
-            journal.add_resource("lost")
-        with pytest.raises(CopterError, match="open it again"):
-            journal.commit()
-    with open_journal(tmp_path) as journal:
-        assert (snapshot(journal), journal.round) == (expected, 1)
-
-
 def test_a_round_is_complete_though_no_snapshot_could_be_taken(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", 0)
+
+    def fail(*arguments):
+        raise sqlite3.OperationalError("disk")
+
+    def base(journal):
+        return journal._file.get("snapshot")["round"]
+
     with open_journal(tmp_path) as journal:
         with monkeypatch.context() as failing:
-            failing.setattr(copter.durable.journal.Blocks, "write", fail)
-            for number in range(2):
+            failing.setattr(copter.durable.program_file.ProgramFile, "begin_after", fail)
+            number = 0
+            while "no snapshot was taken" not in caplog.text:  # edits are fewer than the snapshot's bytes yet
                 make_round(journal, number)
-                assert journal.commit() == number + 1
-        assert "snapshot" in caplog.text and "disk" in caplog.text
-        assert sorted(path.name for path in tmp_path.iterdir())[1:] == [
-            "rounds-000000000000.copter",
-            "snapshot-000000000000.copter",
-        ]
-        make_round(journal, 2)
+                number += 1
+                assert journal.commit() == number
+        assert "disk" in caplog.text and base(journal) == 0
+        make_round(journal, number)
         journal.commit()  # tries again
-        assert (tmp_path / "snapshot-000000000003.copter").exists()
+        assert base(journal) == number + 1
         expected = snapshot(journal)
     with open_journal(tmp_path) as journal:
-        assert (snapshot(journal), journal.round) == (expected, 3)
+        assert (snapshot(journal), journal.round) == (expected, number + 1)
 
 
 def refused_elsewhere(*uses) -> None:
@@ -397,9 +393,9 @@ def refused_elsewhere(*uses) -> None:
 def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch):
     with open_journal(tmp_path / "j") as journal:
         make_round(journal, 0)
-        write, tried = copter.durable.records.RecordFile.append, []
+        write, tried = ProgramFile.add_round, []
 
-        def append(self, content):
+        def add_round(self, *arguments):
             tried.append(True)
             refused_elsewhere(
                 lambda: journal.add_resource("x"),
@@ -409,9 +405,9 @@ def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch
                 lambda: copy.copy(journal),
                 lambda: pickle.dumps(journal),
             )
-            write(self, content)
+            write(self, *arguments)
 
-        monkeypatch.setattr(copter.durable.records.RecordFile, "append", append)
+        monkeypatch.setattr(ProgramFile, "add_round", add_round)
         journal.commit()
         journal.compact()
         assert len(tried) == 2
@@ -437,9 +433,9 @@ def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
         edit_elsewhere()
         return deep(self, memo)
 
-    def pack(program, blocks):
+    def pack(program):
         edit_elsewhere()
-        packed(program, blocks)
+        return packed(program)
 
     monkeypatch.setattr(copter.program.index.Index, "__deepcopy__", deepcopy)
     monkeypatch.setattr(copter.durable.snapshot, "pack", pack)
@@ -499,94 +495,105 @@ def test_an_edit_between_the_steps_of_another_is_refused(tmp_path, monkeypatch):
 
 @pytest.fixture
 def written(tmp_path):
-    """A journal of three rounds, its file of rounds, and where each of them ends."""
-    ends, states = [64], []
+    """The folder of a journal of three rounds, and the program after each round."""
+    states = []
     with open_journal(tmp_path / "j") as journal:
-        file = next((tmp_path / "j").glob("rounds-*"))
         for number in range(3):
             states.append(snapshot(journal))
             journal.add_request(number, [-1.0], {})
             journal.commit()
-            ends.append(file.stat().st_size)
         states.append(snapshot(journal))
-    return file, ends, states
+    return tmp_path / "j", states
 
 
-def test_a_write_that_was_cut_off_is_no_round(written):
-    file, ends, states = written
-    content = file.read_bytes()
-    for length in range(64, len(content) + 1, 7):
-        file.write_bytes(content[:length])
-        complete = sum(end <= length for end in ends[1:])
-        with open_journal(file.parent) as journal:
-            assert journal.round == complete
-            assert snapshot(journal) == states[complete]
+def test_a_write_that_was_cut_off_is_no_round(tmp_path):
+    """Whatever part of the write-ahead log reached the disk: it is a sequence of completed rounds."""
+    (tmp_path / "j").mkdir()
+    with open_journal(tmp_path / "j") as journal:
+        journal.compact()
+        journal._file.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        states = [snapshot(journal)]
+        for number in range(3):
+            journal.add_request(number, [-1.0], {})
+            journal.commit()
+            states.append(snapshot(journal))
+        content, log = ((tmp_path / "j" / f"journal.sqlite{end}").read_bytes() for end in ("", "-wal"))
+    found = []
+    for length in [*range(0, len(log), 509), len(log)]:
+        folder = tmp_path / str(length)
+        folder.mkdir()
+        (folder / "journal.sqlite").write_bytes(content)
+        (folder / "journal.sqlite-wal").write_bytes(log[:length])
+        with open_journal(folder) as journal:
+            assert snapshot(journal) == states[journal.round - 1]  # compact() completed one
+            found.append(journal.round)
             journal.add_request("next", [1.0], {})
             journal.commit()
-        with open_journal(file.parent) as journal:
-            assert journal.round == complete + 1 and "next" in journal
+        with open_journal(folder) as journal:
+            assert journal.round == found[-1] + 1 and "next" in journal
+    assert found == sorted(found) and set(found) == {1, 2, 3, 4}
 
 
-def test_a_record_without_its_mark_or_of_zeros_is_no_round(written):
-    file, ends, states = written
-    content = file.read_bytes()
-    unmarked = bytearray(content)
-    unmarked[ends[2] + 56 : ends[2] + 64] = bytes(8)
-    for left in (bytes(unmarked), bytes(unmarked[: ends[2]]) + bytes(500)):
-        file.write_bytes(left)
-        with open_journal(file.parent) as journal:
-            assert snapshot(journal) == states[2]
-
-
-def test_a_record_whose_head_alone_was_not_written_is_no_round(written):
-    file, ends, states = written
-    content = file.read_bytes()
-    for length in (len(content), len(content) - 64):
-        left = bytearray(content[:length])
-        left[ends[2] : ends[2] + 64] = bytes(64)
-        file.write_bytes(left)
-        with open_journal(file.parent) as journal:
-            assert snapshot(journal) == states[2]
-        assert file.stat().st_size == ends[2]
-    file.write_bytes(content[: ends[1]] + bytes(64) + content[ends[1] + 64 :])
-    with pytest.raises(FileError, match="round 2 is missing"):  # the third was completed, and so the second
-        open_journal(file.parent)
-
-
-def test_a_wrong_byte_anywhere_is_refused_by_name(written):
-    folder = written[0].parent
-    for file in folder.glob("*.copter"):
-        content = file.read_bytes()
-        for at in range(0, len(content), 11):
-            wrong = bytearray(content)
-            wrong[at] ^= 0xA5
-            file.write_bytes(wrong)
-            with pytest.raises(FileError, match=file.name):
-                open_journal(folder)
-        file.write_bytes(content)
+def test_a_wrong_byte_is_refused_by_name_or_makes_no_difference(written, tmp_path):
+    folder, states = written
+    content, refused = (folder / "journal.sqlite").read_bytes(), 0
+    for at in range(0, len(content), 251):
+        wrong = bytearray(content)
+        wrong[at] ^= 0xA5
+        (folder / "journal.sqlite").write_bytes(wrong)
+        try:
+            with open_journal(folder) as journal:
+                assert (snapshot(journal), journal.round) == (states[3], 3)
+        except FileError as why:
+            assert why.path == str(folder / "journal.sqlite")
+            refused += 1
+        for left in folder.glob("journal.sqlite-*"):
+            left.unlink()
+    assert refused > 20
+    (folder / "journal.sqlite").write_bytes(content)
     open_journal(folder).close()
 
 
-def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
-    file, ends, _ = written
-    folder, content = file.parent, file.read_bytes()
-    file.write_bytes(content[: ends[1]] + content[ends[2] :])
-    with pytest.raises(FileError, match="round 2 is missing"):
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("DELETE FROM rounds WHERE round = 2", "rounds are missing"),
+        ("DELETE FROM rounds WHERE round = 3", "rounds are missing"),
+        ("UPDATE rounds SET round = 9 WHERE round = 3", "rounds are missing"),
+        ("UPDATE rounds SET edits = 2 WHERE round = 2", "edits of rounds are missing"),
+        ("UPDATE rounds SET edits = 'x' WHERE round = 2", "edits of rounds are missing"),
+        ("DELETE FROM edits WHERE round = 2", "edits of rounds are missing"),
+        ("UPDATE edits SET round = 5 WHERE round = 2", "edit 0 of round 2 is missing"),
+        ("UPDATE edits SET number = 1 WHERE round = 2", "edit 0 of round 2 is missing"),
+        ("UPDATE edits SET crc = crc + 1 WHERE round = 2", "edit 0 of round 2 is damaged"),
+        ("UPDATE edits SET content = 'text' WHERE round = 2", "edit 0 of round 2 is damaged"),
+        ("UPDATE edits SET (content, crc) = (SELECT content, crc FROM edits WHERE round = 1) "
+         "WHERE round = 2", "edit 0 of round 2 is damaged"),
+        ("DELETE FROM items WHERE name = 'last'", "item 'last' is missing"),
+        ("DELETE FROM items WHERE name = 'store.costs.cost'", "item 'store.costs.cost' is missing"),
+        ("UPDATE items SET piece = 1 WHERE name = 'last'", "item 'last' is damaged"),
+        ("DROP TABLE edits", "no such table"),
+        ("PRAGMA user_version = 9", "is of version 9 of the format"),
+        ("PRAGMA application_id = 9", "none of copter's"),
+    ],
+)  # fmt: skip
+def test_what_is_lost_or_exchanged_is_named(written, change, why):
+    folder, _ = written
+    file = sqlite3.connect(folder / "journal.sqlite", isolation_level=None)
+    file.execute(change)
+    file.close()
+    with pytest.raises(FileError, match=why):
         open_journal(folder)
-    file.write_bytes(content[: ends[1]] + bytes(ends[2] - ends[1]) + content[ends[2] :])
-    with pytest.raises(FileError, match="round 2 is missing"):
-        open_journal(folder)
-    file.unlink()
-    with pytest.raises(FileError, match=f"{file.name}: is missing"):
-        open_journal(folder)
-    open_journal(tmp_path / "other").close()
-    shutil.copy(tmp_path / "other" / file.name, file)
-    with pytest.raises(FileError, match="another journal"):
-        open_journal(folder)
-    file.write_bytes(content)
-    next(folder.glob("snapshot-*")).unlink()
-    with pytest.raises(FileError, match="snapshot that they follow is missing"):
-        open_journal(folder)
+
+
+def test_a_log_whose_file_is_gone_is_not_thrown_away(tmp_path):
+    with open_journal(tmp_path) as journal:
+        journal.add_request("x", [1.0], {})
+        journal.commit()
+        shutil.copytree(tmp_path, tmp_path / "copy")
+    (tmp_path / "copy" / "journal.sqlite").unlink()
+    with pytest.raises(FileError, match="is missing, though its write-ahead log is there"):
+        open_journal(tmp_path / "copy")
 
 
 def one_column(row=0):
@@ -614,27 +621,88 @@ def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
     with Journal(tmp_path) as journal:
         journal.add_resource("a")
         journal.commit()
-        journal._rounds.append(encode((None, None, [edit])))
-    with pytest.raises(FileError, match=r"rounds-0+\.copter: round 2 cannot be made again"):
+        journal._file.add_round(2, [edit], {})
+    with pytest.raises(FileError, match=r"journal\.sqlite: round 2 cannot be made again"):
         Journal(tmp_path)
 
 
-@pytest.mark.parametrize("moment", ["create_records", "write", "RecordFile", "_tidy"])
-def test_a_crash_while_a_snapshot_is_taken_loses_nothing(tmp_path, monkeypatch, moment):
+def runs(*values):
+    return Runs(np.array([len(values)]), np.array(values))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scales": np.array([np.inf])},
+        {"scales": np.array([0.0])},
+        {"costs": runs(np.nan, 1.0)},
+        {"costs": runs(1.0)},
+        {"upper": runs(-1.0, 1.0)},
+        {"upper": -1.0},
+        {"totals": np.array([-1.0]), "relation": 1},
+        {"totals": np.array([np.inf]), "relation": 1},
+        {"relation": 7},
+        {"overrides": Entries(None, np.array([2]), np.array([0, 2]), np.ones(2))},
+        {"overrides": Entries(None, np.array([2]), np.array([0, 0]), np.ones(2))},
+        {"overrides": Entries(None, np.array([2]), np.array([0]), np.ones(1))},
+        {"starts": Entries(np.array([False]), np.array([1]), np.array([0]), np.ones(1))},
+        {"starts": Entries(None, np.array([1]), np.array([-1]), np.ones(1))},
+        {"names": ("weight",), "parameters": np.ones((1, 1))},
+        {"terms": np.array([LogTerm(1.0)], object)},
+        {"integral": 1},
+        {"sizes": np.array([2])},
+    ],
+)
+def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
+    with Journal(tmp_path) as journal:
+        journal.add_request("x", [1.0, 2.0], {}, total=1.0)
+        journal.commit()
+        journal._file.add_round(2, [pack_edit(Edit("update_requests", slots=np.array([0]), **fields))], {})
+    with pytest.raises(FileError, match="round 2 cannot be made again"):
+        Journal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        Columns(np.array([1]), np.array([0, 1]), np.array([0, 0]), np.ones(1)),
+        Columns(np.array([1]), np.array([0, 2]), np.array([0]), np.ones(1)),
+        Columns(np.array([1]), np.array([-1, 1]), np.array([0]), np.ones(1)),
+        Columns(np.array([1]), np.array([1, 0]), np.array([0]), np.ones(1)),
+        Columns(np.array([1]), np.array([0, 1]), np.array([0]), np.array([np.inf])),
+        Columns(np.array([1]), np.array([0, 1]), np.array([0.5]), np.ones(1)),
+        Columns(np.array([2]), np.array([0, 1]), np.array([0]), np.ones(1)),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(tmp_path, columns):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a", 1.0)
+        journal.commit()
+        journal._file.add_round(
+            2, [pack_edit(Edit("share_columns", sizes=np.array([1]), columns=columns))], {}
+        )
+    with pytest.raises(FileError, match="round 2 cannot be made again"):
+        Journal(tmp_path)
+
+
+@pytest.mark.parametrize("statement", range(1, 60, 7))
+def test_a_crash_while_a_snapshot_is_taken_loses_nothing(tmp_path, monkeypatch, statement):
     program, expected = undisturbed(4)
-    answers = run(tmp_path, range(3))
+    answers = run(tmp_path / "j", range(3))
+    put, calls = ProgramFile._put, iter(range(1, 999))
 
-    def crash(*arguments):
-        raise KeyboardInterrupt
+    def crash(self, *arguments):
+        if next(calls) == statement:  # the files as they are now are what a crash leaves
+            shutil.copytree(tmp_path / "j", tmp_path / "crashed")
+        return put(self, *arguments)
 
-    with open_journal(tmp_path) as journal, monkeypatch.context() as failing:
-        owner = {"write": copter.durable.journal.Blocks, "_tidy": Journal}.get(moment, copter.durable.journal)
-        failing.setattr(owner, moment, crash)
-        with pytest.raises(KeyboardInterrupt):
-            journal.compact()
-    with open_journal(tmp_path) as journal:
-        assert journal.round == 4  # compact() completes a round of its own
-        assert len(list(tmp_path.iterdir())) == 3
+    with open_journal(tmp_path / "j") as journal, monkeypatch.context() as failing:
+        journal.commit()
+        failing.setattr(ProgramFile, "_put", crash)
+        journal._compact()
+        assert next(calls) > statement
+    with open_journal(tmp_path / "crashed") as journal:
+        assert journal.round == 4
         make_round(journal, 3)
         assert [*answers, essence(journal.solve())] == expected
         assert snapshot(journal) == snapshot(program)

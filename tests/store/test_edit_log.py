@@ -36,9 +36,9 @@ def test_what_was_edited_since_any_revision_or_that_it_is_not_known(seed):
             np.testing.assert_array_equal(found, of_each_revision(edits, asked))
     assert known > 100
     assert unknown > 5
-    revisions, slots = log.arrays()
-    assert log.complete_after <= revisions[0]
-    again = EditLog.of(log.complete_after, revisions, slots)
+    assert log.complete_after <= log.arrays()["revision"][0]
+    again = EditLog()
+    again.set_arrays(log.arrays())
     for other in (again, copy.deepcopy(log), pickle.loads(pickle.dumps(log))):
         np.testing.assert_array_equal(other.since(log.complete_after), log.since(log.complete_after))
         assert other.since(log.complete_after - 1) is None

@@ -1,0 +1,200 @@
+"""The SQLite file of a program: the items of a snapshot, and the edits of the rounds that follow it.
+
+======== =========================================================================================
+table    rows
+======== =========================================================================================
+items    named values: those of the snapshot (:mod:`copter.durable.snapshot`); ``"snapshot"``, which has
+         its round and size; ``"last"``, which has the last completed round and what the solver
+         kept at its end
+edits    one edit each, of rounds after the snapshot
+rounds   the completed rounds after the snapshot, and how many edits each has
+======== =========================================================================================
+
+Values are bytes by :mod:`copter.durable.values`, cut at 128 MiB, since SQLite has a limit, each piece with
+its CRC-32, since SQLite checks its own pages only in part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from copter.durable.database import connect, transaction
+from copter.durable.values import ValueFormatError, decode, encode
+from copter.errors import FileError
+
+VERSION = 1
+APPLICATION = int.from_bytes(b"copt")
+PIECE = 1 << 27
+"""Bytes of a value in one row, at most."""
+_SCHEMA = """
+CREATE TABLE items (name TEXT NOT NULL, piece INTEGER NOT NULL, content BLOB NOT NULL, crc INTEGER NOT NULL,
+    PRIMARY KEY (name, piece));
+CREATE TABLE edits (round INTEGER NOT NULL, number INTEGER NOT NULL, piece INTEGER NOT NULL,
+    content BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (round, number, piece));
+CREATE TABLE rounds (round INTEGER PRIMARY KEY, edits INTEGER NOT NULL);
+"""
+Key = tuple[str] | tuple[int, int]
+
+
+class ProgramFile:
+    """A program in an SQLite file.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there, unless it is to be read only.
+
+    Raises
+    ------
+    FileError
+        It is none of copter's, or of another version.
+    OSError
+        It cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.database = connect(path, _SCHEMA, VERSION, application=APPLICATION, read_only=read_only)
+
+    def close(self) -> None:
+        """Close the file; it can be called again."""
+        self.database.close()
+
+    # ---- writing -------------------------------------------------------------------------------
+
+    def begin_after(self, snapshot: Iterable[tuple[str, Any]], round: int, last: Mapping[str, Any]) -> int:
+        """Take a snapshot in the place of all that is there, whole or not at all.
+
+        Parameters
+        ----------
+        snapshot : iterable of (name, value)
+        round : int
+            The round after which the program was so.
+        last : mapping
+            What the solver kept.
+
+        Returns
+        -------
+        int
+            Bytes of the snapshot.
+        """
+        with transaction(self.database):
+            for table in ("items", "edits", "rounds"):
+                self.database.execute(f"DELETE FROM {table}")
+            size = sum(self._put("items", (name,), encode(value)) for name, value in snapshot)
+            self._put("items", ("snapshot",), encode({"round": round, "size": size}))
+            self._put_last(round, last)
+        return size
+
+    def add_round(self, round: int, edits: Iterable[bytes], last: Mapping[str, Any]) -> None:
+        """Write a round; it is complete, and on disk, when this returns.
+
+        An interrupt may come after the round was written and before the caller knows: so it can be written
+        again.
+        """
+        with transaction(self.database):
+            self.database.execute("DELETE FROM edits WHERE round = ?", (round,))
+            number = -1
+            for number, edit in enumerate(edits):  # noqa: B007 - the last number is used
+                self._put("edits", (round, number), edit)
+            self.database.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (round, number + 1))
+            self._put_last(round, last)
+
+    def _put_last(self, round: int, last: Mapping[str, Any]) -> None:
+        self.database.execute("DELETE FROM items WHERE name = 'last'")
+        self._put("items", ("last",), encode({"round": round, **last}))
+
+    def _put(self, table: str, key: Key, content: bytes) -> int:
+        """Write a value, and return how many bytes it has."""
+        for piece, at in enumerate(range(0, max(len(content), 1), PIECE)):
+            part = content if len(content) <= PIECE else content[at : at + PIECE]
+            row = (*key, piece, part, _checked(key, piece, part))
+            self.database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        return len(content)
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a snapshot."""
+        return self._rows("SELECT count(*) FROM items")[0][0] > 0
+
+    def get(self, name: str) -> Any:
+        """Return an item's value.
+
+        Raises
+        ------
+        FileError
+            It is not there, or damaged.
+        """
+        rows = self._rows("SELECT piece, content, crc FROM items WHERE name = ? ORDER BY piece", name)
+        try:
+            return decode(self._joined((name,), rows))
+        except ValueFormatError as wrong:
+            raise self.wrong(f"{name} cannot be read: {wrong}") from None
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """Return the item ``"snapshot"`` or ``"last"``: a dict with the number of a round.
+
+        Raises
+        ------
+        FileError
+            It is not there, damaged, or has no such number.
+        """
+        found = self.get(name)
+        if not isinstance(found, dict) or type(found.get("round")) is not int:
+            raise self.wrong(f"item {name!r} has no number of a round")
+        return found
+
+    def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Iterate over the rounds after a snapshot: number and edits.
+
+        Raises
+        ------
+        FileError
+            One is missing or damaged.
+        """
+        counts = self._rows("SELECT round, edits FROM rounds ORDER BY round")
+        if [round for round, _ in counts] != list(range(base + 1, last + 1)):
+            raise self.wrong(f"rounds are missing: {base + 1} to {last} are expected")
+        total = self._rows("SELECT count(*) FROM edits WHERE piece = 0")[0][0]
+        if not all(type(count) is int for _, count in counts) or sum(count for _, count in counts) != total:
+            raise self.wrong("edits of rounds are missing, or there are more than were made")
+        for round, count in counts:
+            pieces: dict[int, list[Any]] = {number: [] for number in range(count)}
+            query = "SELECT number, piece, content, crc FROM edits WHERE round = ? ORDER BY number, piece"
+            for number, *row in self._rows(query, round):
+                pieces.setdefault(number, []).append(row)
+            yield round, [self._joined((round, number), rows) for number, rows in pieces.items()]
+
+    def _joined(self, key: Key, rows: list[Any]) -> bytes:
+        """Return the bytes of a value from its pieces."""
+        for piece, (number, content, check) in enumerate(rows):
+            if piece != number or not isinstance(content, bytes) or _checked(key, piece, content) != check:
+                raise self.wrong(f"{_said(key)} is damaged: its checksum is wrong")
+        if not rows:
+            raise self.wrong(f"{_said(key)} is missing")
+        return rows[0][1] if len(rows) == 1 else b"".join(content for _, content, _ in rows)
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        try:
+            return self.database.execute(query, values).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as wrong:
+            raise self.wrong(f"is damaged: {wrong}") from wrong
+
+    def wrong(self, why: str) -> FileError:
+        """Return an error that names the file."""
+        return FileError(self.path, why)
+
+
+def _checked(key: Key, piece: int, content: bytes) -> int:
+    """Return the CRC-32 of a row."""
+    return zlib.crc32(content, zlib.crc32(repr((*key, piece)).encode()))
+
+
+def _said(key: Key) -> str:
+    return f"item {key[0]!r}" if len(key) == 1 else f"edit {key[1]} of round {key[0]}"
