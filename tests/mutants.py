@@ -33,7 +33,7 @@ TARGETS = {
         f"{INACTIVE} tests/durable",
     ),
     "proof": ("copter/proof", "rest margins certificate measure pricing", f"tests/proof {INACTIVE}"),
-    "shims": ("shims", "choose_one flow", "tests/shims tests/problems/load_balancing"),
+    "shims": ("shims", "choose_one flow", "tests/shims tests/problems/load_balancing tests/problems/traffic"),
     "journal": (
         "copter/durable",
         "journal edits program_file values snapshot soundness database",

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -63,7 +64,10 @@ class Packing:
 
 def rounded(program):
     solution = make_solver("highs-simplex").solve(program)
-    return solution, ChooseOneShim().round(program, solution)
+    began = perf_counter()
+    answer = ChooseOneShim().round(program, solution)
+    assert 0.0 < answer.seconds <= perf_counter() - began
+    return solution, answer
 
 
 @given(seed=seeds)

@@ -1,5 +1,8 @@
 """The flow shims: what they guarantee for any allocation whatever, and figures worked out by hand."""
 
+import copy
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -223,3 +226,65 @@ def test_programs_that_are_no_flow_problems_are_refused(change, said):
     solution = make_solver("highs-simplex").solve(program)
     with pytest.raises(CopterError, match=said):
         FlowShim().round(program, solution)
+
+
+def small_changes(seed):
+    """Packing rounds of one changed total or cost each, with the answers of a solver that keeps its state."""
+    rng = np.random.default_rng(seed)
+    program, solver = ContinualProgram(), make_solver("copter", tolerance=1e-6)
+    rows, requests = 12, 4000
+    for row in range(rows):
+        program.add_resource(row, upper=float(rng.uniform(100, 300)))
+    for request in range(requests):
+        usage = {
+            row: rng.integers(0, 2, 3) * rng.uniform(0.5, 1.5) for row in rng.choice(rows, 3, replace=False)
+        }
+        program.add_request(
+            request, -rng.uniform(1, 2, 3), usage, upper=5.0, total=float(rng.uniform(0.2, 2))
+        )
+    for number in range(16):
+        if number:
+            change = (
+                {"total": float(rng.uniform(0.2, 2))} if number % 2 else {"scale": float(rng.uniform(1, 2))}
+            )
+            program.update_request(int(rng.integers(requests)), **change)
+        yield program, solver.solve(program)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounds_of_few_changes_are_mended_feasible_and_as_good_as_made_anew(seed):
+    shim, mended = FlowShim(), 0
+    for program, solution in small_changes(seed):
+        began = perf_counter()
+        flows = shim.round(program, solution)
+        assert 0.0 < flows.seconds <= perf_counter() - began
+        mended += shim._made.rounds > 0
+        lp = program.to_arrays()  # three columns a request; rows, then totals
+        position = {slot: k for k, slot in enumerate(program.request_slots.tolist())}
+        x = np.zeros(3 * len(program))
+        for slot, column, value in zip(*flows.nonzeros, strict=True):
+            x[3 * position[int(slot)] + column] = value
+        assert (x >= 0).all() and (x <= 5.0).all()
+        load = lp.A @ x
+        assert (load <= lp.row_upper * (1 + 1e-12)).all()
+        np.testing.assert_allclose(flows.load[program.resource_slots], load[:12], rtol=1e-12)
+        assert flows.objective == pytest.approx(lp.c @ x, rel=1e-12)
+        assert flows.extras["total_flow"] == pytest.approx(x.sum(), rel=1e-12)
+        size = max(abs(flows.objective), abs(solution.bound))
+        assert flows.gap == pytest.approx((flows.objective - solution.bound) / size, abs=1e-15)
+        anew = FlowShim().round(program, solution)
+        assert flows.objective == pytest.approx(anew.objective, rel=1e-4)
+        again = shim.round(program, solution)
+        np.testing.assert_allclose(again.load, flows.load, rtol=1e-14)
+        twin = copy.deepcopy(shim)
+        assert twin.round(program, solution).objective == pytest.approx(anew.objective, rel=1e-9)
+    assert mended > 6
+
+
+def test_a_shim_that_sees_another_program_forgets_the_last():
+    shim, objectives = FlowShim(), []
+    for seed in (0, 1, 0, 1):
+        program, solution = next(small_changes(seed))
+        objectives.append(shim.round(program, solution).objective)
+        assert shim._made.rounds == 0
+    assert objectives[:2] == objectives[2:]
