@@ -29,6 +29,17 @@ POOLS = {
 }
 THE_STORE = ("copter/store/", "copter/durable/")
 READ_COLUMNS = set()
+#: Circles of imports that are meant.  The proximal solver claims that a program is infeasible only with a ray.
+#: It asks for one as a general LP is solved: by whichever solver answers first, of which it is one.
+CIRCLES = [
+    [
+        "copter.solvers.baselines.highs_rays",
+        "copter.solvers.general.hybrid",
+        "copter.solvers.proximal.accept",
+        "copter.solvers.proximal.loop",
+        "copter.solvers.proximal.solver",
+    ]
+]
 
 
 def module_of(path):
@@ -42,7 +53,7 @@ MODULES = {module_of(file.relative_to(ROOT)) for file in FILES}
 
 
 def imports(path, tree):
-    """The modules that a module imports; within functions do not count, for TYPE_CHECKING do."""
+    """The modules that a module imports, within functions too, but not for type checkers alone."""
     home = module_of(path)
     waiting = list(tree.body)
     while waiting:
@@ -54,7 +65,9 @@ def imports(path, tree):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield from {inner if inner in MODULES else node.module} & MODULES - {home}
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            waiting += node.orelse
+        else:
             waiting += ast.iter_child_nodes(node)
 
 
@@ -131,4 +144,4 @@ def test_no_circle_of_imports(trees):
         graph.add_edges_from((module_of(path), other) for other in imports(path, tree))
     graph.remove_nodes_from(["copter"])  # its names are imported when they are first used
     circles = [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
-    assert not circles
+    assert circles == CIRCLES

@@ -27,3 +27,18 @@ ESTIMATORS = ("oracle", "bootstrap", "no-profile", "remember", "type-blind", "ov
 PLACERS = ("auto", "sia", "shared", "none")
 """Who finds nodes, see :mod:`.placement`: with shared distributed jobs may share a node, none counts GPUs,
 auto is shared for policies of rigid jobs, sia for others."""
+
+SWEEPS = (
+    "jobs",
+    "round-seconds",
+    "estimator",
+    "placement",
+    "interference",
+    "failures",
+    "cluster",
+    "trace",
+)
+"""What `copter bench cluster` varies, besides settings of policies and of traces."""
+
+NAMED_SWEEPS = ("estimator", "placement", "cluster", "trace")
+"""Those of them whose values are names, "none" included."""

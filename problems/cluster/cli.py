@@ -12,28 +12,13 @@ from copter.cli.console import progress
 from copter.cli.options import JsonPath, Traces, one_of, policies_option, positive
 from copter.cli.solvers import Names
 from copter.errors import choices
-from copter.problems.cluster import ESTIMATORS, PLACERS
+from copter.problems.cluster import ESTIMATORS, NAMED_SWEEPS, PLACERS, SWEEPS
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from copter.problems.cluster.experiment import Setup
     from copter.spreading.tasks import Task
-
-SWEEPS = (
-    "jobs",
-    "round-seconds",
-    "estimator",
-    "placement",
-    "interference",
-    "failures",
-    "cluster",
-    "trace",
-)
-"""What `copter bench cluster` varies, besides settings of policies and of traces."""
-
-NAMED_SWEEPS = ("estimator", "placement", "cluster", "trace")
-"""Those of them whose values are names, "none" included."""
 
 _RUN_EXAMPLES = """\b
 Examples:

@@ -16,10 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.cli.console import seconds
 from copter.cli.plots import cumulative
 from copter.extras import extra
 from copter.problems.cluster.experiment import Outcome
 from copter.problems.cluster.report.fairness import finish_time_fairness, first_waits
+from copter.problems.cluster.report.sweep import number
 from copter.problems.cluster.results import Segment
 
 with extra("cli"):
@@ -39,6 +41,44 @@ svg, img { max-width: 100%; height: auto } p { max-width: 45rem } .small { color
 """
 
 
+_TABLE = {
+    "average_jct_hours": "average JCT (h)",
+    "p50_jct_hours": "p50 (h)",
+    "p99_jct_hours": "p99 (h)",
+    "makespan_hours": "makespan (h)",
+    "gpu_hours_per_job": "GPU-h/job",
+    "restarts_per_job": "restarts",
+    "utilisation": "used",
+    "worst_ftf": "worst FTF",
+    "unfair_fraction": "unfair",
+    "jobs_completed": "jobs",
+}
+
+
+def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
+    """Rows of the table of policies.
+
+    Parameters
+    ----------
+    policies : dict of str to dict of str to float
+        What :func:`copter.problems.cluster.experiment.averages` returns.
+    """
+    return [
+        (
+            name,
+            *(number(one[key], one[f"{key}_std"]) for key in _TABLE),
+            seconds(one["policy_p50_s"]),
+            seconds(one["policy_p99_s"]),
+        )
+        for name, one in policies.items()
+    ]
+
+
+def table_columns() -> tuple[str, ...]:
+    """Heads of the table of policies."""
+    return ("policy", *_TABLE.values(), "policy p50", "p99")
+
+
 def write_page(
     path: Path, title: str, outcomes: Sequence[Outcome], policies: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -49,8 +89,6 @@ def write_page(
     policies : mapping of str to mapping of str to float
         What :func:`copter.problems.cluster.experiment.averages` returns.
     """
-    from copter.problems.cluster.report.run import table_columns, table_rows
-
     by_policy: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from copter.cli.console import seconds, table
+from copter.cli.console import table
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.experiment import Outcome, averages
-from copter.problems.cluster.report.sweep import number
+from copter.problems.cluster.report.page import table_columns, table_rows, write_page
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, columns
 
 if TYPE_CHECKING:
@@ -19,18 +18,6 @@ if TYPE_CHECKING:
 
 _WHO = {"policy": "its name", "seed": "of the sample of the trace"}
 _ROUND = _WHO | columns(RoundRecord)
-_TABLE = {
-    "average_jct_hours": "average JCT (h)",
-    "p50_jct_hours": "p50 (h)",
-    "p99_jct_hours": "p99 (h)",
-    "makespan_hours": "makespan (h)",
-    "gpu_hours_per_job": "GPU-h/job",
-    "restarts_per_job": "restarts",
-    "utilisation": "used",
-    "worst_ftf": "worst FTF",
-    "unfair_fraction": "unfair",
-    "jobs_completed": "jobs",
-}
 
 
 class ClusterRun(Run):
@@ -86,8 +73,6 @@ class ClusterRun(Run):
 
     def write(self, folder: RunFolder) -> None:
         """Draw the report."""
-        from copter.problems.cluster.report.page import write_page
-
         write_page(folder.path / "report.html", self.title, self.outcomes, self.summary["policies"])
         folder.note("report.html", "pictures and tables of this run in one page that needs nothing else")
 
@@ -101,30 +86,6 @@ class ClusterRun(Run):
             table_columns(),
             table_rows(policies),
         )
-
-
-def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
-    """Rows of the table of policies.
-
-    Parameters
-    ----------
-    policies : dict of str to dict of str to float
-        What :func:`copter.problems.cluster.experiment.averages` returns.
-    """
-    return [
-        (
-            name,
-            *(number(one[key], one[f"{key}_std"]) for key in _TABLE),
-            seconds(one["policy_p50_s"]),
-            seconds(one["policy_p99_s"]),
-        )
-        for name, one in policies.items()
-    ]
-
-
-def table_columns() -> tuple[str, ...]:
-    """Heads of the table of policies."""
-    return ("policy", *_TABLE.values(), "policy p50", "p99")
 
 
 def _round(record: RoundRecord) -> dict[str, Any]:

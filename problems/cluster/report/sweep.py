@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from copter.cli.console import errors, progress, save_json, seconds, table
-from copter.problems.cluster.cli import SWEEPS
+from copter.problems.cluster import SWEEPS
 from copter.problems.cluster.experiment import Progress, averages, run_tasks
 from copter.spreading.tasks import Task
 
