@@ -12,7 +12,8 @@ import compile_kernels
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from scheduling import RAY, ByFile
+
+from support.scheduling import RAY, ByFile
 
 # No test has a deadline, and none is given up because examples are slow to draw: a machine may be busy.
 _UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -136,7 +137,7 @@ def local_ray(request, ray_of_this_process):
     """Return a Ray of this machine that all tests of the process share."""
     file = request.node.nodeid.partition("::")[0]
     assert request.node.get_closest_marker("cluster"), "a test that needs Ray is marked `cluster`"
-    assert file in RAY, f"{file} needs Ray and is not listed in tests/scheduling.py"
+    assert file in RAY, f"{file} needs Ray and is not listed in tests/support/scheduling.py"
     return ray_of_this_process.start()
 
 

@@ -348,7 +348,7 @@ def write_cluster(path: Path, hosts: Mapping[str, Sequence[str]], **options: Any
 
 def compare_on_slurm(folder: Path, jobs: Sequence[ComparedJob]) -> tuple[Result, Result]:
     """Slurm's own queue, then copter, on a Slurm of this machine."""
-    from slurm_cluster import SlurmCluster, why_not
+    from support.slurm_cluster import SlurmCluster, why_not
 
     if why_not():
         raise RuntimeError(why_not())

@@ -18,12 +18,11 @@ import threading
 import time
 from pathlib import Path
 
-from slurm_cluster import SlurmCluster
-
 from copter.live.events import Closed, Ended, Launched, Submitted
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.process import ServiceProcess
 from copter.live.replay import play_again
+from support.slurm_cluster import SlurmCluster
 
 TYPES = {"a100": (1, 4), "t4": (2, 2)}
 """Nodes of each type, and GPUs on each of them."""
@@ -38,7 +37,7 @@ keep_jobs = 100000
 CHECKPOINT_SECONDS = 1.0
 SLACK = 1.5
 """Seconds for a step, a write, and a machine that does other things: beside the promise."""
-HERE = Path(__file__).parent
+TRAINING_JOB = Path(__file__).parent / "support" / "training_job.py"
 
 
 class Local:
@@ -177,7 +176,7 @@ def command_job(name, rng):
 def training_job(name, rng, folder):
     return {
         "name": name,
-        "command": [sys.executable, str(HERE / "training_job.py"), str(folder / "traces" / name), "0.005"],
+        "command": [sys.executable, str(TRAINING_JOB), str(folder / "traces" / name), "0.005"],
         "kind": "adaptive",
         "work": rng.uniform(500, 5000),
         "batch_size": 24,

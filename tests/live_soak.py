@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from live_cases import ELASTIC, RIGID, Turned, make_service, named, report
-from memory_backend import MemoryBackend
 
 from copter.live.files import ClusterFile
 from copter.live.journal import JOURNAL
 from copter.live.process import ServiceProcess
 from copter.live.training.plan import StepTimes
+from support.live_cases import ELASTIC, RIGID, Turned, make_service, named, report
+from support.memory_backend import MemoryBackend
 
 ROUND_SECONDS = 60.0
 CLUSTER = """\

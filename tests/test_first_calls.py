@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from random_programs import random_edits, random_program
 
 from copter import first_calls, make_solver
 from copter.clock import Clock, running
 from copter.kernels import kernel
 from copter.terms.phi import Phi
+from support.random_programs import random_edits, random_program
 
 
 @pytest.fixture

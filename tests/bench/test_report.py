@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_suite import line as line_of
-from sample_suite import sample, save, solver
 from typer.testing import CliRunner
 
 from copter.bench.formats import NOTHING
@@ -19,6 +17,8 @@ from copter.bench.report.sections import first_screen, overall
 from copter.bench.results import FAMILIES, load_suite
 from copter.cli.main import app
 from copter.errors import FileError
+from support.sample_suite import line as line_of
+from support.sample_suite import sample, save, solver
 
 UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "MB": 1.0, "GB": 1e3, "×": 1.0, "": 1.0}
 ROUNDED = 0.0051

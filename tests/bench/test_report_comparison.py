@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_suite import MACHINE, line, not_run, sample, save, solver, suite
 from scipy.stats import bootstrap
 from typer.testing import CliRunner
 
 from copter.bench.report.comparison import compare, ratio_with_spread
 from copter.cli.main import app
+from support.sample_suite import MACHINE, line, not_run, sample, save, solver, suite
 
 
 def measured(seed, *, slower=(), noise=0.05, rounds=9, **fields):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_programs import random_program
 from scipy.optimize import linprog
 
 from copter.bench.checks import CHECKERS, Checked, Checks
@@ -14,6 +13,7 @@ from copter.solution import Allocation
 from copter.solvers import make_solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.compiled import compile_program
+from support.random_programs import random_program
 
 
 def optimum(program):

@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from sample_suite import line as line_of
-from sample_suite import solver
 
 from copter.bench.checks import CHECKERS, Checks, problems, unconfirmed
 from copter.bench.results import LineResult, SolverResult, SuiteResult
@@ -12,6 +10,8 @@ from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.shockwave.course import PlanCourse
+from support.sample_suite import line as line_of
+from support.sample_suite import solver
 
 COURSES = {
     "shards": (Balancing(Scenario(12, 3, 3, seed=1)), 0.05, "certificate"),

@@ -5,7 +5,6 @@ import shlex
 from dataclasses import fields, replace
 
 import pytest
-from sample_suite import sample, save
 
 from copter.bench import suite
 from copter.bench.conditions import contents, differences, rerun
@@ -14,6 +13,7 @@ from copter.bench.results import load_suite
 from copter.bench.suite import Suite, SuiteSettings
 from copter.cli.suite import SuiteOptions
 from copter.errors import CopterError
+from support.sample_suite import sample, save
 
 SETTINGS = SuiteSettings("quick", 3, limit=0.25, seconds=1.5, seed=7, rounds=4)
 

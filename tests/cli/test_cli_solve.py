@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from mps_texts import RANGES
 from typer.testing import CliRunner
 
 from copter.cli.main import app
+from support.mps_texts import RANGES
 
 LP = """Minimize
  obj: -2 x - 3 y + z

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from edit_forms import bulk, empty, requests, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
-from strategies import snapshot
 
 from copter import ContinualProgram, LogTerm
 from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.values import ValueFormatError
+from support.edit_forms import bulk, empty, requests, same
+from support.strategies import snapshot
 
 
 class Written(WrittenProgram):

@@ -17,9 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from journal_rounds import essence, make_round
-from rich_program import Square, edit, rich, same_answers
-from strategies import snapshot
 
 import copter.durable.journal
 import copter.durable.program_file
@@ -40,6 +37,9 @@ from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from copter.errors import ConcurrentUseError
 from copter.store.edit import Columns, Edit, Entries, Runs
+from support.journal_rounds import essence, make_round
+from support.rich_program import Square, edit, rich, same_answers
+from support.strategies import snapshot
 
 
 def open_journal(path, **options) -> Journal:

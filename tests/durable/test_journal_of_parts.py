@@ -7,12 +7,12 @@ import sqlite3
 
 import numpy as np
 import pytest
-from journal_rounds import essence, make_round
 
 from copter import ContinualProgram, Journal, ProximalPoint
 from copter.errors import CopterError, FileError
 from copter.program.spread import SpreadProgram
 from copter.store.workers import InProcess
+from support.journal_rounds import essence, make_round
 
 
 def opened(path, parts=3):

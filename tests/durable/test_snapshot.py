@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich_program import Square, edit, rich, same_answers
-from strategies import random_plain, snapshot
 
 from copter import ContinualProgram, CopterError, EditError, FileError, ProximalPoint, make_solver
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
+from support.rich_program import Square, edit, rich, same_answers
+from support.strategies import random_plain, snapshot
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
-from live_cases import ELASTIC, RIGID, look, make_service, named, step
 
 from copter.live.http import MOST_BYTES, make_app
+from support.live_cases import ELASTIC, RIGID, look, make_service, named, step
 
 JOB = {"command": ["true"], "gpus": 2}
 TRAIN = {"command": ["train"], "kind": "adaptive", "work": 100, "batch_size": 32}
@@ -201,7 +201,7 @@ def test_bodies_are_limited(service, http):
 
 
 def test_jobs_are_limited(tmp_path):
-    from live_cases import CLUSTER
+    from support.live_cases import CLUSTER
 
     service = make_service(tmp_path, cluster=CLUSTER.model_copy(update={"max_jobs": 2}))
     http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from training_runs import until
 
 from copter.live.training import group
 from copter.live.training.group import ADDRESS_FILE, Group, PeerError, ToldToStopError
+from support.training_runs import until
 
 pytestmark = pytest.mark.cluster
 

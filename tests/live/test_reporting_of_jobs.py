@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from training_runs import Service, orders
 
 from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
 from copter.live.training.reporting import Reporter
+from support.training_runs import Service, orders
 
 pytestmark = pytest.mark.cluster
 

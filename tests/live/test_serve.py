@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from live_cases import ELASTIC, named, report
 from live_faults import check, play
-from memory_backend import MemoryBackend
 
 from copter.live.cli import print_jobs, serve
 from copter.live.journal import LiveJournal
 from copter.live.process import ServiceProcess, free_port
+from support.live_cases import ELASTIC, named, report
+from support.memory_backend import MemoryBackend
 
 pytestmark = pytest.mark.cluster
 

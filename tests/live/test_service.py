@@ -7,8 +7,6 @@ import sqlite3
 import time
 
 import pytest
-from live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
-from memory_backend import MemoryBackend
 
 from copter.errors import CopterError
 from copter.live.backends.base import BackendError, RunState
@@ -16,6 +14,8 @@ from copter.live.events import Told
 from copter.live.files import ClusterFile, PaceFile
 from copter.live.replay import play_again
 from copter.live.service import RefusedError, Service, steady_clock
+from support.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
+from support.memory_backend import MemoryBackend
 
 
 @pytest.fixture

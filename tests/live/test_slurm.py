@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from live_runs import Runs, pids, state, until_ended, until_gone, until_said, worker
-from slurm_cluster import SlurmCluster, why_not
 
 from copter.live.backends import base, slurm
 from copter.live.backends.base import BackendError, RunRefusedError
 from copter.live.backends.slurm import SlurmBackend
+from support.slurm_cluster import SlurmCluster, why_not
 
 pytestmark = pytest.mark.cluster
 

@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from training_job import INITIAL_BATCH
-from training_runs import Job, Service, alive, kill, orders, replay, until
 
 from copter.live.backends.base import STOPPED
 from copter.live.training.plan import Batch, Pace
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, adascale_gain
+from support.training_job import INITIAL_BATCH
+from support.training_runs import Job, Service, alive, kill, orders, replay, until
 
 pytestmark = pytest.mark.cluster
 

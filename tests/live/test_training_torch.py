@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from training_runs import Job, until
 
 from copter.live.backends.base import STOPPED
 from copter.live.training.plan import Batch
+from support.training_runs import Job, until
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: the extra torch")
 

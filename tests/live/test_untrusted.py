@@ -10,8 +10,6 @@ import threading
 
 import pytest
 from fastapi.testclient import TestClient
-from live_cases import ELASTIC, RIGID, look, make_service, named, report, step
-from memory_backend import MemoryBackend
 
 from copter.live.backends import agent
 from copter.live.backends.base import PASSED_ON, BackendSettingError, Run, claim
@@ -30,6 +28,8 @@ from copter.live.untrusted import (
     read_record,
     words,
 )
+from support.live_cases import ELASTIC, RIGID, look, make_service, named, report, step
+from support.memory_backend import MemoryBackend
 
 
 def a_fifo(path):

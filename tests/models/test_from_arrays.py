@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from lp_cases import random_general, scipy_form
 from scipy.sparse import csr_array
 
 from copter import EditError, ProximalPoint, from_arrays, make_solver
+from support.lp_cases import random_general, scipy_form
 
 INF = np.inf
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lp_cases import random_general
 
 from copter import (
     ContinualProgram,
@@ -18,6 +17,7 @@ from copter import (
     to_mathopt,
 )
 from copter.models.model import Model
+from support.lp_cases import random_general
 
 mathopt = pytest.importorskip("ortools.math_opt.python.mathopt", reason="needs copter-opt[baselines]")
 

@@ -6,15 +6,15 @@ import warnings
 import highspy
 import numpy as np
 import pytest
-import real_data
-from lp_cases import random_general
-from mps_texts import FIXED, MAXIMISE, RANGES
 
 from copter.errors import CopterError, EditError, FileError, InputError
 from copter.models.highs import from_highs, load
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.general import Model, read_mps
+from support import real_data
+from support.lp_cases import random_general
+from support.mps_texts import FIXED, MAXIMISE, RANGES
 
 INF = np.inf
 DATA = real_data.DATA / "lp"

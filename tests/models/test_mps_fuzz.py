@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 import highspy
 import numpy as np
 import pytest
-from mps_texts import FIXED, LP_FILE, MAXIMISE, RANGES
 
 from copter.errors import CopterError, InputError
 from copter.models.general_lp import checked
 from copter.models.highs import from_highs
 from copter.solvers.general import read_mps
+from support.mps_texts import FIXED, LP_FILE, MAXIMISE, RANGES
 
 TEXTS = [(".mps", MAXIMISE, True), (".mps", RANGES, True), (".mps", FIXED, False), (".lp", LP_FILE, False)]
 """Ending, text, and whether HiGHS reads mutants of it: in the fixed format it runs for ever on an empty line,

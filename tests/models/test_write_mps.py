@@ -7,12 +7,12 @@ from dataclasses import replace
 import highspy
 import numpy as np
 import pytest
-from lp_cases import random_general
 
 from copter import ContinualProgram, CopterError, LogTerm, make_solver
 from copter.errors import EditError
 from copter.models.files import read_mps, write_mps
 from copter.models.model import Model
+from support.lp_cases import random_general
 
 INF = np.inf
 

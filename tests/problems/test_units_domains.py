@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import networks, volumes_for
-from shockwave_cases import windows
 
 from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
@@ -15,6 +13,8 @@ from copter.problems.shockwave import solve_relaxation, solve_waterfilling
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.sia import Cluster, GpuType, ReplicaProfile, SiaJob, SiaPolicy
 from copter.problems.traffic import TrafficEngineering
+from support.networks import networks, volumes_for
+from support.shockwave_cases import windows
 
 UNITS = [1e-9, 1e-3, 3600.0, 1e9]
 POWERS = [2.0**-30, 2.0**10, 2.0**30]

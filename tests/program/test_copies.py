@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich_program import edit, rich, same_answers
-from strategies import PlainRequest, random_plain, snapshot
 
 from copter import ContinualProgram, CopterError, EditError, ProximalPoint, make_solver
+from support.rich_program import edit, rich, same_answers
+from support.strategies import PlainRequest, random_plain, snapshot
 
 WAYS = {
     "copy": copy.copy,

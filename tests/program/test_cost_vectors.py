@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import snapshot
 
 from copter import ChooseOneShim, ContinualProgram, EditError, FlowShim, LogTerm, make_solver
 from copter.durable.soundness import check_program
 from copter.store.compiled import compile_program
+from support.strategies import snapshot
 
 ROWS = ("a", "b", "c")
 

@@ -8,15 +8,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from large_programs import edit, large
-from numpy_twins import certificate, verify
 from scipy.sparse import csc_array
-from strategies import PlainProgram, PlainRequest, random_plain
-from ticking import tick
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
 from copter.store.allocation import NOTHING, SparseX
 from copter.store.compiled import compile_program
+from support.large_programs import edit, large
+from support.numpy_twins import certificate, verify
+from support.strategies import PlainProgram, PlainRequest, random_plain
+from support.ticking import tick
 
 CHECK_EVERY = 250
 INF = np.inf

@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy.sparse import csc_array
-from strategies import snapshot
 
 from copter import (
     ChooseOneShim,
@@ -21,6 +20,7 @@ from copter import (
     make_solver,
 )
 from copter.program.program import SharedColumns
+from support.strategies import snapshot
 
 INF, NAN = math.inf, math.nan
 BULK = {"usage": csc_array((2, 3))}

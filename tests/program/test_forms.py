@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from edit_forms import bulk, empty, requests, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy_twins import INF
 from scipy.sparse import csc_array
-from strategies import snapshot
 
 from copter import ContinualProgram, EditError, LogTerm
 from copter.store.compiled import compile_program
+from support.edit_forms import bulk, empty, requests, same
+from support.numpy_twins import INF
+from support.strategies import snapshot
 
 
 @given(some=st.lists(requests(), min_size=1, max_size=4), form=st.sampled_from(["parts", "flat"]))

@@ -5,8 +5,6 @@ import inspect
 import pickle
 
 import pytest
-from rich_program import rich
-from strategies import snapshot
 
 from copter import (
     ChooseOneShim,
@@ -23,6 +21,8 @@ from copter import (
     make_solver,
 )
 from copter.solvers import SOLVERS
+from support.rich_program import rich
+from support.strategies import snapshot
 
 EDIT_METHODS = sorted(
     name

@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from rich_program import rich
-from spread_programs import made
-from strategies import snapshot
 
 from copter import ContinualProgram, EditError, Journal, ProximalPoint, make_solver
+from support.rich_program import rich
+from support.spread_programs import made
+from support.strategies import snapshot
 
 COLUMNS = 4
 

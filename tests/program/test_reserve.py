@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rich_program import rich
-from strategies import snapshot
 
 from copter import ContinualProgram, EditError
+from support.rich_program import rich
+from support.strategies import snapshot
 
 
 @pytest.mark.parametrize("columns", [0, 1, 10_000, 1e5])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from edit_machine import PROFILE, Edits
 from hypothesis import settings
+
+from support.edit_machine import PROFILE, Edits
 
 
 class EditsByDescent(Edits):

@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from edit_machine import PROFILE, Edits
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
-from strategies import snapshot
 
 from copter import ContinualProgram, Journal, ProximalPoint
+from support.edit_machine import PROFILE, Edits
+from support.strategies import snapshot
 
 
 class EditsOfCopies(Edits):

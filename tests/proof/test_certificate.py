@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy_twins import INF, certificate, reference
-from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.proof.certificate import certify, proved
 from copter.solution import CHURN_THRESHOLD, Solution, churn
 from copter.store.allocation import SparseX, dense_to_sparse, row_activity
+from support.numpy_twins import INF, certificate, reference
+from support.strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_twins import INF, block_minimum, project
 from scipy.optimize import minimize
-from strategies import KINDS, PlainProgram, random_plain
 
 from copter import ContinualProgram
 from copter.parallel import chunk_bounds, run_chunks
@@ -19,6 +17,8 @@ from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal,
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from support.numpy_twins import INF, block_minimum, project
+from support.strategies import KINDS, PlainProgram, random_plain
 
 
 def random_prices(rng: np.random.Generator, plain: PlainProgram, program: ContinualProgram) -> np.ndarray:

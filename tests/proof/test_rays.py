@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_twins import INF, farkas_value, is_primal_ray, verify
-from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.clock import Clock
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.store.allocation import SparseX
+from support.numpy_twins import INF, farkas_value, is_primal_ray, verify
+from support.strategies import (
+    KINDS,
+    PlainProgram,
+    PlainRequest,
+    make_infeasible,
+    make_unbounded,
+    random_plain,
+)
 
 INNERS = ["newton", "cd"]
 

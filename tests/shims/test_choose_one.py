@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from virtual_machines import Hosts
 
 from copter import ChooseOneShim, ContinualProgram, make_solver
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solution import Start, Status, Timings, make_solution
+from support.virtual_machines import Hosts
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import best_flow, incidence, line, membership, networks, volumes_for
 
 from copter import ContinualProgram, CopterError, make_solver
 from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import FlowShim, UtilisationShim
 from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
+from support.networks import best_flow, incidence, line, membership, networks, volumes_for
 
 
 def claimed(traffic, path_flows, y=None):

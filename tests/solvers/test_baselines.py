@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import random_edits, random_program, random_request
 from scipy.optimize import linprog
 
 from copter.program.program import ContinualProgram
 from copter.solution import Status
 from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
+from support.random_programs import random_edits, random_program, random_request
 
 EXACT = ["highs-hot", "highs-simplex", "glop"]
 LP = [*EXACT, "highs-ipm", "highs-pdlp", "pdlp"]

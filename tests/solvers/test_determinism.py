@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from large_programs import ROWS, SCREENED, SMALL, edit, large
-from strategies import random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.parallel import chunk_bounds
@@ -19,6 +17,8 @@ from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
+from support.large_programs import ROWS, SCREENED, SMALL, edit, large
+from support.strategies import random_plain
 
 
 def digest(threads: int) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from exact_lp import solve_exactly
-from families import FAMILIES, judge, trial
-from strategies import PlainProgram, PlainRequest
 
 from copter import ProximalPoint, linprog, make_solver
 from copter.errors import CopterError
 from copter.shims.choose_one import ChooseOneShim
+from support.exact_lp import solve_exactly
+from support.families import FAMILIES, judge, trial
+from support.strategies import PlainProgram, PlainRequest
 
 INF = np.inf
 SOLVERS = {
@@ -211,5 +211,5 @@ def test_a_shim_refuses_the_solution_of_another_program():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", range(3))
 def test_families(family, seed):
-    """Cold, after edits and anew; ``python tests/families.py N`` draws any number of them."""
+    """Cold, after edits and anew; ``python tests/support families N`` draws any number of them."""
     assert [wrong for wrong, *_ in trial(family, 1_000_000 + seed) if wrong] == []

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_programs import FAMILIES, Tiny, judge
 
 from copter import ContinualProgram, milp
 from copter.clock import Clock, Interrupted
@@ -19,6 +18,7 @@ from copter.solvers.exact import tree
 from copter.solvers.general import integer
 from copter.solvers.general.scipy_arguments import STATUS
 from copter.store.compiled import compile_program
+from support.exact_programs import FAMILIES, Tiny, judge
 
 DEADLY = {
     "c": [-3, -1, -1, 1, 1, 2, 2, -1],

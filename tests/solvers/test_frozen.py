@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from lazy_rounds import is_lazy
 
 from copter import ContinualProgram, CopterError, ProximalPoint, make_solver
 from copter.errors import AuditError
 from copter.shims.flow import FlowShim
+from support.lazy_rounds import is_lazy
 
 LINKS, DEMANDS, PATHS, HOPS, TOLERANCE = 70, 2_400, 4, 3, 1e-3
 

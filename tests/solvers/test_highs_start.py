@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from numpy_twins import verify
-from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, Status
 from copter.solvers.baselines import highs_hot
 from copter.solvers.baselines.highs_hot import first_basis
 from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
+from support.numpy_twins import verify
+from support.strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lp_cases import random_general
 from scipy.sparse import csc_array, diags_array
 
 from copter import ContinualProgram, SolverError, Status, linprog, make_solver, milp, solve_lp
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import load, run, status_of
 from copter.models.highs_units import units_for
+from support.lp_cases import random_general
 
 INF = np.inf
 

@@ -8,8 +8,6 @@ import threading
 
 import numpy as np
 import pytest
-from large_programs import wide
-from ticking import tick
 
 from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
@@ -19,6 +17,8 @@ from copter.solution import Status
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.store.compiled import compile_program
+from support.large_programs import wide
+from support.ticking import tick
 
 #: Looks at the clock between the deadline and the answer: a pass over the columns and its certificate.
 LATE_LOOKS = 40
@@ -218,7 +218,7 @@ def test_the_callback_is_called_after_every_pass_also_the_first():
 
 CTRL_C = """
 import os, signal, sys, threading
-from large_programs import wide
+from support.large_programs import wide
 from copter import make_solver
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
 make_solver("copter", tolerance=1e-9).solve(wide())  # compiles all: numba swallows Ctrl-C

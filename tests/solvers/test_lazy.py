@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lazy_rounds import is_lazy
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.bench.changes import Changes, _Rounds
@@ -14,6 +13,7 @@ from copter.durable.journal import Journal
 from copter.errors import AuditError
 from copter.solvers.proximal.audit import inactive_faults
 from copter.solvers.proximal.solver import USUAL
+from support.lazy_rounds import is_lazy
 
 
 def highs(program) -> float:

@@ -1,13 +1,13 @@
 """The loop beneath the class: a state is data, to be held, gone on from twice, and saved."""
 
 import numpy as np
-from random_programs import random_edits, random_program
 
 from copter import ProximalPoint
 from copter.clock import Clock
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import Options
 from copter.solvers.proximal.state import State
+from support.random_programs import random_edits, random_program
 
 TOLERANCE = 1e-6
 

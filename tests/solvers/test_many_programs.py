@@ -6,9 +6,9 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from journal_rounds import essence, make_round
 
 from copter import ContinualProgram, ProximalPoint
+from support.journal_rounds import essence, make_round
 
 PROGRAMS, ROUNDS = 4, 3
 

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from large_programs import edit, large
 from scipy.sparse import csc_array
-from spread_programs import made
 
 from copter import ContinualProgram, ProximalPoint
 from copter.parallel import chunk_bounds
@@ -20,6 +18,8 @@ from copter.solvers.inner.tuning import NewtonSystems, NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning
 from copter.store.offloaded import OnThreads
 from copter.store.workers import InProcess
+from support.large_programs import edit, large
+from support.spread_programs import made
 
 
 def working_set(requests, columns, rows, seed):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.sparse import random_array
-from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.clock import Clock
@@ -12,6 +11,7 @@ from copter.solvers.proximal.partial import PartialSteps, _threshold
 from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 from copter.store.allocation import NOTHING
+from support.strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 
 def flows(rng, requests=400, rows=12, relation="<="):

@@ -9,13 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from large_programs import edit as edit_large
-from large_programs import large, wide
-from random_programs import random_edits, random_program
-from rich_program import edit, rich
-from shockwave_cases import windows
-from spread_programs import made
-from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint, make_solver
 from copter.problems.load_balancing import LoadBalancer
@@ -26,6 +19,13 @@ from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
 from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
+from support.large_programs import edit as edit_large
+from support.large_programs import large, wide
+from support.random_programs import random_edits, random_program
+from support.rich_program import edit, rich
+from support.shockwave_cases import windows
+from support.spread_programs import made
+from support.strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 PARTS = (1, 3, 8)
 SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))

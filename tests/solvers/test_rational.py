@@ -4,14 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_lp import solve_exactly
-from families import FAMILIES
-from numpy_twins import lagrangian, worst_row
 
 from copter import ContinualProgram, Status, make_solver
 from copter.clock import Clock
 from copter.solvers.proximal import rational
 from copter.solvers.proximal.rational import solve_in_rationals
+from support.exact_lp import solve_exactly
+from support.families import FAMILIES
+from support.numpy_twins import lagrangian, worst_row
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_programs import random_edits, random_program, random_request
-from ticking import tick
 
 from copter import CopterError, Journal, ProximalPoint
 from copter.program.program import ContinualProgram
@@ -17,6 +15,8 @@ from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.rebuild import Copy
 from copter.store.compiled import compile_program
+from support.random_programs import random_edits, random_program, random_request
+from support.ticking import tick
 
 
 def edited_program(seed):

@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from reference_problems import REFERENCES
 
 from copter.errors import UnsupportedError
 from copter.solvers import SOLVERS, Feature, make_solver
+from support.reference_problems import REFERENCES
 
 TOLERANCE = 1e-6
 BEYOND = {("highs-pdlp", "large_usage_small_costs")}

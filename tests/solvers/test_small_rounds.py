@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_problems import mixed_scales
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.proof.certificate import certify
@@ -16,6 +15,7 @@ from copter.solvers.memory import LastX
 from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 from copter.solvers.registry import make_solver
 from copter.store.allocation import SparseX
+from support.reference_problems import mixed_scales
 
 KEYS = st.sets(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=30)
 VALUES = st.dictionaries(

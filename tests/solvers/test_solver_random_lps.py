@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy_twins import INF, verify
-from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
 from copter.solvers.proximal.solver import USUAL
 from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
+from support.numpy_twins import INF, verify
+from support.strategies import (
+    KINDS,
+    PlainProgram,
+    PlainRequest,
+    make_infeasible,
+    make_unbounded,
+    random_plain,
+)
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]

@@ -6,12 +6,12 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import numpy as np
 import pytest
-from strategies import KINDS, random_plain
 
 from copter import ProximalPoint, SettingError, make_solver
 from copter.bench.tuning import changed, numbers
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning, StepsTuning
+from support.strategies import KINDS, random_plain
 
 
 def records(record):

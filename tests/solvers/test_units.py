@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from magnitudes import UNITS, WILD, trial
 
 from copter import ContinualProgram, Status, linprog, make_solver
 from copter.proof.certificate import Residuals, certify
@@ -16,6 +15,7 @@ from copter.proof.rays import farkas_ray
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import UNKNOWN
 from copter.store.allocation import NOTHING
+from support.magnitudes import UNITS, WILD, trial
 
 HONEST = ("unproved", "iteration_limit")
 """Figures of all magnitudes side by side may be too much for double precision; saying so is no fault."""

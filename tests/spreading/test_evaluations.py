@@ -9,8 +9,6 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from networks import all_simple_paths
-from spreading_tasks import reproduce
 from typer.testing import CliRunner
 
 from copter.bench.reproduction import Effort
@@ -30,6 +28,8 @@ from copter.problems.traffic.topology import Topology
 from copter.spreading.on_ray import OnRay
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here
+from support.networks import all_simple_paths
+from support.spreading_tasks import reproduce
 
 SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}

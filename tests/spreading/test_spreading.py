@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spreading_tasks import Counter, fail, hang, process, roll, total
 
 from copter.errors import InputError
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here, LostTaskError, Task, TaskError
+from support.spreading_tasks import Counter, fail, hang, process, roll, total
 
 pytestmark = pytest.mark.cluster
 
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
         "from pathlib import Path\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # one in the background ignores it
         f"sys.path.insert(0, {str(TESTS)!r})\n"
-        "from spreading_tasks import hang\n"
+        "from support.spreading_tasks import hang\n"
         "from copter.spreading import processes\n"
         "from copter.spreading.tasks import Task\n"
         "def waits(pipes, seconds=None, wait=processes.wait):\n"

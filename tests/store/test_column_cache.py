@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import random_edits, random_program
-from spread_programs import made
 
 from copter.proof.pricing import price
 from copter.store.view import caps_at, costs_at, take_entries
 from copter.store.workers import InProcess
+from support.random_programs import random_edits, random_program
+from support.spread_programs import made
 
 
 def some_columns(store, rng):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from edit_machine import PROFILE, Edits
 from hypothesis import settings
 
 from copter.program.spread import SpreadProgram
 from copter.store.workers import InProcess
+from support.edit_machine import PROFILE, Edits
 
 
 class SpreadEdits(Edits):

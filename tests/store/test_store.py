@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csc_array
-from strategies import PlainProgram, PlainRequest
 
 from copter import ContinualProgram
 from copter.store import kernels
@@ -13,6 +12,7 @@ from copter.store.compiled import compile_program
 from copter.store.slabs import Pool, Table, places, slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, costs_at, view_of
+from support.strategies import PlainProgram, PlainRequest
 
 
 def assert_same(program: ContinualProgram, plain: PlainProgram) -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.afs.models import BEST_COUNTS, ModelCurve, fit, measured, stand_ins
@@ -16,6 +15,7 @@ from copter.problems.afs.traces import (
 )
 from copter.problems.afs.traces import testbed as paper_cluster
 from copter.problems.cluster.results import JobRecord
+from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(not (DATA / "cluster").exists(), reason="real traces are not there")
 CURVES = stand_ins()

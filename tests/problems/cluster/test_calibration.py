@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from real_data import DATA
 
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.estimation import calibration
@@ -15,6 +14,7 @@ from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
+from support.real_data import DATA
 
 MEASUREMENTS, TABLES = DATA / "cluster" / calibration.ARTIFACT, DATA / "cluster" / calibration.TABLES
 LIMITS = BatchLimits(32, 4096)

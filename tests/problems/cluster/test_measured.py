@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
+from support.real_data import DATA
 
 ARTIFACT = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator"
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from real_data import DATA
 
 from copter.problems.cluster.estimation.fit import fit_throughput
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, split_batch
 from copter.problems.cluster.traces.pollux import read_steps
+from support.real_data import DATA
 
 TRACES = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
 PARAMETERS = ThroughputParameters(0.1, 0.01, 0.02, 0.003, 0.2, 0.004, 2.0)

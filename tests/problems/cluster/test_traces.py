@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
@@ -16,6 +15,7 @@ from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly, 
 from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.traces.tuned import size_of
 from copter.problems.cluster.workload import read_workload
+from support.real_data import DATA
 
 CLUSTER = cluster_by_name("heterogeneous-64")
 PHILLY = DATA / "cluster" / FILE

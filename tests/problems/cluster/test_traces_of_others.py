@@ -4,7 +4,6 @@ import json
 import tarfile
 
 import pytest
-from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
@@ -17,6 +16,7 @@ from copter.problems.cluster.traces.gavel import (
     read_gavel_trace,
 )
 from copter.problems.shockwave import generate
+from support.real_data import DATA
 
 with_data = pytest.mark.skipif(not (DATA / "cluster" / TRACES).exists(), reason="needs the real traces")
 A100 = cluster_by_name("elasticflow-64")

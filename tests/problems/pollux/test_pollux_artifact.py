@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
 from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.pollux.artifact import Artifact
+from support.real_data import DATA
 
 ROOT = DATA / "cluster" / FOLDER
 needs_data = pytest.mark.skipif(not ROOT.exists(), reason="needs Pollux' artifact")

@@ -1,7 +1,6 @@
 """The size of a cluster in the cloud by the utility of its GPUs."""
 
 import pytest
-from rivals_cases import simulate
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Timer
@@ -11,6 +10,7 @@ from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.cloud import AutoscalingPollux, train_in_the_cloud
+from support.rivals_cases import simulate
 
 
 def model(work):

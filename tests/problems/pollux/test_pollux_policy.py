@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from rivals_cases import simulate
 
 from copter.problems.cluster import make_policy
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
@@ -15,6 +14,7 @@ from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import WEIGHTED_MEAN, Pollux
+from support.rivals_cases import simulate
 
 T4 = Cluster([GpuType("t4", 4, 4)])
 MIXED = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])

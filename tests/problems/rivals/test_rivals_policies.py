@@ -4,11 +4,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from rivals_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
 
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.registry import make_policy
 from copter.problems.rivals import Mechanism, look
+from support.rivals_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
 
 NAMES = (
     "allox",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rivals_cases import cluster_of, job_lists, round_of, state_of
 from scipy.optimize import linprog
 
 from copter.problems.rivals import AlloX, GandivaFair, OpenShop, Themis, queue_heads
+from support.rivals_cases import cluster_of, job_lists, round_of, state_of
 
 
 def best_heads(seconds, queues):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rivals_cases import cluster_of, job_lists, round_of, state_of
 from scipy.optimize import linprog
 
 from copter.problems.rivals import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
 from copter.problems.rivals.gavel import LEFTOVER, equal_shares, worst_rho
+from support.rivals_cases import cluster_of, job_lists, round_of, state_of
 
 TOLERANCE = 1e-4
 

@@ -1,10 +1,10 @@
 """Tiresias: queues by attained service, first come first served in each."""
 
 import pytest
-from rivals_cases import cluster_of, scenario_of, simulate
 
 from copter.problems.cluster.nodes import NodeChange
 from copter.problems.rivals import Tiresias
+from support.rivals_cases import cluster_of, scenario_of, simulate
 
 
 def held(simulator):

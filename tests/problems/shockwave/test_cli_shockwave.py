@@ -8,7 +8,6 @@ from itertools import islice
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from shockwave_cases import brute_force, windows
 from typer.testing import CliRunner
 
 from copter.bench.results import SolverResult
@@ -38,6 +37,7 @@ from copter.problems.shockwave.exact import ExactPlan, solve_milp
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
 from copter.solvers.milp import Effort, MilpAnswer
+from support.shockwave_cases import brute_force, windows
 
 
 def invoke(*arguments):

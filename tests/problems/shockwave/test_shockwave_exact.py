@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import brute_force, windows
 
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
 from copter.problems.shockwave.exact import PROVEN, prove, solve_milp
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from support.shockwave_cases import brute_force, windows
 
 
 def proven(problem, rounds, prices, deadline=0.0, bound=np.inf):

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import jobs as some_jobs
-from shockwave_cases import now, state, static
 
 from copter.problems.shockwave import (
     Mode,
@@ -19,6 +17,8 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave.forecast import budgets, forecast
 from copter.problems.shockwave.ftf import PREDICTORS
+from support.shockwave_cases import jobs as some_jobs
+from support.shockwave_cases import now, state, static
 
 BACK_TO_THE_FIRST = RegimeJob(
     "back",

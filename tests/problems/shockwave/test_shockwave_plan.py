@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import brute_force, now, state, static, windows
 
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from support.shockwave_cases import brute_force, now, state, static, windows
 
 
 def planned(window, deadline=600.0, **arguments):

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shockwave_cases import jobs as some_jobs
-from shockwave_cases import needs_data, state, static, trace_path
 
 from copter.problems.shockwave import (
     Mode,
@@ -29,6 +27,8 @@ from copter.problems.shockwave.predictor import (
     observe,
     restatement,
 )
+from support.shockwave_cases import jobs as some_jobs
+from support.shockwave_cases import needs_data, state, static, trace_path
 
 FOUR = Pattern(100.0, (16, 32, 64, 128), (4.0, 3.0, 2.0, 1.0))
 

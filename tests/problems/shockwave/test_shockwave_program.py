@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import windows
 
 from copter.problems.shockwave import build_window
 from copter.problems.shockwave.course import busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.waterfill import solve_waterfilling
+from support.shockwave_cases import windows
 
 CLOSE = 1e-5
 

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
-from shockwave_cases import jobs as some_jobs
 
 from copter.errors import InputError
 from copter.problems.cluster.registry import make_policy
@@ -23,6 +21,8 @@ from copter.problems.shockwave import (
     replay,
     schedule_matrix,
 )
+from support.shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
+from support.shockwave_cases import jobs as some_jobs
 
 
 class Rigid:

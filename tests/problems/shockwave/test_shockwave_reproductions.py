@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from shockwave_cases import DATA, needs_data, result_path, trace_path
 
 from copter.bench.reproduction import Effort, reproductions
 from copter.problems.shockwave import Mode, Shockwave, read_jobs, read_published, replay
@@ -19,6 +18,7 @@ from copter.problems.shockwave.reproductions import (
     judge,
     mixed_jobs,
 )
+from support.shockwave_cases import DATA, needs_data, result_path, trace_path
 
 
 def by_place(figures):

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import jobs as some_jobs
-from shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.tables import TableProfile
@@ -29,6 +27,8 @@ from copter.problems.shockwave import (
     schedule_matrix,
 )
 from copter.problems.shockwave.forecast import forecast
+from support.shockwave_cases import jobs as some_jobs
+from support.shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
 
 def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shockwave_cases import jobs as some_jobs
-from shockwave_cases import needs_data, trace_path
 
 from copter.errors import InputError
 from copter.problems.shockwave import Mode, Regime, RegimeJob, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import HOURS, MODELS, SIZE_MIX
+from support.shockwave_cases import jobs as some_jobs
+from support.shockwave_cases import needs_data, trace_path
 
 ENTRY = {
     "arrival_s": 5.0,

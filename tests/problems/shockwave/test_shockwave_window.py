@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shockwave_cases import now, state, static, windows
 
 from copter.problems.shockwave import (
     Mode,
@@ -20,6 +19,7 @@ from copter.problems.shockwave import (
     window_of,
 )
 from copter.problems.shockwave.window import FLOOR, Window
+from support.shockwave_cases import now, state, static, windows
 
 SPEEDS_UP = RegimeJob("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
 SLOWS_DOWN = RegimeJob("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sia_cases import PAIR, table
 
 from copter.problems.sia import InfeasibleRoundError, SiaJob, SiaPolicy
 from copter.shims.choose_one import Choice
+from support.sia_cases import PAIR, table
 
 
 def policy_of(seed):

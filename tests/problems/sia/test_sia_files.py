@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.sia import (
@@ -16,6 +15,7 @@ from copter.problems.sia import (
     read_scenario,
 )
 from copter.problems.sia.files import HARDWARE_CLASSES
+from support.real_data import DATA
 
 PAI = DATA / "cluster" / "suhasjs_continuous-scheduling"
 needs_data = pytest.mark.skipif(

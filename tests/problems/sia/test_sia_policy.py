@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.sia import (
@@ -16,6 +15,7 @@ from copter.problems.sia import (
     SiaJob,
 )
 from copter.solvers.registry import make_solver
+from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 # ---- what a job may choose ---------------------------------------------------------------------------
 

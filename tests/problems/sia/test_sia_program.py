@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 from copter.problems.sia import (
     Cluster,
@@ -17,6 +16,7 @@ from copter.problems.sia import (
 )
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program
+from support.sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
 # ---- the objective -----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from sia_cases import Exact
 
 from copter.problems.cluster import PolicyError
 from copter.problems.sia import (
@@ -20,6 +19,7 @@ from copter.problems.sia import (
     generate,
 )
 from copter.solvers.registry import make_solver
+from support.sia_cases import Exact
 
 
 class Greedy(Exact):

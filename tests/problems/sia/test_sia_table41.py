@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from real_data import DATA
 
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
@@ -22,6 +21,7 @@ from copter.problems.sia.table41 import (
     grown,
     play,
 )
+from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
 

@@ -6,7 +6,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from sia_cases import PAIR, make, table
 
 from copter import make_solver
 from copter.bench.recording import Replayer, read_rounds
@@ -14,6 +13,7 @@ from copter.problems.sia import SiaJob
 from copter.problems.sia.course import record_sia
 from copter.problems.sia.steady import SteadyReplay
 from copter.proof import pricing
+from support.sia_cases import PAIR, make, table
 
 
 def played(costs, gpus, jobs, rounds):

@@ -8,7 +8,6 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from networks import best_flow, line
 from typer.testing import CliRunner
 
 from copter.bench.rounds import measure
@@ -19,6 +18,7 @@ from copter.problems.traffic import course as bench
 from copter.problems.traffic.baselines import is_method
 from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
 from copter.problems.traffic.report import draw_network
+from support.networks import best_flow, line
 
 NODES = 7
 

@@ -5,15 +5,15 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
-import real_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import all_simple_paths, best_flow, least_mlu, line, networks, volumes_for
 
 from copter.problems.traffic import edge_disjoint_paths, gravity, load_topology
 from copter.problems.traffic.baselines import lp_top, pop, shortest_path, split_clients
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
+from support import real_data
+from support.networks import all_simple_paths, best_flow, least_mlu, line, networks, volumes_for
 
 DATA = real_data.DATA / "wan"
 KDL = DATA / "stanford-futuredata_POP" / "Kdl.graphml"

@@ -5,7 +5,6 @@ from itertools import islice
 import networkx as nx
 import numpy as np
 import pytest
-import real_data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from copter.problems.traffic import (
     poisson,
     read_matrices,
 )
+from support import real_data
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(

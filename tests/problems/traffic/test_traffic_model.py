@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import best_flow, incidence, least_mlu, line, membership, networks, volumes_for
 
 from copter import ContinualProgram, EditError, make_solver
 from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import THETA
 from copter.solution import Status
 from copter.store.compiled import compile_program
+from support.networks import best_flow, incidence, least_mlu, line, membership, networks, volumes_for
 
 HIGHS = {"tolerance": 1e-9}
 

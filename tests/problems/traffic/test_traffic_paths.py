@@ -5,7 +5,6 @@ from itertools import islice
 import networkx as nx
 import numpy as np
 import pytest
-import real_data
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import yen
@@ -21,6 +20,7 @@ from copter.problems.traffic import (
     search,
 )
 from copter.problems.traffic.search import cache_folder
+from support import real_data
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(

@@ -6,12 +6,12 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-import real_data
 from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.extras import MissingExtraError
 from copter.problems.traffic import Topology, TopologyError, load_topology
+from support import real_data
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(

@@ -7,9 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-import real_data
 import scipy.optimize
-from lp_cases import random_general, scipy_form
 from scipy.sparse import csc_array, csr_array, vstack
 
 from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
@@ -20,6 +18,8 @@ from copter.models.reductions import shift_columns
 from copter.solvers.general import GeneralLP, Model, solve_lp
 from copter.solvers.general.handover import optimize
 from copter.solvers.general.scipy_arguments import STATUS
+from support import real_data
+from support.lp_cases import random_general, scipy_form
 
 INF, NAN = np.inf, np.nan
 DATA = real_data.DATA / "lp"

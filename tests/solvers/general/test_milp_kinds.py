@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import BYTES, KINDS, drawn, optimum
 from scipy.sparse import csc_array
 
 from copter import Status, linprog, milp
@@ -13,6 +12,7 @@ from copter.models.general_lp import GeneralLP
 from copter.proof.whole import Terms, broken_row
 from copter.solvers.general import integer
 from copter.solvers.milp import MilpAnswer, confirmed
+from support.brute_force import BYTES, KINDS, drawn, optimum
 
 INF = np.inf
 SEEDS = range(60)

@@ -1,7 +1,7 @@
 """Random programs of many families, made to break the word of a solver; judged by HiGHS and exact arithmetic.
 
-    python tests/families.py 1000                 # fifty of each family, cold, then after edits
-    python tests/families.py 200 --family flows   # of one family
+    python tests/support families 1000                 # fifty of each family, cold, then after edits
+    python tests/support families 200 --family flows   # of one family
 
 An answer is right if its status is that of the program, its bound no more than the optimum, its objective
 within the tolerance of it, relative to the size that it names, and its ray a proof in exact rationals.
@@ -16,12 +16,12 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-from exact_lp import solve_exactly
-from numpy_twins import INF, Model, is_primal_ray, lagrangian, reference, worst_row
-from strategies import PlainProgram, PlainRequest
 
 from copter import ContinualProgram, Status, make_solver
 from copter.solution import Solution
+from support.exact_lp import solve_exactly
+from support.numpy_twins import INF, Model, is_primal_ray, lagrangian, reference, worst_row
+from support.strategies import PlainProgram, PlainRequest
 
 TOLERANCE = 1e-6
 NEARLY = 1e-9

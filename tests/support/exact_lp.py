@@ -8,7 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy_twins import Model
+
+from support.numpy_twins import Model
 
 
 def solve_exactly(model: Model) -> tuple[str, Fraction | None]:

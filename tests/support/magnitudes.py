@@ -4,7 +4,7 @@ A program is drawn with figures near 1, and then told in other units: that chang
 answer to the plain one is the oracle.  Wild ones have figures of all magnitudes side by side and no plain
 twin; HiGHS solves them after rows, columns and costs were evened out by powers of two.
 
-    python tests/magnitudes.py 20000        draws so many, cold and after edits, and counts what went wrong
+    python tests/support magnitudes 20000   # draws so many, cold and after edits, and counts what went wrong
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import Counter
 from copy import deepcopy
 
 import numpy as np
-from numpy_twins import INF, Model, farkas_value, reference, worst_row
-from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 from copter import ContinualProgram, make_solver
+from support.numpy_twins import INF, Model, farkas_value, reference, worst_row
+from support.strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 TOLERANCE = 1e-6
 UNITS = ("rows", "costs", "columns", "all", "unused", "forced")

@@ -7,7 +7,7 @@ have one; what it costs is its cores at the host's price and, on any other host 
 memory.  Each round machines leave and others come; in one round a host fails, in a later one another is
 drained.
 
-    python -m tests.virtual_machines --seed 0 --rounds 20
+    python tests/support virtual_machines --seed 0 --rounds 20
 """
 
 from __future__ import annotations

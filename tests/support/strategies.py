@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy_twins import INF, Model
 from scipy.sparse import coo_array, csc_array
 
 from copter import ContinualProgram
 from copter.store.slabs import Pool, Table
 from copter.store.spread import SpreadStore
 from copter.store.store import ConstraintStore
+from support.numpy_twins import INF, Model
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""

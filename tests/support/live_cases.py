@@ -3,10 +3,9 @@
 import asyncio
 import math
 
-from memory_backend import MemoryBackend
-
 from copter.live.files import ClusterFile, JobFile
 from copter.live.service import Service
+from support.memory_backend import MemoryBackend
 
 CLUSTER = ClusterFile(
     gpus=(

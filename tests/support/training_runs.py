@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import training_job
 
 from copter.live.backends import agent
 from copter.live.backends.base import Run, ended
@@ -18,6 +17,7 @@ from copter.live.examples.regression import generate
 from copter.live.training.checkpoints import Checkpoints
 from copter.live.training.loader import Loader
 from copter.live.training.plan import Batch, Plan
+from support import training_job
 
 PATIENCE = 60.0
 """For what has to happen at all; nothing is said about when."""

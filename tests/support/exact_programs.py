@@ -2,7 +2,7 @@
 
 A number that is not whole stands for the decimal that it is printed as: 0.1 is a tenth.
 
-    python tests/exact_programs.py 10000          # through copter-exact
+    python tests/support exact_programs 10000          # through copter-exact
 """
 
 from __future__ import annotations

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from numpy_twins import INF, verify
 from scipy.sparse import coo_array, csc_array, csr_array
-from strategies import (
+
+from copter import ContinualProgram, EditError, ProximalPoint
+from copter.store.compiled import compile_program
+from support.numpy_twins import INF, verify
+from support.strategies import (
     PlainProgram,
     PlainRequest,
     capacities,
@@ -25,9 +28,6 @@ from strategies import (
     totals,
     uppers,
 )
-
-from copter import ContinualProgram, EditError, ProximalPoint
-from copter.store.compiled import compile_program
 
 
 class Shared(list):

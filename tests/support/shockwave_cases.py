@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from real_data import DATA
 
 from copter.problems.shockwave import MarketJob, Mode, Outlook, Regime, RegimeJob, RoundState, window_of
+from support.real_data import DATA
 
 SHOCKWAVE = DATA / "cluster" / "uw-mad-dash_shockwave"
 needs_data = pytest.mark.skipif(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy_twins import INF
 from scipy.sparse import csc_array
-from strategies import coefficients, costs, relations, scales, sizes, totals, uppers
 
 from copter import ContinualProgram, LogTerm
+from support.numpy_twins import INF
+from support.strategies import coefficients, costs, relations, scales, sizes, totals, uppers
 
 ROWS = ["cpu", "link"]
 

@@ -1,0 +1,1 @@
+"""What tests share; each module says what it holds."""
