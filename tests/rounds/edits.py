@@ -12,9 +12,11 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from copter import ContinualProgram, EditError, LogTerm
+from copter.store.store import ConstraintStore
 from rounds.judges import require
 from rounds.kinds import Draw
 from rounds.mirror import KEEP, Log, Mirror
+from support.strategies import snapshot
 
 VERBS = (
     "add_resource",
@@ -63,6 +65,7 @@ class Editor:
     ) -> None:
         self.draw, self.program, self.mirror, self.counts, self.terms = draw, program, mirror, counts, terms
         self.names = 0
+        self.kept, self.rows_kept = (0, 0) if draw.family.whole else (8, 2)
         self.opened: list[Hashable] = []
 
     # ---- calls -----------------------------------------------------------------------------------
@@ -266,7 +269,7 @@ class Editor:
     def replace_resource(self) -> None:
         """Remove a row and add another one, which takes its place, perhaps with its id."""
         resources = self.mirror.resources
-        if len(resources) < 3:
+        if len(resources) <= self.rows_kept:
             return
         id, (lower, upper) = self.draw.one(list(resources)), self.draw.row()
         self.call("remove_resources", id)
@@ -278,7 +281,7 @@ class Editor:
 
     def remove_resources(self) -> None:
         ids = self.some(self.mirror.resources, 2)
-        if len(self.mirror.resources) - len(ids) < 2:
+        if not ids or len(self.mirror.resources) - len(ids) < self.rows_kept:
             return
         if len(ids) == 1 and self.draw.chance(0.5):
             self.call("remove_resources", ids[0])
@@ -509,7 +512,7 @@ class Editor:
             self.mirror.update(id, cost, key, **fields)
 
     def remove_request(self) -> None:
-        if len(self.mirror.requests) > 8:
+        if len(self.mirror.requests) > self.kept:
             id = self.draw.one(list(self.mirror.requests))
             self.call("remove_request", id)
             del self.mirror.requests[id]
@@ -519,7 +522,7 @@ class Editor:
 
     def remove_requests(self) -> None:
         ids = self.some(self.mirror.requests, 3)
-        if len(self.mirror.requests) - len(ids) > 8:
+        if len(self.mirror.requests) - len(ids) > self.kept:
             self.call("remove_requests", ids)
             for id in ids:
                 del self.mirror.requests[id]
@@ -531,7 +534,7 @@ class Editor:
         while self.draw.large and len(self.mirror.requests) < self.draw.requests:
             self.add_requests(20)
         if self.draw.chance(0.7):
-            self.add_requests(20)
+            self.add_requests(2 if self.draw.family.whole else 20)
         self.counts["edit: all requests removed"] += 1
 
     def price_moves(self) -> None:
@@ -553,16 +556,25 @@ class Editor:
         """Make an edit that must raise."""
         self.counts[f"refused: {verb}, {why}"] += 1
         expected = TypeError if why == "misspelt" else EditError
+        before = self.everything()
         try:
             getattr(self.program, verb)(*arguments, **options)
         except expected as error:
             require(bool(str(error)), "an error without a message")
             require(why != "misspelt" or not isinstance(error, EditError), "EditError for a keyword")
+            require(self.everything() == before, verb, why, "was refused and changed something")
         else:
             require(False, verb, why, "was accepted:", arguments, options)
 
+    def everything(self) -> list | None:
+        """All that the program holds, bit by bit, if it is small and in this process."""
+        store = self.program.store
+        return snapshot(self.program) if isinstance(store, ConstraintStore) and not self.draw.large else None
+
     def wrong(self) -> None:
         """A few edits with one thing wrong each."""
+        if not self.mirror.resources:
+            return
         cases = self.wrong_cases()
         for index in self.draw.rng.choice(len(cases), 6, replace=False):
             verb, why, arguments, options = cases[index]
@@ -669,7 +681,7 @@ class Editor:
     def any(self) -> None:
         """One edit."""
         if not self.mirror.requests:
-            self.add_requests(10)
+            self.add_requests(self.draw.one([1, 3]) if self.draw.family.whole else 10)
             return
         edits, weights = zip(*self.edits, strict=True)
         share = np.array(weights) / sum(weights)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import highspy
 import numpy as np
@@ -35,11 +35,13 @@ class Claim(NamedTuple):
     bound: float
     size: float
     gap: float
+    rounding: float
     relative: float
     absolute: float
     x: dict[Hashable, np.ndarray]
     price: dict[Hashable, float]
     found: bool
+    ray: dict[Hashable, Any] | None
 
 
 class Truth(NamedTuple):
@@ -145,7 +147,7 @@ def _log(term: Log, t: float) -> tuple[float, float]:
 # ---- exact rationals ---------------------------------------------------------------------------------
 
 
-def lagrangian(arrays: Arrays, y: np.ndarray, costs: bool = True) -> Fraction | None:
+def lagrangian(arrays: Arrays, y: np.ndarray, costs: bool = True) -> Fraction | float | None:
     """The Lagrangian bound at prices y in exact arithmetic; None for minus infinity."""
     value = Fraction(0)
     prices = []
@@ -176,6 +178,8 @@ def lagrangian(arrays: Arrays, y: np.ndarray, costs: bool = True) -> Fraction | 
                 take = min(take, left)
                 left -= take
             value += take * reduced[j]
+        if relation == "==" and left:
+            return math.inf
     return value
 
 
@@ -228,6 +232,9 @@ def judge(mirror: Mirror, claim: Claim, tolerance: float, *, exactly: bool, by_h
             require(Fraction(claim.bound) <= at_y, "bound", claim.bound, "at y", float(at_y))
         else:
             done.add("bounded by rows")
+    if claim.ray is not None:
+        _judge_ray(arrays, claim)
+        done.add("ray")
     if by_highs:
         done.add("highs")
         _judge_by_highs(truth(arrays), claim, tolerance, arrays)
@@ -242,7 +249,7 @@ def _judge_allocation(arrays: Arrays, x: np.ndarray, claim: Claim, tolerance: fl
             cost += _log(term, float(np.dot(term.image, x[arrays.first[b] : arrays.first[b + 1]])))[0]
             terms += abs(cost)
     require(abs(cost - claim.objective) <= 1e-9 * terms + 1e-300, "objective", claim.objective, "is", cost)
-    if claim.size > 0 and math.isfinite(claim.bound):
+    if claim.size > 0 and math.isfinite(claim.bound) and claim.objective - claim.bound > claim.rounding:
         gap = (claim.objective - claim.bound) / claim.size
         require(claim.gap >= gap - 1e-9 * (1.0 + terms / claim.size), "gap", claim.gap, "is", gap)
     if exactly:
@@ -269,12 +276,29 @@ def _judge_allocation(arrays: Arrays, x: np.ndarray, claim: Claim, tolerance: fl
             require(over <= 1.01 * tolerance * size + 1e-12 * size + 1e-300, "row over by", over, "of", size)
 
 
+def _judge_ray(arrays: Arrays, claim: Claim) -> None:
+    """A ray proves that there is no allocation, or leads along ever cheaper ones if there is one."""
+    if claim.status == "infeasible":
+        at_y = lagrangian(arrays, np.array([claim.ray[id] for id in claim.price]), costs=False)
+        require(at_y is not None and at_y > 0, "a ray proves nothing")
+        return
+    d = np.concatenate([claim.ray[id] for id in claim.ray])
+    held = np.isfinite(arrays.upper)
+    for b, total in enumerate(arrays.totals):
+        held[arrays.first[b] : arrays.first[b + 1]] |= total is not None
+    used, noise = arrays.A @ d, 1e-12 * (abs(arrays.A) @ abs(d))
+    over = (np.isfinite(arrays.high) & (used > noise)) | (np.isfinite(arrays.low) & (used < -noise))
+    require(arrays.c @ d < 0 and (d >= 0).all() and not d[held].any() and not over.any(), "a ray leads out")
+
+
 def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, arrays: Arrays) -> None:
     """Status, objective and bound."""
     if right.status == "unknown":
         return
     ended = claim.status in ("optimal", "infeasible", "unbounded")
     if ended:
+        if claim.status == "unbounded" and right.status == "infeasible":
+            return  # its ray was checked: it would be unbounded if there was an allocation
         require(
             claim.status == right.status, claim.status, "is", right.status, right.objective, claim.objective
         )

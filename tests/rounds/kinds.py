@@ -22,6 +22,7 @@ class Family:
     signs : whether coefficients are of either sign
     unit : powers of ten of the requests' scales
     fixed : whether the solver's limit of rows for columns of their own is as low as one
+    whole : whether numbers are small and round: many ties, rows of every kind, often no answer
     """
 
     name: str
@@ -35,6 +36,7 @@ class Family:
     signs: bool = False
     unit: int = 0
     fixed: bool = False
+    whole: bool = False
 
 
 FAMILIES = {
@@ -50,6 +52,8 @@ FAMILIES = {
         Family("mixed", relation="both", boxes="some", total=0.7, signs=True, unit=1),
     )
 }
+TINY = Family("tiny", requests=(0, 4), width=(1, 10), rows=(0, 3), whole=True)
+"""Nearly empty programs, to which anything may happen; games of them are short."""
 
 
 class Draw:
@@ -80,6 +84,8 @@ class Draw:
 
     def costs(self, n: int) -> list[float]:
         """Mostly negative; ties and zeros in some."""
+        if self.family.whole:
+            return (self.rng.integers(-6, 7, n) / 2).tolist()
         costs = -self.rng.uniform(0.1, 1.0, n) * self.unit
         if self.chance(0.2):
             costs *= self.rng.choice([-1.0, 1.0], n)
@@ -90,6 +96,12 @@ class Draw:
     def usage(self, n: int, rows: list[Any], nothing: bool = False) -> dict[Any, dict[int, float]]:
         """Coefficients of n columns, each in a few rows; column 0 in none of them if asked."""
         found: dict[Any, dict[int, float]] = {}
+        if self.family.whole:
+            for row in rows:
+                values = [self.one([1.0, 0.0, 2.0, 0.5, 3.0, -1.0]) for _ in range(n)]
+                if self.chance(0.6):
+                    found[row] = {j: value for j, value in enumerate(values) if value}
+            return found
         for j in range(1 if nothing else 0, n):
             for row in self.rng.choice(
                 len(rows), min(len(rows), int(self.rng.integers(1, 4))), replace=False
@@ -102,6 +114,12 @@ class Draw:
 
     def row(self) -> tuple[float, float]:
         """Bounds of a row: a capacity that a part of the requests fills."""
+        if self.family.whole:
+            at, below, above = (float(v) for v in self.rng.integers(0, [13, 5, 5]))
+            inf = math.inf
+            return self.one(
+                [(-inf, at), (-inf, at), (at, inf), (at, at), (at - below, at + above), (-inf, inf)]
+            )
         upper = self.number(0.1, 0.5) * self.requests * (1.5 if self.rows < 20 else 4.0 / self.rows)
         if self.chance(0.1):
             upper *= 50
@@ -114,6 +132,9 @@ class Draw:
 
     def sum_row(self) -> dict[str, Any]:
         """Total and relation of a request."""
+        if self.family.whole:
+            total = self.one([1.0, None, 0.0, 3.0, None, 2.0, 5.0])
+            return {"total": total, "relation": "<=" if total is None else self.one(["<=", "=="])}
         if not self.chance(self.family.total):
             return {"total": None, "relation": "<="}
         relation = self.family.relation
@@ -124,6 +145,9 @@ class Draw:
 
     def upper(self, n: int, total: float | None, form: str = "") -> float | list[float]:
         """Bounds of columns, of which the first alone can take the total."""
+        if self.family.whole:
+            bounds = [self.one([1.0, 2.5, math.inf, 0.0, 4.0]) for _ in range(n)]
+            return bounds if (form or self.one(["one", "each"])) == "each" else bounds[0]
         boxed = self.family.boxes == "all" or (self.family.boxes == "some" and self.chance(0.5))
         if not boxed and total is not None and not form:
             return math.inf
@@ -137,6 +161,8 @@ class Draw:
 
     def scale(self) -> float:
         """Factor on costs."""
+        if self.family.whole:
+            return self.one([1.0, 0.25, 0.5, 2.0, 3.0])
         # Requests that are worth less than the tolerance stay between their columns: all columns are read.
         most = min(self.family.unit, 1) if self.large else self.family.unit
         unit = 10.0 ** int(self.rng.integers(-most, most + 1))

@@ -24,7 +24,7 @@ from rounds.edits import Editor
 from rounds.judges import judge, require
 from rounds.kinds import Draw, Family
 from rounds.mirror import Mirror
-from rounds.reading import bits, claim, compare, compare_arrays, same
+from rounds.reading import bits, claim, close, compare, compare_arrays, compare_bulk, same
 
 SMALL = LazyTuning(
     requests_from=5,
@@ -83,7 +83,9 @@ class Game:
         self.seed, self.family, self.counts, self.large = seed, family, counts, large
         self.rng = np.random.default_rng([seed, large])
         self.draw = Draw(self.rng, family, large)
-        terms = not large and seed % 11 == 5 and not family.signs and family.name != "network"
+        terms = (
+            not large and seed % 11 == 5 and not (family.signs or family.whole or family.name == "network")
+        )
         self.far = program is not None
         if program is None:
             program = ContinualProgram()
@@ -142,6 +144,8 @@ class Game:
         solution = self.solve(self.program, self.solver)
         self.judge(solution, self.solver.tolerance)
         self.counts_of(solution, edits)
+        if self.family.whole and self.optimal:
+            self.once_more(solution)
         self.hold(solution)
         if rng.random() < 0.1 and not self.recorded:
             self.write_into(solution)
@@ -168,9 +172,14 @@ class Game:
         if self.large or self.rng.random() < 0.8:
             ids = [ids[i] for i in self.rng.choice(len(ids), min(6, len(ids)), replace=False)]
         compare(self.program, self.mirror, ids)
-        if not (self.terms or self.large or self.far) and self.rng.random() < 0.1:
+        if not (self.terms or self.large or self.far) and (self.rng.random() < 0.1 or self.family.whole):
             compare_arrays(self.program, self.mirror)
             self.count("read: to_arrays")
+            twin = ContinualProgram()
+            twin.add_resources(**vars(self.program.resources[:]))
+            twin.add_requests(**vars(self.program.requests[:]))
+            compare_bulk(twin, self.mirror)
+            self.count("read: added again")
 
     def why(self, solution: Any) -> None:
         """Count why a solve read all columns."""
@@ -220,6 +229,15 @@ class Game:
     def fixed(inactive: Any) -> bool:
         """Whether requests are fixed, not merely inactive."""
         return bool(getattr(inactive, "fixed", False))
+
+    def once_more(self, solution: Any) -> None:
+        """Nothing has changed: the solver has nothing to do, and says the same."""
+        again = self.solve(self.program, self.solver)
+        found = again.iterations, again.churn, again.warm_started
+        require(found == (0, 0.0, True), "an answer again:", *found)
+        slots, columns, values = zip(again.nonzeros, solution.nonzeros, strict=True)
+        require(np.array_equal(*slots) and np.array_equal(*columns) and close(*values, 1e-9), "other values")
+        self.count("round: nothing to do")
 
     # ---- answers that are held -------------------------------------------------------------------
 
@@ -489,6 +507,7 @@ HAPPENINGS = (
     "judge: highs",
     "judge: mirror",
     "judge: rationals",
+    "judge: ray",
     "middle: all was read",
     "middle: callback raised",
     "middle: cancelled",
@@ -515,6 +534,7 @@ HAPPENINGS = (
     "path: partial, 1 threads",
     "path: partial, 2 threads",
     "path: whole",
+    "read: added again",
     "read: to_arrays",
     "status: infeasible",
     "status: optimal",

@@ -38,14 +38,15 @@ def compare(program: Any, mirror: Mirror, ids: list[Hashable] | None = None, sin
     bounds = np.array(list(mirror.resources.values()), float).reshape(-1, 2)
     require(close(np.column_stack((rows.lower, rows.upper)), bounds, 1e-12), "bounds of rows", rows, bounds)
     ids = list(mirror.requests) if ids is None else ids
-    _compare_bulk(program, mirror, ids)
+    compare_bulk(program, mirror, ids)
     if single:
         for id in ids:
             _compare_one(program.requests[id], mirror.requests[id])
 
 
-def _compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable]) -> None:
-    """Requests all in one."""
+def compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable] | None = None) -> None:
+    """Raise Wrong if requests, read all in one, are others than the mirror's."""
+    ids = list(mirror.requests) if ids is None else ids
     if not ids:
         return
     data = program.requests[ids]
@@ -111,6 +112,11 @@ def compare_arrays(program: Any, mirror: Mirror) -> None:
     matrix = said.A.toarray()
     require(np.array_equal(matrix[: mine.A.shape[0]], mine.A.toarray()), "rows of to_arrays")
     require(np.array_equal(matrix[mine.A.shape[0] :], sums.toarray()), "sum rows of to_arrays")
+    low, high = np.concatenate((mine.low, low)), np.concatenate((mine.high, high))
+    require(close(said.row_lower, low, 1e-12) and close(said.row_upper, high, 1e-12), "rows of to_arrays")
+    require(not said.lower.any() and np.array_equal(said.upper, mine.upper), "bounds of to_arrays")
+    whole = [request.integral for request in mirror.requests.values() for _ in range(request.size)]
+    require(said.integral.tolist() == whole, "integrality of to_arrays")
 
 
 # ---- answers -----------------------------------------------------------------------------------------
@@ -124,11 +130,13 @@ def claim(solution: Any) -> Claim:
         bound=solution.bound,
         size=solution.size,
         gap=solution.gap,
+        rounding=solution.rounding,
         relative=solution.relative.primal,
         absolute=solution.absolute.primal,
         x={id: solution.x[id] for id in solution.x} if solution.found else {},
         price=dict(solution.price),
         found=solution.found,
+        ray=None if solution.ray is None else dict(solution.ray.y or solution.ray.x),
     )
 
 

@@ -1,4 +1,4 @@
-"""Random rounds with columns on actors of Ray, and with kernels that are not compiled."""
+"""Random rounds with columns in parts and on actors of Ray, and with kernels that are not compiled."""
 
 import hashlib
 import subprocess
@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from copter.program.spread import SpreadProgram
 from copter.solvers.proximal.full_pass import FullPass
-from rounds.kinds import FAMILIES
+from copter.store.workers import InProcess
+from rounds.kinds import FAMILIES, TINY
 from rounds.play import play
 
 INTERPRETED = """
@@ -37,6 +39,14 @@ def test_kernels_that_are_not_compiled_give_the_same_bits(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stderr.strip().splitlines()[-1] == digest()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("family", [FAMILIES["mixed"], TINY], ids=lambda family: family.name)
+def test_rounds_on_a_program_in_parts_are_right(seed, family):
+    counts: Counter = Counter()
+    play(seed, family, 15, counts, program=SpreadProgram(InProcess(3)))
+    assert counts[f"full pass: {FullPass.REMOTE_COLUMNS.value}"]
 
 
 @pytest.mark.cluster
