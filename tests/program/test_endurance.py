@@ -5,17 +5,20 @@ from __future__ import annotations
 import gc
 import logging
 import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
 from copter.store.allocation import NOTHING, SparseX
-from copter.store.compiled import compile_program
+from rounds.edits import Editor
+from rounds.judges import judge
+from rounds.kinds import FAMILIES, Draw
+from rounds.reading import claim, compare, compare_arrays
 from support.large_programs import edit, large
 from support.numpy_twins import certificate, verify
-from support.strategies import PlainProgram, PlainRequest, random_plain
+from support.strategies import PlainProgram, random_plain
 from support.ticking import tick
 
 CHECK_EVERY = 250
@@ -23,176 +26,34 @@ INF = np.inf
 
 
 class Cluster:
-    """Random edits of a program and of its plain model; feasible and bounded at all times."""
+    """Random edits of a program and of its mirror, which keep its size."""
 
     def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
         self.program, self.plain = ContinualProgram(), PlainProgram()
-        self.templates: list = []
-        self.serial = 0
-        for _ in range(6):
-            self.new_resource()
-        for _ in range(3):
-            self.new_template()
-        for _ in range(40):
-            self.add()
-
-    def name(self) -> int:
-        self.serial += 1
-        return self.serial
-
-    def some(self, ids, least: int = 1) -> list:
-        ids = list(ids)
-        count = min(len(ids), int(self.rng.integers(least, least + 3)))
-        return [ids[i] for i in self.rng.choice(len(ids), count, replace=False)]
-
-    def usage(self, n: int) -> dict:
-        some = self.some(self.plain.resources)
-        return {
-            i: {int(j): float(self.rng.integers(1, 5)) for j in range(n) if self.rng.random() < 0.6}
-            for i in some
-        }
-
-    def costs(self, n: int) -> list:
-        return (self.rng.integers(-20, 5, n) / 4).tolist()
-
-    def request(self, n: int, usage: dict) -> PlainRequest:
-        rng = self.rng
-        upper = (
-            float(rng.integers(1, 4)) if rng.random() < 0.5 else rng.integers(0, 4, n).astype(float).tolist()
-        )
-        total = float(rng.integers(0, 4)) if rng.random() < 0.8 else None
-        override = {int(rng.integers(n)): -3.25} if rng.random() < 0.3 else {}
-        return PlainRequest(self.costs(n), usage, total, "<=", upper, float(rng.random() + 0.5), override)
-
-    # ---- edits ---------------------------------------------------------------------------------
-
-    def new_resource(self) -> None:
-        id, upper = ("row", self.name()), float(self.rng.integers(5, 40))
-        self.program.add_resource(id, upper)
-        self.plain.resources[id] = (-INF, upper)
-
-    def new_template(self) -> None:
-        n = int(self.rng.integers(5, 25))
-        usage = self.usage(n)
-        given = {i: (list(e), list(e.values())) for i, e in usage.items()}
-        self.templates.append((self.program.share_columns(given, n), n, usage))
-
-    def columns(self) -> tuple:
-        if self.rng.random() < 0.5:
-            handle, n, usage = self.templates[int(self.rng.integers(len(self.templates)))]
-            return n, handle, {i: dict(e) for i, e in usage.items()}
-        n = int(self.rng.integers(1, 20))
-        usage = self.usage(n)
-        return n, {i: (list(e), list(e.values())) for i, e in usage.items()}, usage
-
-    def add(self) -> None:
-        id = self.name()
-        n, given, usage = self.columns()
-        r = self.request(n, usage)
-        options = {"total": r.total, "upper": r.upper, "scale": r.scale, "override": r.override}
-        self.program.add_request(id, r.costs, given, **options)
-        self.plain.requests[id] = r
-
-    def add_many(self) -> None:
-        ids, sizes = [self.name(), self.name()], self.rng.integers(1, 15, 2).tolist()
-        fresh = PlainProgram(dict(self.plain.resources))
-        for id, n in zip(ids, sizes, strict=True):
-            r = self.request(n, self.usage(n))
-            fresh.requests[id] = PlainRequest(r.costs, r.usage, 2.0, upper=r.bounds(), scale=r.scale)
-        model = fresh.model()
-        costs = [c for r in fresh.requests.values() for c in r.costs]
-        scales = [r.scale for r in fresh.requests.values()]
-        matrix = csc_array(model.A)
-        self.program.add_requests(
-            ids, costs, sizes, matrix, totals=[2.0, 2.0], upper=model.upper, scales=scales
-        )
-        self.plain.requests.update(fresh.requests)
-
-    def update(self) -> None:
-        for id in self.some(self.plain.requests):
-            r, n = self.plain.requests[id], len(self.plain.requests[id].costs)
-            fresh = self.request(n, r.usage)
-            self.program.update_request(
-                id,
-                costs=fresh.costs,
-                scale=fresh.scale,
-                override=fresh.override,
-                upper=fresh.upper,
-                total=fresh.total,
-            )
-            self.plain.requests[id] = fresh
-
-    def update_columns(self) -> None:
-        (id, *_) = self.some(self.plain.requests)
-        n, given, usage = self.columns()
-        r = self.plain.requests[id] = self.request(n, usage)
-        r.override = {}
-        self.program.update_request(
-            id, costs=r.costs, usage=given, upper=r.upper, total=r.total, scale=r.scale, start={0: 0.5}
-        )
-
-    def scale(self) -> None:
-        ids = self.some(self.plain.requests, 5)
-        scales = self.rng.random(len(ids)) + 0.5
-        columns = [int(self.rng.integers(len(self.plain.requests[id].costs))) for id in ids]
-        self.program.update_requests(ids, scales=scales, overrides=([1] * len(ids), columns, scales))
-        for id, factor, j in zip(ids, scales.tolist(), columns, strict=True):
-            self.plain.requests[id].scale, self.plain.requests[id].override = factor, {j: factor}
-
-    def resources(self) -> None:
-        (id, *_) = self.some(self.plain.resources)
-        lower, upper = self.plain.resources[id]
-        self.program.update_resources(id, by=3)
-        if upper >= 10 and self.rng.random() < 0.6:
-            self.program.update_resources(id, by=-6)
-            upper -= 6
-        self.plain.resources[id] = (lower, upper + 3)
-
-    def replace_resource(self) -> None:
-        (id, *_) = self.some(self.plain.resources)
-        self.program.remove_resources(id)
-        self.plain.remove_resources(id)
-        for _, _, usage in self.templates:
-            usage.pop(id, None)
-        self.new_resource()
-
-    def replace_template(self) -> None:
-        handle, _, _ = self.templates.pop(0)
-        self.program.forget(handle)
-        self.new_template()
-
-    def remove(self) -> None:
-        ids = self.some(self.plain.requests)
-        self.program.remove_requests(ids)
-        for id in ids:
-            del self.plain.requests[id]
+        draw = Draw(np.random.default_rng(seed), FAMILIES["total"])
+        self.editor = Editor(draw, self.program, self.plain, Counter())
+        self.editor.begin()
 
     def round(self) -> None:
-        if len(self.program) < 50:
-            self.add()
-            if self.rng.random() < 0.3:
-                self.add_many()
-        else:
-            self.remove()
-        verbs = [self.update, self.update_columns, self.scale, self.resources]
-        verbs[int(self.rng.integers(4))]()
-        if self.rng.random() < 0.1:
-            self.replace_resource()
-        if self.rng.random() < 0.05:
-            self.replace_template()
+        """An edit of any kind; what there is too much of leaves."""
+        editor, plain = self.editor, self.plain
+        editor.close_again()
+        editor.any()
+        for kept, most, leave in (
+            (plain.requests, 50, editor.remove_requests),
+            (plain.resources, 9, editor.remove_resources),
+            (plain.columns, 5, editor.forget),
+            (plain.costs, 5, editor.forget),
+        ):
+            while len(kept) > most:
+                leave()
 
-    def check(self) -> None:
-        """The store holds exactly what the plain model does."""
-        model, built = self.plain.model(), compile_program(self.program)
-        rows = model.row_lower.size
-        assert (self.program.n_variables, self.program.nnz) == (model.c.size, model.A.nnz)
-        np.testing.assert_array_equal(
-            np.concatenate([self.program.requests[id].costs for id in self.plain.requests]), model.c
-        )
-        np.testing.assert_array_equal(built.upper, model.upper)
-        np.testing.assert_array_equal(built.row_upper[:rows], model.row_upper)
-        assert (abs(built.A[:rows] - model.A)).max() == 0
+    def make_feasible(self) -> None:
+        """Without lower bounds of rows, an allocation of nothing is one."""
+        self.editor.close_again()
+        rows = self.plain.resources
+        self.program.update_resources(list(rows), lower=[-np.inf] * len(rows))
+        rows |= {id: (-np.inf, upper) for id, (_, upper) in rows.items()}
 
     def held(self) -> dict:
         """Room that the store has taken, by part."""
@@ -222,9 +83,14 @@ def test_many_rounds(n_rounds):
             grown = tracemalloc.get_traced_memory()[0] - before
             tracemalloc.stop()
         if k % CHECK_EVERY == 0:
-            cluster.check()
-            solution = solver.solve(cluster.program)
-            statuses.append(verify(solution, cluster.program, cluster.plain.model(), 1e-6))
+            cluster.make_feasible()
+            compare(cluster.program, cluster.plain)
+            compare_arrays(cluster.program, cluster.plain)
+            solution = claim(solver.solve(cluster.program))
+            for request in cluster.plain.requests.values():
+                request.start = None  # it was taken
+            statuses.append(solution.status)
+            judge(cluster.plain, solution, 1e-6, exactly=True, by_highs=True)
         most = {name: max(most.get(name, 0), room) for name, room in cluster.held().items()}
     assert statuses == ["optimal"] * (n_rounds // CHECK_EVERY)
     live = max(2000, cluster.program.n_variables)
@@ -297,8 +163,9 @@ def test_the_best_iterate_is_never_worse_than_the_start():
     assert seen[-1] <= solver.tolerance < seen[0]
 
 
-@pytest.mark.parametrize("inner", ["newton", "cd"])
-@pytest.mark.parametrize("limit", [1, 2, 5, 40])
+@pytest.mark.parametrize(
+    ("inner", "limit"), [("newton", 1), ("newton", 2), ("newton", 5), ("cd", 1), ("cd", 5), ("cd", 40)]
+)
 def test_the_iteration_limit_is_a_limit(inner, limit):
     cluster = Cluster(3)
     solution = ProximalPoint(inner=inner, tolerance=1e-12, iteration_limit=limit).solve(cluster.program)

@@ -233,7 +233,7 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
         plain.requests[f"q{k}"] = PlainRequest([1.0, 2.0], {"keep": {0: 3.0, 1: 3.0}, k: {0: 1.0, 1: 2.0}})
         if k >= 10:
             program.remove_resources(k - 10)
-            plain.remove_resources(k - 10)
+            plain.remove_resource(k - 10)
         if k >= 20:
             program.remove_request(f"q{k - 20}")
             del plain.requests[f"q{k - 20}"]

@@ -58,7 +58,7 @@ def in_units(request: PlainRequest, units: np.ndarray) -> None:
     if request.total is not None:
         request.total *= float(units[0])
     if (units != units[0]).any() or isinstance(request.upper, list):
-        request.upper = (np.array(request.bounds()) * units).tolist()
+        request.upper = (np.array(request.bounds) * units).tolist()
     else:
         request.upper = float(request.upper * units[0])
 
@@ -173,7 +173,7 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
     request = deepcopy(plain.requests.pop(gone))
     program.remove_request(gone)
     factors = rng.choice([0.5, 1.0, 3.0], len(request.costs))
-    request.costs = (factors * request.effective()).tolist()
+    request.costs = (factors * request.effective).tolist()
     request.scale, request.override = 1.0, {}
     plain.requests[("again", gone)] = request
     usage = {i: (list(e), list(e.values())) for i, e in request.usage.items()}

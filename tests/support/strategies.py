@@ -2,103 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from hypothesis import strategies as st
-from scipy.sparse import coo_array, csc_array
 
 from copter import ContinualProgram
 from copter.store.slabs import Pool, Table
 from copter.store.spread import SpreadStore
 from copter.store.store import ConstraintStore
+from rounds.mirror import Mirror
+from rounds.mirror import Request as PlainRequest
 from support.numpy_twins import INF, Model
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""
 
 
-@dataclass
-class PlainRequest:
-    costs: list[float]
-    usage: dict  # resource id -> {column: coefficient}
-    total: float | None = None
-    relation: str = "<="
-    upper: list[float] | float = INF
-    scale: float = 1.0
-    override: dict = field(default_factory=dict)
-    integral: bool = False
+class PlainProgram(Mirror):
+    """What a ContinualProgram should hold, in dictionaries: id -> (lower, upper), id -> PlainRequest."""
 
-    def __post_init__(self) -> None:
-        self.forget_relation()
-
-    def forget_relation(self) -> None:
-        """A relation belongs to a total: without one there is none to remember."""
-        if self.total is None:
-            self.relation = "<="
-
-    def effective(self) -> list[float]:
-        return [self.override.get(j, self.scale * c) for j, c in enumerate(self.costs)]
-
-    def bounds(self) -> list[float]:
-        return list(self.upper) if isinstance(self.upper, list) else [self.upper] * len(self.costs)
-
-
-@dataclass
-class PlainProgram:
-    """What a ContinualProgram should hold, in dictionaries; ids in order of insertion."""
-
-    resources: dict = field(default_factory=dict)  # id -> (lower, upper)
-    requests: dict = field(default_factory=dict)  # id -> PlainRequest
-
-    def remove_resources(self, id) -> None:
-        del self.resources[id]
-        for request in self.requests.values():
-            request.usage.pop(id, None)
+    def __init__(self, resources: dict | None = None, requests: dict | None = None) -> None:
+        super().__init__()
+        self.resources = {} if resources is None else resources
+        self.requests = {} if requests is None else requests
 
     def model(self) -> Model:
         """The arrays, from scratch."""
-        position = {id: i for i, id in enumerate(self.resources)}
-        rows, columns, values, first = [], [], [], [0]
-        for request in self.requests.values():
-            for resource, entries in request.usage.items():
-                for j, value in entries.items():
-                    rows.append(position[resource])
-                    columns.append(first[-1] + j)
-                    values.append(value)
-            first.append(first[-1] + len(request.costs))
-        matrix = csc_array(coo_array((values, (rows, columns)), shape=(len(position), first[-1])))
-        every = list(self.requests.values())
-        bounds = np.array(list(self.resources.values()), np.float64).reshape(-1, 2)
-        return Model(
-            np.array([c for r in every for c in r.effective()], np.float64),
-            np.array([u for r in every for u in r.bounds()], np.float64),
-            matrix,
-            bounds[:, 0],
-            bounds[:, 1],
-            np.array(first),
-            ["" if r.total is None else r.relation for r in every],
-            np.array([INF if r.total is None else r.total for r in every], np.float64),
-        )
+        arrays = self.arrays()
+        kinds = [
+            "" if total is None else relation
+            for total, relation in zip(arrays.totals, arrays.relations, strict=True)
+        ]
+        totals = np.array([INF if total is None else total for total in arrays.totals], np.float64)
+        return Model(*arrays[:6], kinds, totals)
 
     def build(self) -> ContinualProgram:
         """A ContinualProgram that holds the same."""
         program = ContinualProgram()
         for id, (lower, upper) in self.resources.items():
             program.add_resource(id, upper, lower=lower)
+        fields = ("total", "relation", "upper", "scale", "override", "integral")
         for id, r in self.requests.items():
             usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
-            program.add_request(
-                id,
-                r.costs,
-                usage,
-                total=r.total,
-                relation=r.relation,
-                upper=r.upper,
-                scale=r.scale,
-                override=r.override,
-                integral=r.integral,
-            )
+            program.add_request(id, r.costs, usage, **{name: getattr(r, name) for name in fields})
         return program
 
 
@@ -165,7 +110,7 @@ def random_plain(rng: np.random.Generator, kind: str) -> PlainProgram:
         points[f"q{q}"] = x
         r = rng.integers(-2, 4, n) * 1.0 if whole else rng.normal(size=n)
         if total is None:
-            r = np.where(np.isinf(request.bounds()), abs(r), r)
+            r = np.where(np.isinf(request.bounds), abs(r), r)
         reduced[f"q{q}"] = r
     y = np.zeros(m)
     for i in range(m):
