@@ -29,7 +29,7 @@ POOLS = {
 }
 THE_STORE = ("copter/store/", "copter/durable/")
 READ_COLUMNS = set()
-#: Circles of imports that are meant.  The proximal solver claims that a program is infeasible only with a ray.
+#: Circles of imports that are meant.  The proximal solver says that a program is infeasible only with a ray.
 #: It asks for one as a general LP is solved: by whichever solver answers first, of which it is one.
 CIRCLES = [
     [
