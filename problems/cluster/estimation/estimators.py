@@ -355,9 +355,6 @@ class LinearBeyond(Profile):
             beyond = here[max(known, 1) :]
             useful = np.maximum(np.minimum(gpus[beyond], self._first), gpus[last])
             values[beyond] = values[last] * useful / gpus[last]
-        if self.types is not None:
-            kept = np.isin(types, [at for at, type in enumerate(configurations.types) if type in self.types])
-            columns, values = columns[kept], values[kept]
         return columns, values
 
 

@@ -50,7 +50,6 @@ class Profile(ABC):
 
     min_gpus: int | None = None
     max_gpus: int | None = None
-    types: frozenset[str] | None = None
 
     def __init__(
         self, name: str, restart_seconds: float, progress: ArrayLike, calibration: float = 1.0
@@ -179,11 +178,6 @@ class Profile(ABC):
         most = min((gpus for gpus in (max_gpus, self.max_gpus) if gpus is not None), default=None)
         return self._variant(("gpus", least, most), min_gpus=least, max_gpus=most)
 
-    def on_types(self, *types: str) -> Profile:
-        """The same job on GPUs of these types alone; the same object for equal arguments."""
-        left = frozenset(types) if self.types is None else self.types & frozenset(types)
-        return self._variant(("types", left), types=left)
-
     def with_restart_seconds(self, seconds: float) -> Self:
         """The same job with another time of a checkpoint-restore."""
         if not 0 <= seconds < math.inf:
@@ -195,9 +189,6 @@ class Profile(ABC):
         if self.min_gpus is not None or self.max_gpus is not None:
             most = math.inf if self.max_gpus is None else self.max_gpus
             speeds[(shapes.gpus < (self.min_gpus or 1)) | (shapes.gpus > most)] = 0.0
-        if self.types is not None:
-            others = [number for number, type in enumerate(shapes.types) if type not in self.types]
-            speeds[np.isin(shapes.type_index, others)] = 0.0
         return speeds
 
     def row(self, configurations: Configurations, level: int) -> Row:

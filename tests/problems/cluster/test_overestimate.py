@@ -59,12 +59,3 @@ def test_a_job_that_runs_is_measured():
 def test_an_unknown_estimator_is_named():
     with pytest.raises(ValueError, match="'psychic'.*oracle, bootstrap.*overestimate"):
         make_estimator("psychic")
-
-
-def test_types_that_a_job_may_use_are_fewer_and_fewer():
-    for profile in (TRUTH, LinearBeyond(TRUTH, {"A": 4}, 1)):
-        limited = profile.on_types("A")
-        columns, _ = limited.row(CLUSTER.configurations, 0)
-        assert {CLUSTER.configurations[k].type for k in columns} == {"A"}
-        assert limited.on_types("B").row(CLUSTER.configurations, 0)[0].size == 0
-        assert profile.on_types("A") is limited
