@@ -1,15 +1,38 @@
 """Tables and figures of the papers, measured again: what `copter reproduce` runs and prints.
 
-A domain lists its own in a module that the entry-point group ``copter.reproductions`` names, as
-``sia = "copter.problems.sia.reproductions:REPRODUCTIONS"``: a tuple of :class:`Reproduction`.
+A domain lists its own in a table, `reproductions.toml`.  The module beside the table has the functions that
+measure, and the entry-point group ``copter.reproductions`` names that module.  The table has a section for
+each name of `copter reproduce NAME`::
+
+    ["sia-figure-3.13"]
+    title = "Oracle, Bootstrap and no profiling"
+    source = "thesis, section 3.5.8 and Figure 3.13"
+    differs = "{authors} Reports of step times have an error of 5%."
+    takes = { minutes = 1, seeds = 5 }
+    measure = "simulated"
+    trace = "helios"
+    printed = [["", "average JCT, change"], ["Bootstrap over Oracle", 8.0]]
+    claims = [["What profiling costs", "Bootstrap over Oracle", "average JCT, change", "less", ""]]
+    quick.workload = { jobs = 40 }
+
+`measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
+takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `printed` is a table
+with a head; "<" or ">" in front of a value says that the paper prints a bound, and an empty text that it
+prints nothing.  `claims` has arguments of :class:`Claimed`.  `quick` has settings that a quick look replaces;
+it does without the printed values if `compared` is false in it.  `like` names an earlier section, whose keys
+this one takes over.  The section `defaults` has keys of all sections, and the section `texts` has texts that
+others quote in braces.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +71,7 @@ class Figure:
 
 
 def mean_figure(row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan) -> Figure:
-    """A figure as the mean over seeds, with the deviation of the samples.
-
-    Parameters
-    ----------
-    values : iterable of float
-        One for each seed.
-    """
+    """Return the mean over seeds, with the deviation of the samples, as a figure."""
     listed = np.array(list(values), np.float64)
     std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan
     return Figure(row, column, unit, float(listed.mean()), paper, std)
@@ -121,6 +138,29 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
+class Claimed:
+    """A claim of a paper that is one of the figures.
+
+    Attributes
+    ----------
+    words : str
+        The claim.
+    row, column : str
+        The figure.
+    better : str
+        "more" or "less".
+    why : str
+        The reason if ours is worse by more than the tolerance of the page of papers.
+    """
+
+    words: str
+    row: str
+    column: str
+    better: str = "less"
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """A table or figure of a paper.
 
@@ -142,6 +182,10 @@ class Reproduction:
         About how long it takes with three seeds.
     seeds : int
         Samples that its document of record has.
+    printed : mapping of (str, str) to float
+        What the table has of the paper, by row and column; some papers' data have more.
+    claims : tuple of Claimed
+        Figures that the page of papers judges.
     """
 
     name: str
@@ -152,6 +196,84 @@ class Reproduction:
     needs_data: bool = False
     minutes: float = 1.0
     seeds: int = 3
+    printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    claims: tuple[Claimed, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """A function of a module with the settings of a table, imported when it is called."""
+
+    module: str
+    function: str
+    settings: Mapping[str, Any]
+    quick: Mapping[str, Any]
+    printed: Mapping[tuple[str, str], float]
+
+    def __call__(self, effort: Effort) -> list[Figure]:
+        settings = _replaced(self.settings, self.quick) if effort.quick else dict(self.settings)
+        printed = {} if effort.quick and not settings.pop("compared", True) else self.printed
+        figures = getattr(import_module(self.module), self.function)(effort, **settings)
+        return [replace(one, paper=printed.get((one.row, one.column), one.paper)) for one in figures]
+
+
+def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others in their place; settings that are mappings lose only what the new ones have."""
+    both = {key: old[key] | new[key] for key in new if isinstance(old.get(key), dict)}
+    return {**old, **new, **both}
+
+
+def _printed(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], float]:
+    """Values by row and column of a table with a head; of a bound the value."""
+    return {
+        (row, column): float(str(value).lstrip("<>"))
+        for row, *values in table[1:]
+        for column, value in zip(table[0][1:], values, strict=True)
+        if value != ""
+    }
+
+
+def read_table(module: str) -> list[Reproduction]:
+    """Read the table beside a module, without an import of the module.
+
+    Raises
+    ------
+    ImportError
+        There is no such module.
+    """
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"no module named {module!r}")
+    content = tomllib.loads(Path(spec.origin).with_suffix(".toml").read_text(encoding="utf-8"))
+    texts, defaults, found = content.pop("texts", {}), content.pop("defaults", {}), []
+    for name, own in content.items():
+        content[name] = settings = _replaced(content[own.pop("like")] if "like" in own else defaults, own)
+        found.append(_reproduction(name, module, texts, dict(settings)))
+    return found
+
+
+def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: dict[str, Any]) -> Reproduction:
+    """Return the reproduction that a section of a table describes."""
+    takes = {"minutes": 1.0, "seeds": 3, "data": False, **settings.pop("takes", {})}
+    file, _, function = settings.pop("measure").rpartition(":")
+    home = f"{module.rpartition('.')[0]}.{file}" if file else module
+    title, source, differs = (settings.pop(key).format_map(texts) for key in ("title", "source", "differs"))
+    printed, quick = _printed(settings.pop("printed", [[]])), settings.pop("quick", {})
+    claims = tuple(
+        Claimed(*(word.format_map(texts) for word in claim)) for claim in settings.pop("claims", [])
+    )
+    return Reproduction(
+        name,
+        title,
+        source,
+        differs,
+        _Measurement(home, function, settings, quick, printed),
+        takes["data"],
+        takes["minutes"],
+        takes["seeds"],
+        printed,
+        claims,
+    )
 
 
 def reproductions() -> dict[str, Reproduction]:
@@ -162,8 +284,8 @@ def reproductions() -> dict[str, Reproduction]:
     listed: list[Reproduction] = []
     for entry in installed(GROUP).values():
         try:
-            listed.extend(entry.load())
-        except Exception as error:  # whatever somebody else's module raises
+            listed.extend(read_table(entry.value))
+        except Exception as error:  # whatever somebody else's table raises
             what = f"{type(error).__name__}: {error}"
             warnings.warn(f"no reproductions of {entry.name!r} ({entry.value}): {what}", stacklevel=2)
     return {one.name: one for one in sorted(listed, key=lambda one: one.name)}

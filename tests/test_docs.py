@@ -95,6 +95,9 @@ def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
     assert file.stem == one.name
     for name in ("title", "source", "differs", "needs_data"):
         assert document[name] == getattr(one, name), name
+    figures = {(figure["row"], figure["column"]): figure["paper"] for figure in document["figures"]}
+    for place, value in one.printed.items():
+        assert figures[place] == pytest.approx(value, rel=1e-3), place
 
 
 def test_the_reference_of_the_site_covers_every_folder_of_the_package():

@@ -15,7 +15,7 @@ import math
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from copter.bench.conditions import with_commands
 from copter.bench.formats import digits, megabytes, seconds, share, small, times
@@ -31,10 +31,10 @@ from copter.bench.report.page import (
     write_pictures,
 )
 from copter.bench.report.sections import speed_of_the_machine
+from copter.bench.reproduction import reproductions
 from copter.bench.results import LineResult, SuiteResult, load_suite
 from copter.bench.statistics import seconds_of, spread
 from copter.cli.suite import notes_of
-from copter.problems.sia.reproductions import TRACES
 
 HERE = Path(__file__).parent
 DOCS, README = HERE.parent, HERE.parents[1] / "README.md"
@@ -195,116 +195,6 @@ The claims that the texts put in figures. *Beaten* is better than printed, *met*
 side.
 
 """
-ABOVE = "Pollux' JCT is as printed, Sia's somewhat above; some of the ten samples are published"
-
-
-class Printed(NamedTuple):
-    """A claim of a paper that is a figure of a document.
-
-    Attributes
-    ----------
-    words : str
-        What is claimed.
-    document, row, column : str
-        Where ours and theirs stand.
-    more : bool
-        Whether more is better.
-    why : str
-        Said where ours is not as good.
-    """
-
-    words: str
-    document: str
-    row: str
-    column: str
-    more: bool = False
-    why: str = ""
-
-
-_OVER, _JCT, _CHANGE = "makespan over ours, least", "average JCT", "average JCT, change"
-CLAIMS = (
-    *(
-        Printed(
-            f"Sia's average JCT below that of {rival}, {label}",
-            f"sia-table-3.3-{trace}",
-            f"{label} Sia",
-            f"JCT below {rival}",
-            more=True,
-            why=ABOVE,
-        )
-        for label, trace in TRACES.items()
-        for rival in ("Pollux", "Gavel+TJ")
-    ),
-    Printed("Sia's average JCT on one type of GPU", "sia-table-3.4", "Sia", _JCT),
-    Printed(
-        "Sia below Pollux at 20 jobs an hour",
-        "sia-figure-3.6",
-        "20 jobs an hour: Sia",
-        "JCT below Pollux",
-        more=True,
-        why=ABOVE,
-    ),
-    Printed(
-        "Sia below Gavel on rigid jobs",
-        "sia-figure-3.1",
-        "rigid, heterogeneous: Sia",
-        "JCT below Gavel+TJ",
-        more=True,
-        why="rigid jobs of the trace ask for GPUs otherwise than theirs",
-    ),
-    Printed(
-        "What a time-share penalty takes off the average JCT",
-        "sia-figure-3.8",
-        "tau = 180 s",
-        _CHANGE,
-        why="no reading of the printed penalty does; the wait of a burst goes",
-    ),
-    Printed(
-        "What adapting GPU counts takes off the average JCT", "sia-figure-3.12", "GPU count adapts", _CHANGE
-    ),
-    Printed(
-        "What little profiling costs over knowing all", "sia-figure-3.13", "Bootstrap over Oracle", _CHANGE
-    ),
-    Printed("COpter's p99 of a solve, 10k GPUs", "thesis-table-4.1", "COpter", "solve p99"),
-    Printed("COpter's average JCT, 10k GPUs", "thesis-table-4.1", "COpter", _JCT),
-    Printed("Solver, updates and warm start together", "thesis-figure-4.6", "all three", "mean", more=True),
-    Printed("Shockwave's makespan against Themis', least", "shockwave-figure-9", "themis", _OVER, more=True),
-    Printed("Shockwave's makespan against AlloX', least", "shockwave-figure-9", "allox", _OVER, more=True),
-    Printed("Shockwave's worst FTF", "shockwave-figure-9", "shockwave, mean", "worst FTF"),
-    Printed("Jobs that Shockwave is unfair to", "shockwave-figure-9", "shockwave, mean", "unfair"),
-    Printed("Shockwave's JCT over Pollux'", "shockwave-figure-11", "shockwave over pollux", "JCT"),
-    Printed("Pollux' statistical efficiency", "pollux-table-2", "pollux", "efficiency", more=True),
-    Printed(
-        "Cost of training in the cloud by goodput", "pollux-figure-10", "goodput over throughput", "cost"
-    ),
-    Printed(
-        "Pollux' goodput over Tiresias'",
-        "pollux-table-2",
-        "pollux",
-        "goodput over tiresias's",
-        more=True,
-        why="the workload that the authors ship is not the text's: their simulator has Tiresias nearer too",
-    ),
-    Printed("AFS-L's JCT against SRTF's, least of the traces", "afs-figure-5a", "least", "afs-l", more=True),
-    Printed(
-        "AFS-P's JCT against Tiresias-L's, least of the traces",
-        "afs-figure-5b",
-        "least",
-        "afs-p",
-        more=True,
-        why="curves between the published GPU counts are stand-ins",
-    ),
-    *(
-        Printed(
-            f"AFS-P's JCT against {name} over CoDDL, trace 9",
-            "afs-figure-7",
-            f"trace 9: {policy}",
-            "over AFS-P",
-            more=True,
-        )
-        for name, policy in (("Themis'", "themis-e"), ("Optimus'", "optimus-events"))
-    ),
-)
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
@@ -328,20 +218,23 @@ def measured() -> list[Claim]:
 def claimed() -> str:
     """A table of what the papers claim: ours beside theirs, and whether that is as good."""
     rows = []
-    for words, name, row, column, more, why in CLAIMS:
+    every = [(name, claim) for name, one in reproductions().items() for claim in one.claims]
+    for name, claim in every:
         path = PAPERS / f"{name}.json"
         found = json.loads(path.read_text())["figures"] if path.exists() else []
-        figure = next((one for one in found if (one["row"], one["column"]) == (row, column)), None)
+        figure = next(
+            (one for one in found if (one["row"], one["column"]) == (claim.row, claim.column)), None
+        )
         if figure is None or figure["ours"] is None:
-            rows.append((words, f"`{name}`", "", "", "not on record"))
+            rows.append((claim.words, f"`{name}`", "", "", "not on record"))
             continue
         ours, paper = figure["ours"], figure["paper"]
-        behind = (paper - ours if more else ours - paper) / abs(paper)
+        behind = (paper - ours if claim.better == "more" else ours - paper) / abs(paper)
         verdict = "beaten" if behind < 0 else "met" if behind <= papers.NEAR - 1.0 else "missed"
-        if verdict == "missed" and why:
-            verdict += f": {why}"
+        if verdict == "missed" and claim.why:
+            verdict += f": {claim.why}"
         shown = (f"{digits(value)} {figure['unit']}".strip() for value in (ours, paper))
-        rows.append((words, f"`{name}`", *shown, verdict))
+        rows.append((claim.words, f"`{name}`", *shown, verdict))
     return table(("claim", "document", "ours", "paper", ""), rows, 2)
 
 

@@ -4,7 +4,7 @@ The policies are :class:`AfsL`, :class:`AfsP` and :class:`AfsS`; :func:`afs_shar
 
 Read `allocation.py` (who gets the next GPU) and `policies.py` (the frame of a policy that is asked at events,
 and these three) first; `roster.py` keeps the jobs as arrays for them.  `models.py` and `traces.py` are the
-workloads, `reproductions.py` the figures of the paper.
+workloads, `reproductions.py` and its table the figures of the paper.
 """
 
 from copter.lazy import attach

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.results import JobRecord
 from copter.problems.cluster.simulation.resize import FixedDelay, SharedNodes
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.pollux import FOLDER, WORKLOADS, read_pollux_measurements
@@ -29,70 +29,68 @@ from copter.problems.cluster.workload import JobSubmission, Scenario, read_workl
 from copter.problems.reading import find
 
 CLUSTER = Cluster([GpuType("t4", 4, 16)])
-NEUMF_BATCH = 32768
-QUICK_JOBS = 40
+_NEUMF_BATCH = 32768
+_QUICK_JOBS = 40
 """Jobs of a workload in a quick look."""
 
 
-class Artifact:
-    """The files of the artifact.
+@cache
+def _profiles(root: Path) -> dict[str, Profile]:
+    return dict(read_pollux_measurements(root))
 
-    Parameters
-    ----------
-    effort : Effort
-        `data` is the folder of real traces; `seed` and `seeds` say which of the eight workloads are run.
+
+class Artifact:
+    """The files of the artifact in the folder of real traces.
 
     Attributes
     ----------
+    root : Path
+        The folder of the artifact.
     numbers : list of int
-        The numbers of the workloads.
+        The numbers of the workloads to run: of the eight, as many as there are seeds, from the first seed on.
+    profiles : dict of str to Profile
+        By application.
+
+    Raises
+    ------
+    InputError
+        The artifact is not there.
     """
 
     def __init__(self, effort: Effort) -> None:
         root = find(effort.data, FOLDER)
         if root is None:
             raise InputError(effort.data or Path("data"), FOLDER, "is not there: it is Pollux' artifact")
-        self._root, self._effort = root, effort
+        self.root, self._quick = root, effort.quick
         self.numbers = [1 + (effort.seed + k) % WORKLOADS for k in range(min(effort.seeds, WORKLOADS))]
-        self.profiles: dict[str, Profile] = dict(read_pollux_measurements(root))
+        self.profiles = _profiles(root)
 
     def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
         """Jobs of a workload."""
-        jobs = read_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
+        jobs = read_workload(self.root / folder / f"workload-{number}.csv", self.profiles)
         jobs = [
             replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job
             for job in jobs
         ]
-        return jobs[:QUICK_JOBS] if self._effort.quick else jobs
+        return jobs[:_QUICK_JOBS] if self._quick else jobs
 
     def shipped(self, result: str, numbers: Sequence[int]) -> float:
-        """Mean over workloads of the average JCT that the authors' simulator found, in seconds.
-
-        Parameters
-        ----------
-        result : str
-            Such as "results-jobload/pollux-1.0".
-        """
-        with open(self._root / result / "summary.json", encoding="utf-8") as file:
+        """Mean over workloads of the seconds that jobs took in a result of the authors' simulator."""
+        with open(self.root / result / "summary.json", encoding="utf-8") as file:
             averages = json.load(file)["avgs"]
         return float(np.mean([averages[f"workload-{number}"] for number in numbers]))
 
     def simulator(
         self, policy: str, jobs: list[JobSubmission], *, slowdown: float = 0.0, **settings: Any
     ) -> Simulator:
-        """Jobs under a policy, not yet played.
+        """Return jobs under a policy with settings, not yet played.
 
-        Parameters
-        ----------
-        slowdown : float
-            The slowdown of distributed jobs that share a node.
-        **settings
-            Settings of the policy.
+        `slowdown` is that of distributed jobs that share a node.
         """
         placer = None
         if policy == "pollux":
             placer = SiaPlacer()
-            jobs = [replace(job, batch_size=NEUMF_BATCH) if job.kind == "rigid" else job for job in jobs]
+            jobs = [replace(job, batch_size=_NEUMF_BATCH) if job.kind == "rigid" else job for job in jobs]
         return Simulator(
             Scenario(CLUSTER, jobs, self.profiles),
             make_policy(policy, **settings),
@@ -100,22 +98,3 @@ class Artifact:
             resize=FixedDelay(),
             interference=SharedNodes(slowdown) if slowdown else None,
         )
-
-    def run(self, policy: str, jobs: list[JobSubmission], **settings: Any) -> list[JobRecord]:
-        """Play jobs under a policy, see :meth:`simulator`."""
-        return self.simulator(policy, jobs, **settings).play().job_results()
-
-    def average_jct(self, policy: str, folder: str = "workloads", **settings: Any) -> list[float]:
-        """Average JCT of each workload, in seconds.
-
-        Parameters
-        ----------
-        **settings
-            Settings of :meth:`run`.
-        """
-        averages = []
-        for number in self.numbers:
-            records = self.run(policy, self.jobs(number, folder), **settings)
-            averages.append(float(np.mean([record.jct for record in records])))
-            self._effort.say(f"{policy}, {folder}/workload-{number}: {averages[-1]:,.0f} s")
-        return averages

@@ -7,8 +7,8 @@ Read `traces.py` (jobs with regimes), `window.py` (what a plan is made for) and 
 first.  `predictor.py`, `forecast.py` and `ftf.py` say what is to come of a job and what it weighs;
 `relaxation.py`, `program.py` and `waterfill.py` solve the relaxation, `tables.py`, `plan.py` and `exact.py`
 make whole rounds of it.  `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` are the way into the
-simulator of :mod:`copter.problems.cluster`; `cli.py`, `report.py`, `metrics.py`, `course.py`,
-`experiments.py` and `reproductions.py` are commands, benchmarks and figures of the paper.
+simulator of :mod:`copter.problems.cluster`; `cli.py`, `report.py`, `metrics.py`, `course.py`
+and `reproductions.py` are commands, benchmarks and figures of the paper.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.

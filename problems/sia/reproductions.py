@@ -1,152 +1,246 @@
-"""Tables 3.3 and 3.4 and Figures 3.1, 3.5, 3.6 and 3.7 of the thesis: Sia against Pollux, Gavel and others.
+"""Simulations for tables and figures of the thesis' chapters 3 and 4, which `reproductions.toml` names.
 
-Source: thesis, sections 3.1, 3.4 and 3.5.
+Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute, Gavel, Shockwave and
+Themis in rounds of six with TunedJobs.  Sia places its jobs by its three rules, Pollux chooses nodes itself,
+and the others' GPUs are counted: as in the authors' simulator, their jobs may share nodes.  Sia profiles a
+job on one GPU of each type and learns the rest, Pollux learns one model for all types, and the others know
+the throughput of a job's own size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
-from copter.problems.sia.comparison import Setting, ratio, row, samples
+from copter.bench.composition import compare
+from copter.bench.grid import grid
+from copter.bench.reproduction import Effort, Figure
+from copter.problems.cluster.estimation.estimators import Remember, make_estimator
+from copter.problems.cluster.placement import Placer, SiaPlacer
+from copter.problems.cluster.policy import Estimator
+from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.profiles.hybrid import MICROBATCHES, HybridProfile, gpt_profile
+from copter.problems.cluster.registry import by_name, make_policy
+from copter.problems.cluster.report.metrics import gpu_hours, summarise
+from copter.problems.cluster.results import JobRecord, Segment
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.traces.families import published_files
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate
+from copter.problems.sia.policy import SiaPolicy
+from copter.problems.sia.replay import NAMES, Replay
+from copter.problems.sia.steady import SteadyReplay
+from copter.solvers.registry import make_solver
 
-TRACES = {"Philly": "philly", "Helios": "helios", "newTrace": "new-trace"}
-_THREE = ("Sia", "Pollux", "Gavel+TJ")
-_TABLE = ("average JCT", "p99 JCT", "makespan", "GPU-hours a job", "average contention", "max contention")
-_TABLE_33 = (*_TABLE, "restarts a job")
-PAPER_33: Mapping[tuple[str, str], tuple[float, ...]] = {
-    ("Philly", "Sia"): (0.6, 9.5, 14.2, 4.0, 6.9, 31, 2.9),
-    ("Philly", "Pollux"): (1.0, 14.9, 24.5, 5.6, 7.2, 42, 5.8),
-    ("Philly", "Gavel+TJ"): (1.9, 30.0, 33.8, 9.0, 9.9, 56, 5.7),
-    ("Helios", "Sia"): (0.7, 10.9, 14.9, 4.8, 7.4, 32, 3.4),
-    ("Helios", "Pollux"): (1.0, 15.0, 25.5, 5.9, 6.9, 47, 5.3),
-    ("Helios", "Gavel+TJ"): (2.5, 38.7, 43.0, 12.1, 9.2, 48, 7.5),
-    ("newTrace", "Sia"): (0.7, 4.6, 52.2, 3.0, 13, 69, 5.0),
-    ("newTrace", "Pollux"): (1.5, 10.3, 62.3, 3.4, 22, 85, 5.4),
-    ("newTrace", "Gavel+TJ"): (11.3, 98.1, 110, 6.4, 96, 243, 4.5),
+_LONG_ROUND_SECONDS = 360.0
+_BURST_HOURS = (2.5, 3.0)
+"""When the jobs are submitted that section 3.5.6 is about."""
+_KINDS = 5
+"""Names of jobs that are called alike at random."""
+_ALONE = 3600.0
+"""Seconds that the GPT of section 3.5.3 has for itself before the other jobs arrive."""
+_OTHERS, _COMPRESSION = 40, 6.0
+"""Number of the other jobs, and how many times as fast they arrive as in the trace."""
+_EPOCHS = 24.0
+"""Epochs with which the GPT outlasts the others' stay."""
+_SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
+"""All nodes of a type in the heterogeneous cluster: nodes and GPUs."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A policy as the thesis runs it: its name here, its settings, its placer, and what it knows of jobs."""
+
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    placer: Callable[[], Placer | None] = SiaPlacer
+    estimator: str = "oracle"
+
+
+def _counted() -> None:
+    """No placer: GPUs are only counted."""
+    return None
+
+
+def _slow(policy: str, **settings: Any) -> Rival:
+    return Rival(policy, {"round_seconds": _LONG_ROUND_SECONDS, **settings}, _counted)
+
+
+RIVALS = {
+    "Sia": Rival("sia", estimator="bootstrap"),
+    "Pollux": Rival("pollux", estimator="type-blind"),
+    "Gavel+TJ": _slow("gavel-max-sum"),
+    "Shockwave+TJ": _slow("shockwave", lam=0.1, power=10.0),
+    "Themis+TJ": _slow("themis"),
 }
-_TABLE_34 = ("average JCT", "p99 JCT", "makespan", "GPU-hours a job")
-PAPER_34: Mapping[str, tuple[float, ...]] = {
-    "Sia": (1.9, 18.1, 21.4, 8.4),
-    "Pollux": (2.0, 19.3, 21.7, 8.6),
-    "Shockwave+TJ": (3.6, 32.8, 35.0, 12.5),
-    "Themis+TJ": (5.4, 44.7, 49.7, 17.2),
-    "Gavel+TJ": (4.3, 37.1, 44.3, 15.3),
+"""By the thesis' names; Gavel is max-sum-throughput, and (k, lambda) of Shockwave is (10, 1e-1)."""
+
+COLUMNS: Mapping[str, tuple[str, str, float]] = {
+    "average JCT": ("average_jct_hours", "h", 1.0),
+    "p99 JCT": ("p99_jct_hours", "h", 1.0),
+    "makespan": ("makespan_hours", "h", 1.0),
+    "queueing": ("average_queue_hours", "h", 1.0),
+    "GPU-hours a job": ("gpu_hours_per_job", "h", 1.0),
+    "average contention": ("average_contention", "", 1.0),
+    "max contention": ("max_contention", "", 1.0),
+    "restarts a job": ("restarts_per_job", "", 1.0),
+    "worst FTF": ("worst_ftf", "", 1.0),
+    "unfair jobs": ("unfair_fraction", "%", 100.0),
+    "worst FTF, authors' reading": ("worst_ftf_authors", "", 1.0),
+    "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
-PAPER_37 = {
-    "Sia": (1.2, 0.3),
-    "Pollux": (4.6, 28.0),
-    "Gavel+TJ": (27.8, 15.0),
-    "Shockwave+TJ": (3.3, 14.0),
-}
-FAIRNESS = ("worst FTF", "unfair jobs")
-"""By (3.6) as printed."""
-FAIRNESS_AUTHORS = tuple(f"{name}, authors' reading" for name in FAIRNESS)
-"""By the authors' script."""
-RATES = (10, 20, 30, 40, 50)
-"""Jobs an hour, of the authors' published samples for Figure 3.6."""
-
-DIFFERS = (
-    "Throughput models are fitted to published measurements. With real traces the jobs are those of the "
-    "authors' published workloads, one after the other, else generated with their shares and rates."
-)
-SAMPLED = (
-    "Throughput models are fitted to published measurements. Jobs are samples of the real traces, without "
-    "these generated with their shares and rates."
-)
+"""Column name: a figure of :func:`copter.problems.cluster.report.metrics.summarise`, its unit and factor."""
+_UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()}
+_BURST = ("JCT of the burst", "wait of the burst")
 
 
-def _paper(columns: Sequence[str], values: Sequence[float] | None) -> dict[str, float]:
-    return {} if values is None else dict(zip(columns, values, strict=True))
+class Played(NamedTuple):
+    """A simulation that is over: its summary, its jobs, and GPU-hours a job by model and GPU type."""
+
+    summary: dict[str, float]
+    jobs: Sequence[JobRecord]
+    hours: dict[tuple[str, str], float]
 
 
-def _compared(
+def scenario_of(
     effort: Effort,
-    label: str,
-    setting: Setting,
-    columns: Sequence[str],
-    printed: Mapping[str, Mapping[str, float]],
-    below: Mapping[str, float],
+    seed: int,
+    trace: str,
+    cluster: str = "heterogeneous-64",
+    *,
+    authors: bool = False,
+    **settings: Any,
+) -> Scenario:
+    """Return a sample of a trace, which is generated without data; a quick look has a quarter of the jobs.
+
+    With `authors` it is the authors' published workload where there is one.
+    """
+    if authors and published_files(trace, effort.data):
+        whole = by_name(trace, cluster_by_name(cluster), seed, effort.data, authors=True)
+        fewer = math.ceil(len(whole.jobs) / 4) if effort.quick else len(whole.jobs)
+        return Scenario(whole.cluster, whole.jobs[:fewer], whole.profiles)
+    if effort.quick:
+        whole = by_name(trace, cluster_by_name(cluster), seed, effort.data, **settings)
+        hours = math.ceil(max(job.time for job in whole.jobs) / 3600.0)
+        settings |= {"jobs": math.ceil(len(whole.jobs) / 4), "hours": hours / 4}
+    return by_name(trace, cluster_by_name(cluster), seed, effort.data, **settings)
+
+
+def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Played:
+    """Simulate until all jobs are complete; the seed is that of the noise of what is measured."""
+    policy = make_policy(rival.policy, **rival.settings)
+    estimator = _estimator(rival.estimator, seed)
+    simulator = Simulator(scenario, policy, placer=rival.placer(), estimator=estimator).play()
+    jobs = simulator.job_results()
+    summary = summarise(scenario, jobs, simulator.records, simulator.segments)
+    return Played(summary, jobs, gpu_hours(jobs, simulator.segments))
+
+
+def _estimator(name: str, seed: int) -> Estimator:
+    if name == "remember-at-random":
+        return Remember(seed=seed, kinds_of=_at_random)
+    return make_estimator(name, seed)
+
+
+def _at_random(job: JobSubmission) -> Sequence[Hashable]:
+    """A kind that says nothing about the job."""
+    return (sum(job.name.encode()) % _KINDS,)
+
+
+def simulated(
+    effort: Effort,
+    *,
+    row: str,
+    changes: Sequence[Mapping[str, Any]] = (),
+    burst: bool = False,
+    **settings: Any,
 ) -> list[Figure]:
-    """Rows of the three policies under a setting, and how far Sia's average JCT is below the others'.
+    """Policies on samples of workloads, see :func:`sample`, and by how much rows' average JCTs differ.
+
+    `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples; with
+    `burst` there are means over the jobs of the burst as well.
+    """
+    derived = [
+        {"field": "average JCT", "how": "above", "paired": False}
+        | {"column": f"{one.get('field', 'average JCT')}, change", **one}
+        for one in changes
+    ]
+    pooled = {"of": row, "over": row, "base": "burst", "itself": True, "paired": False, "unit": "h"}
+    derived += [{"column": column, **pooled} for column in _BURST if burst]
+    return grid(effort, sample, _UNITS, row=row, derived=derived, **settings)
+
+
+def sample(
+    effort: Effort,
+    row: str,
+    k: int,
+    *,
+    trace: str,
+    policy: str = "Sia",
+    estimator: str = "",
+    options: Mapping[str, Any] | None = None,
+    workload: Mapping[str, Any] | None = None,
+    restricted: str = "",
+    share: float = 0.0,
+    first_hours: Sequence[float] = (),
+    **which: Any,
+) -> dict[str, float]:
+    """Play one of :data:`RIVALS` on a sample of a trace, and return the values of :data:`COLUMNS`.
 
     Parameters
     ----------
-    label : str
-        How the rows' names begin.
-    printed : mapping of str to mapping of str to float
-        Printed figures, by policy and column.
-    below : mapping of str to float
-        The percent that the paper prints, by the other policy.
+    estimator : str
+        What the policy knows of jobs, if it is not what it knows in the thesis.
+    options, workload : mapping of str to object, optional
+        Settings of the policy and of the trace.
+    restricted, share : str and float
+        A kind of jobs that adapt less, and their share.
+    first_hours : sequence of float
+        Hours of the days of a real trace that samples begin at, one after the other.
+    **which
+        Arguments of :func:`scenario_of`.
     """
-    found = samples(effort, {name: (setting, name, label) for name in _THREE})
-    figures, jct = [], {}
-    for name in _THREE:
-        outcomes = [outcome for outcome, _ in found[name]]
-        figures += row(f"{label}{name}", outcomes, printed.get(name, {}), columns)
-        jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
-    for rival, paper in below.items():
-        figures.append(ratio(f"{label}Sia", f"JCT below {rival}", jct["Sia"], jct[rival], paper))
-    return figures
+    settings = dict(workload or {}) | ({restricted: share} if restricted else {})
+    if first_hours and effort.data is not None:
+        settings["first_hour"] = first_hours[k % len(first_hours)]
+    scenario = scenario_of(effort, effort.seed + k, trace, **which, **settings)
+    effort.say(f"{row}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+    rival = RIVALS[policy]
+    rival = replace(
+        rival, settings={**rival.settings, **(options or {})}, estimator=estimator or rival.estimator
+    )
+    played = play(scenario, rival, effort.seed + k)
+    return {
+        column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()
+    } | _of_the_burst(played.jobs)
 
 
-def _table_33(effort: Effort, label: str) -> list[Figure]:
-    printed = {name: _paper(_TABLE_33, PAPER_33[label, name]) for name in _THREE}
-    sia = printed["Sia"]["average JCT"]
-    below = {name: 100.0 * (1.0 - sia / printed[name]["average JCT"]) for name in ("Pollux", "Gavel+TJ")}
-    setting = Setting(TRACES[label], authors=True)
-    columns = (*_TABLE_33, *FAIRNESS, *FAIRNESS_AUTHORS)
-    return _compared(effort, f"{label} ", setting, columns, printed, below)
+def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
+    """Hours of the jobs that are submitted in the burst, which sums are divided by their number later."""
+    first, last = (3600.0 * hour for hour in _BURST_HOURS)
+    burst = [job for job in jobs if first <= job.submitted < last]
+    if not burst:
+        return {"burst": math.nan, **dict.fromkeys(_BURST, math.nan)}
+    sums = sum(job.jct for job in burst) / 3600.0, sum(job.started - job.submitted for job in burst) / 3600.0
+    return {"burst": float(len(burst)), **dict(zip(_BURST, sums, strict=True))}
 
 
-def _table_34(effort: Effort) -> list[Figure]:
-    setting, figures = Setting("philly", "homogeneous-64", authors=True), []
-    found = samples(effort, {name: (setting, name, "") for name in PAPER_34})
-    for name, paper in PAPER_34.items():
-        outcomes = [figures for figures, _ in found[name]]
-        figures += row(name, outcomes, _paper(_TABLE_34, paper), _TABLE_34)
-        figures += row(name, outcomes, {}, ("average contention", "restarts a job"))
-    return figures
+def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, str], float]:
+    scenario = scenario_of(effort, effort.seed + k, trace, authors=True)
+    effort.say(f"{policy}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+    return play(scenario, RIVALS[policy], effort.seed + k).hours
 
 
-def _figure_31(effort: Effort) -> list[Figure]:
-    rigid = {"rigid": 1.0, "requested": True}
-    parts: Mapping[str, tuple[Setting, Mapping[str, float], float]] = {
-        "adaptive, homogeneous": (
-            Setting("philly", "homogeneous-64", authors=True),
-            {"Gavel+TJ": 4.3, "Pollux": 2.0, "Sia": 1.9},
-            math.nan,
-        ),
-        "adaptive, heterogeneous": (
-            Setting("philly"),
-            {"Gavel+TJ": 1.9, "Pollux": 1.0, "Sia": 0.6},
-            math.nan,
-        ),
-        "rigid, heterogeneous": (Setting("philly", settings=rigid), {}, 25.0),
-    }
+def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> list[Figure]:
+    """GPU-hours a job by model, and their shares by GPU type, of each policy on the authors' workloads."""
+    found = effort.each(_hours, [(trace, name, k) for name in policies for k in range(effort.seeds)])
     figures = []
-    for label, (setting, jct, said) in parts.items():
-        printed = {name: {"average JCT": value} for name, value in jct.items()}
-        below = {"Gavel+TJ": said, "Pollux": math.nan}
-        figures += _compared(effort, f"{label}: ", setting, ("average JCT",), printed, below)
-    return figures
-
-
-def _figure_33(effort: Effort) -> list[Figure]:
-    setting = Setting("philly", "physical-44", {"jobs": 30, "hours": 3.0})
-    columns = ("average JCT", "p99 JCT", "makespan", "restarts a job")
-    return _compared(effort, "", setting, columns, {}, {"Pollux": 35.0, "Gavel+TJ": 50.0})
-
-
-def _figure_35(effort: Effort) -> list[Figure]:
-    figures: list[Figure] = []
-    found = samples(effort, {name: (Setting("helios", authors=True), name, "") for name in _THREE})
-    for name in _THREE:
-        hours = [hours for _, hours in found[name]]
+    for number, name in enumerate(policies):
+        hours = found[number * effort.seeds : (number + 1) * effort.seeds]
         keys = sorted({key for one in hours for key in one})
         mean = {key: float(np.mean([one.get(key, 0.0) for one in hours])) for key in keys}
         for model in sorted({model for model, _ in keys}):
@@ -160,92 +254,83 @@ def _figure_35(effort: Effort) -> list[Figure]:
     return figures
 
 
-def _figure_36(effort: Effort) -> list[Figure]:
+def evolution(effort: Effort, *, gpus: int, hours: float) -> list[Figure]:
+    """How far the answer of the program moves over a day, and how integral it is."""
+    scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
+    policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
+    replay = Replay(scenario, make_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
+    effort.say(f"{len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs")
+    records = list(replay.run())[1:]
     figures = []
-    for rate in RATES:
-        setting = Setting("helios", settings={"jobs": 8 * rate})
-        # The text says from 50 to 65%.
-        below = {"Pollux": 50.0}
-        figures += _compared(effort, f"{rate} jobs an hour: ", setting, ("average JCT",), {}, below)
+    for name in NAMES[:4]:
+        values = 100.0 * np.array([getattr(record, name) for record in records])
+        shown = {
+            "median": np.nanmedian(values),
+            "p95": np.nanpercentile(values, 95),
+            "least": np.nanmin(values),
+            "most": np.nanmax(values),
+        }
+        figures += [Figure(name, what, "%", float(value)) for what, value in shown.items()]
+    largest = {
+        "path_x": max(record.running + record.queue for record in records),
+        "path_n": max(record.n_variables for record in records),
+    }
+    for name, most in largest.items():
+        total = float(np.nansum([getattr(record, name) for record in records]))
+        # Of the length T^e times the most that there may be: Definition 1 has small exponents e.
+        exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
+        figures += [Figure(name, "sum over the rounds", "", total), Figure(name, "exponent", "", exponent)]
     return figures
 
 
-def _figure_37(effort: Effort) -> list[Figure]:
+def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
+    """How integral the answers of solvers are to one round of a cluster in a steady state."""
+    replay = SteadyReplay(gpus, jobs, 4, make_solver("copter", tolerance=1e-6), seed=effort.seed)
+    for _ in replay.run():
+        pass
+    return compare(replay.policy.program, effort.say)
+
+
+def hybrid(effort: Effort) -> list[Figure]:
+    """Play Sia with a hybrid-parallel GPT that has an hour for itself; then 40 jobs arrive within 25 minutes.
+
+    The throughput of the GPT is compared with that of one replica times the replicas.
+    """
+    profile = gpt_profile(_EPOCHS)
+    held: dict[str, list[float]] = {"alone": [], "congestion": [], "at the end": []}
+    for seed in range(effort.seed, effort.seed + effort.seeds):
+        effort.say(f"Sia with the GPT and {_OTHERS} jobs, seed {seed}")
+        base = by_name("philly", cluster_by_name("heterogeneous-64"), seed, effort.data)
+        others = [replace(job, time=_ALONE + job.time / _COMPRESSION) for job in base.jobs[:_OTHERS]]
+        jobs = [JobSubmission("gpt", 0.0, "XXL", "gpt"), *others]
+        scenario = Scenario(base.cluster, jobs, {**base.profiles, "gpt": profile})
+        segments = Simulator(scenario, make_policy("sia"), placer=SiaPlacer()).play().segments
+        last, end = (max(one.end for one in segments if (one.job == "gpt") == own) for own in (False, True))
+        arrived = max(job.time for job in others)
+        held["alone"].append(_mean_gpus(segments, _ALONE / 2, _ALONE))
+        held["congestion"].append(_mean_gpus(segments, _ALONE, arrived + _ALONE / 2))
+        held["at the end"].append(_mean_gpus(segments, min(last, end - _ALONE / 4), end))
+    return _scaling(profile) + [
+        Figure(row, "GPUs of the GPT", "", sum(gpus) / len(gpus)) for row, gpus in held.items()
+    ]
+
+
+def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
+    """GPUs that the GPT held, averaged over a time."""
+    held = sum(
+        one.gpus * max(0.0, min(one.end, end) - max(one.begin, begin)) for one in segments if one.job == "gpt"
+    )
+    return held / (end - begin)
+
+
+def _scaling(profile: HybridProfile) -> list[Figure]:
+    """Throughput on all GPUs of a type over that of one replica times the replicas."""
     figures = []
-    found = samples(effort, {name: (Setting("helios", authors=True), name, "") for name in PAPER_37})
-    for name, paper in PAPER_37.items():
-        outcomes = [figures for figures, _ in found[name]]
-        # The figure does not say which reading it shows: the printed values stand beside both.
-        printed = _paper(FAIRNESS, paper) | _paper(FAIRNESS_AUTHORS, paper)
-        figures += row(name, outcomes, printed, (*FAIRNESS, *FAIRNESS_AUTHORS, "average JCT"))
+    for type, (nodes, gpus) in _SHAPES.items():
+        stages, parameters = profile.pipelines[type]
+        replicas = gpus // stages
+        one = float(parameters.throughput(1, 1, MICROBATCHES))
+        many = float(parameters.throughput(nodes, replicas, MICROBATCHES))
+        row = f"{replicas} replicas of {stages} {type}"
+        figures.append(Figure(row, "throughput over linear", "x", many / (replicas * one)))
     return figures
-
-
-REPRODUCTIONS = (
-    *(
-        Reproduction(
-            f"sia-table-3.3-{trace}",
-            f"Sia, Pollux and Gavel with TunedJobs on 64 GPUs of three types, {label}",
-            "thesis, Table 3.3",
-            DIFFERS,
-            partial(_table_33, label=label),
-            minutes=60.0 if label == "newTrace" else 15.0,
-            seeds=10,
-        )
-        for label, trace in TRACES.items()
-    ),
-    Reproduction(
-        "sia-table-3.4",
-        "Sia against adaptive and rigid rivals on 64 T4, Philly",
-        "thesis, Table 3.4",
-        DIFFERS,
-        _table_34,
-        minutes=8.0,
-        seeds=10,
-    ),
-    Reproduction(
-        "sia-figure-3.1",
-        "One complexity, or both: adaptive or rigid jobs on one type of GPU or three",
-        "thesis, Figure 3.1 and section 3.5.4",
-        DIFFERS
-        + " Rigid jobs are samples of the trace, and ask for GPUs as the users of Microsoft's trace do, with "
-        "the initial batch on each. With TunedJobs' sizes Sia is above Gavel on rigid jobs (3.2 and 1.9 h, "
-        "two samples, true throughputs): it favours jobs of few GPUs, which are the longer ones there.",
-        _figure_31,
-        minutes=15.0,
-    ),
-    Reproduction(
-        "sia-figure-3.3",
-        "30 jobs in 3 hours on the testbed's 44 GPUs of three types, simulated",
-        "thesis, Figure 3.3 and section 3.5.1",
-        "The testbed's own jobs are not published: samples of Philly. The text prints what Sia is below the "
-        "others on the testbed (below Pollux by 35 to 50%), where Pollux did worse than in the simulator.",
-        _figure_33,
-        minutes=6.0,
-        seeds=20,
-    ),
-    Reproduction(
-        "sia-figure-3.5",
-        "GPU-hours a job by model and GPU type, Helios",
-        "thesis, Figure 3.5",
-        DIFFERS + " The paper prints no figures; BERT is almost only on A100 under Sia.",
-        _figure_35,
-        minutes=7.0,
-    ),
-    Reproduction(
-        "sia-figure-3.6",
-        "Average JCT against the arrival rate, Helios",
-        "thesis, Figure 3.6",
-        SAMPLED + " The text says that Sia is 50 to 65% below Pollux.",
-        _figure_36,
-        minutes=40.0,
-    ),
-    Reproduction(
-        "sia-figure-3.7",
-        "Finish time fairness on three types of GPU, Helios",
-        "thesis, Figure 3.7 and section 3.5.5",
-        DIFFERS + " Fairness by both readings of (3.6): as printed, and as the authors' script computes it.",
-        _figure_37,
-        minutes=7.0,
-    ),
-)

@@ -1,4 +1,4 @@
-"""Figures 5.4 to 5.6 of the thesis: flows on a wide-area network under few large demands, and two bands.
+"""Flows on a wide-area network under few large demands, and under two bands, for `reproductions.toml`.
 
 LP-All is the whole program by a simplex method that keeps its basis, LP-Top the largest tenth of the demands
 by it and the others on their shortest path, POP-k random parts.  The first rounds are left out, as in the
@@ -10,15 +10,14 @@ Source: thesis, section 5.2.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure
 from copter.bench.results import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
@@ -30,18 +29,12 @@ from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.topology import load_topology
 from copter.solvers.registry import make_solver
 
-NETWORKS = {"Kdl": "Kdl.json", "ASN2k": "ASN2k.json"}
+_NETWORKS = {"Kdl": "Kdl.json", "ASN2k": "ASN2k.json"}
 """The thesis' networks, by their files in the folder of data."""
-FOLDER = "wan/harvard-cns_teal"
-GENERATED, SMALL = "gabriel/250/0", "gabriel/50/0"
+_FOLDER = "wan/harvard-cns_teal"
+_GENERATED, _SMALL = "gabriel/250/0", "gabriel/50/0"
 """Topologies of topohub: a network without a file, and a small one."""
-PAPER: Mapping[tuple[str, str], float] = {
-    ("poisson", "COpter"): 99.9,
-    ("poisson", "POP-64"): 99.0,
-    ("bimodal", "LP-Top"): 90.0,
-}
-"""Share of the optimum on Kdl, in percent, from the text: COpter and POP allocate more, LP-Top less."""
-CARRIED = 0.9
+_CARRIED = 0.9
 """Share of the volume that the links can carry: every link has the capacity with which they can."""
 _DEMANDS, _ROUNDS, _LEFT_OUT = 20_000, 20, 5
 _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
@@ -52,14 +45,14 @@ _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
 def _networks(effort: Effort) -> dict[str, str | Path]:
     """Networks by their labels: the thesis' own where there are files, else a generated one."""
     if effort.quick:
-        return {"generated, 50 nodes": SMALL}
-    files = {name: find(effort.data, f"{FOLDER}/{file}", file) for name, file in NETWORKS.items()}
+        return {"generated, 50 nodes": _SMALL}
+    files = {name: find(effort.data, f"{_FOLDER}/{file}", file) for name, file in _NETWORKS.items()}
     there: dict[str, str | Path] = {name: file for name, file in files.items() if file is not None}
-    return there or {"generated, 250 nodes": GENERATED}
+    return there or {"generated, 250 nodes": _GENERATED}
 
 
-def _demands(effort: Effort) -> list[Figure]:
-    """Figure 5.4: what share of the volume the largest demands have."""
+def demands(effort: Effort) -> list[Figure]:
+    """What share of the volume the largest demands have."""
     figures = []
     for label, source in _networks(effort).items():
         topology = load_topology(source, capacity=1000.0)
@@ -74,7 +67,7 @@ def _demands(effort: Effort) -> list[Figure]:
     return figures
 
 
-def busy(instance: Instance, carried: float = CARRIED) -> Instance:
+def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
     """The same demands on links of such a capacity, the same for all, that a share of the volume fits."""
     topology = replace(instance.topology, capacity=np.ones_like(instance.topology.capacity))
     solver, volumes = make_solver("copter", tolerance=1e-3), instance.volumes[0]
@@ -88,8 +81,8 @@ def busy(instance: Instance, carried: float = CARRIED) -> Instance:
     return replace(instance, topology=replace(topology, capacity=topology.capacity / scale))
 
 
-def _flows(effort: Effort, *, model: str) -> list[Figure]:
-    """Figures 5.5 and 5.6: flow over the optimum, and time, of each method."""
+def flows(effort: Effort, *, model: str) -> list[Figure]:
+    """Flow over the optimum, and time, of each method on each network."""
     figures = []
     for label, source in _networks(effort).items():
         figures += _flows_on(effort, model, label, source)
@@ -121,9 +114,8 @@ def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> lis
     figures = []
     for name, one in zip(_METHODS, played, strict=True):
         records = one.records[left_out:]
-        printed = PAPER.get((model, name), math.nan) if label == "Kdl" else math.nan
         optimality = 100.0 * float(np.mean([record["optimality"] for record in records]))
-        figures.append(Figure(f"{label}: {name}", "flow over the optimum", "%", optimality, printed))
+        figures.append(Figure(f"{label}: {name}", "flow over the optimum", "%", optimality))
         seconds = [record["t_total"] for record in records]
         mean = float(np.mean(seconds))
         figures.append(Figure(f"{label}: {name}", "time a round", "s", mean, std=_deviation(seconds)))
@@ -132,37 +124,3 @@ def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> lis
 
 def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-
-
-_OTHERS = (
-    "20,000 demands drawn, links that can carry nine tenths of the volume; without data a generated network "
-    "of 250 nodes in place of Kdl and ASN; HiGHS in place of a commercial solver; 2 cores; POP's time "
-    "is that of all parts, one after the other. The text prints bounds on Kdl: more than for COpter and POP, "
-    "less than for LP-Top; bars of the picture are not readable."
-)
-REPRODUCTIONS = (
-    Reproduction(
-        "thesis-figure-5.4",
-        "Demands of the two traffic matrices",
-        "thesis, Figure 5.4",
-        "Without data a generated network of 250 nodes in place of Kdl and ASN; the picture is not readable.",
-        _demands,
-        minutes=0.1,
-    ),
-    Reproduction(
-        "thesis-figure-5.5",
-        "Flow and time under Poisson demands",
-        "thesis, Figure 5.5",
-        _OTHERS,
-        partial(_flows, model="poisson"),
-        minutes=60.0,
-    ),
-    Reproduction(
-        "thesis-figure-5.6",
-        "Flow and time under bimodal demands",
-        "thesis, Figure 5.6",
-        _OTHERS,
-        partial(_flows, model="bimodal"),
-        minutes=60.0,
-    ),
-)

@@ -11,7 +11,7 @@ from copter.bench.results import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
 from copter.problems.shockwave import reproductions as shockwave
-from copter.problems.sia import attribution
+from copter.problems.sia import solve_times
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic import reproductions as traffic
 from copter.problems.traffic.course import make_instance
@@ -151,8 +151,8 @@ def test_speed_ups_stack(monkeypatch, tmp_path):
             {"t_edit": edit[solver] * k, "t_total": (edit[solver] + solve[solver]) * k} for k in (50, 1, 2, 3)
         ]
 
-    replaced(monkeypatch, attribution, rounds)
-    monkeypatch.setattr(attribution, "record_sia", lambda *args, **more: None)
+    replaced(monkeypatch, solve_times, rounds)
+    monkeypatch.setattr(solve_times, "record_sia", lambda *args, **more: None)
     found = figures("thesis-figure-4.6")
     means = {row: one.ours for (row, column), one in found.items() if column == "mean"}
     expected = {"solver": 10.0, "differential updates": 2.0, "warm start": 2.5, "all three": 50.0}

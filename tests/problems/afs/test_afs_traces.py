@@ -5,7 +5,7 @@ import pytest
 
 from copter.errors import InputError
 from copter.problems.afs.models import BEST_COUNTS, ModelCurve, fit, measured, stand_ins
-from copter.problems.afs.reproductions import by_length, play
+from copter.problems.afs.reproductions import play, ratios_by_length
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
     generate_virtual_cluster,
@@ -79,7 +79,7 @@ def test_ratios_by_length():
         return JobRecord("", "", "", "", "rigid", 1, 0.0, 0.0, jct, jct, jct, jct, 0, 0.0)
 
     base, mine = [record(jct) for jct in (40.0, 1.0, 2.0, 30.0)], [record(jct) for jct in (20, 1, 1, 15)]
-    assert by_length(mine, base, 2).tolist() == pytest.approx([1.5, 2.0])
+    assert ratios_by_length(mine, base, 2) == pytest.approx([1.5, 2.0])
 
 
 @needs_data

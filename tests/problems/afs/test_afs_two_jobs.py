@@ -1,37 +1,28 @@
-"""Two jobs: splits of GPUs against all of them, and the toy example of appendix A."""
+"""Two jobs: splits of GPUs by Algorithm 1 against all of them, and the toy example of appendix A."""
 
 import numpy as np
 import pytest
 
-from copter.problems.afs.reproductions import (
-    afs_split,
-    best_split,
-    grown_split,
-    random_pair,
-    total_seconds,
-    toy_hours,
-)
+from copter.problems.afs.allocation import Curves, afs_shares
+from copter.problems.afs.reproductions import play
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 
-def excess(split, work, speed, gpus):
-    best = total_seconds(work, speed, best_split(work, speed, gpus), gpus)
-    return total_seconds(work, speed, split(work, speed, gpus), gpus) / best
+def total_seconds(work, speed, split, gpus):
+    """Sum of both completion times, where the job that is left has all GPUs."""
+    rates = [speed[k][split[k]] for k in range(2)]
+    ends = [work[k] / rates[k] if rates[k] > 0 else np.inf for k in range(2)]
+    first = int(np.argmin(ends))
+    left = work[1 - first] - rates[1 - first] * ends[first]
+    return 2.0 * ends[first] + left / speed[1 - first][gpus]
 
 
-def test_the_first_gpu_by_1_and_2_goes_where_it_should():
-    rng = np.random.default_rng(5)
-    for _ in range(200):
-        assert excess(grown_split, *random_pair(rng, 1, concave=True), 1) == pytest.approx(1.0)
-
-
-def test_splits_grown_by_1_and_2_are_the_best_ones_for_nine_concave_pairs_in_ten():
-    rng = np.random.default_rng(6)
-    found = []
-    for _ in range(400):
-        gpus = int(rng.integers(2, 17))
-        found.append(excess(grown_split, *random_pair(rng, gpus, concave=True), gpus))
-    assert np.mean(np.array(found) < 1 + 1e-9) > 0.85
-    assert np.mean(found) < 1.005
+def afs_split(work, speed, gpus):
+    ones, both = np.ones(2 * (gpus + 1), bool), np.full(2, gpus)
+    curves = Curves(np.concatenate(speed), ones, np.array([0, gpus + 1]), np.ones(2, np.int64), both)
+    return afs_shares(curves, work, gpus, key_is_work=True).tolist()
 
 
 def test_algorithm_1_loses_little_where_nobody_comes():
@@ -39,9 +30,27 @@ def test_algorithm_1_loses_little_where_nobody_comes():
     found = []
     for _ in range(400):
         gpus = int(rng.integers(2, 17))
-        found.append(excess(afs_split, *random_pair(rng, gpus, concave=True), gpus))
+        steps = np.sort(rng.uniform(0.02, 1.0, (2, gpus)), axis=1)[:, ::-1]  # concave curves
+        work, speed = rng.lognormal(1.0, 1.0, 2), [np.concatenate(([0.0], np.cumsum(row))) for row in steps]
+        best = min(total_seconds(work, speed, (mine, gpus - mine), gpus) for mine in range(gpus + 1))
+        found.append(total_seconds(work, speed, afs_split(work, speed, gpus), gpus) / best)
     assert np.mean(found) < 1.02
     assert min(found) >= 1 - 1e-12
+
+
+def toy_hours(policy, later, hours_on_two=1.5):
+    """Average JCT of A and B, which take 2 h on one GPU, and of later jobs, each x h after the one before."""
+    hours = {"A": 1.0, "B": 1.5} | {f"later {k}": hours_on_two for k in range(later)}
+    times = {"A": 0.0, "B": 0.0} | {f"later {k}": 1.0 + k * hours_on_two for k in range(later)}
+    profiles = {
+        name: CountProfile(name, 0.0, 7200.0, [1, 2], {"gpu": [1.0, 2.0 / each]})
+        for name, each in hours.items()
+    }
+    jobs = [
+        JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
+        for name, time in times.items()
+    ]
+    return play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy).jct.mean() / 3600.0
 
 
 def test_toy_example_by_hand():

@@ -19,11 +19,15 @@ def shipped(result, workload):
     return json.loads((ROOT / "results-jobload" / result / "summary.json").read_text())["jcts"][workload]
 
 
+def played(simulator):
+    return simulator.play().job_results()
+
+
 @pytest.mark.data
 @needs_data
 def test_tiresias_completes_jobs_when_the_authors_simulator_does():
     artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("tiresias-1.0", "workload-1")
-    ours = {record.name: record.jct for record in artifact.run("tiresias", artifact.jobs(1))}
+    ours = {record.name: record.jct for record in played(artifact.simulator("tiresias", artifact.jobs(1)))}
     assert ours.keys() == theirs.keys()
     assert np.mean(list(ours.values())) == pytest.approx(np.mean(list(theirs.values())), rel=0.05)
     ratios = [ours[name] / theirs[name] for name in ours]
@@ -36,7 +40,7 @@ def test_tiresias_completes_jobs_when_the_authors_simulator_does():
 def test_under_pollux_jobs_of_one_gpu_take_the_shipped_times_to_the_second():
     """They wait for the round, start for 30 s, and run: nothing else decides."""
     artifact, theirs = Artifact(Effort(seeds=1, data=DATA)), shipped("pollux-1.0", "workload-3")
-    records = artifact.run("pollux", artifact.jobs(3)[:20], population=50)
+    records = played(artifact.simulator("pollux", artifact.jobs(3)[:20], population=50))
     small = {record.name: record.jct for record in records if record.application == "ncf"}
     assert len(small) >= 5
     for name, jct in small.items():

@@ -3,12 +3,6 @@
 import pytest
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.problems.sia.figures import REPRODUCTIONS
-
-
-def test_they_are_known_by_their_names():
-    known = reproductions()
-    assert all(known[one.name] is one for one in REPRODUCTIONS)
 
 
 @pytest.mark.long

@@ -1,0 +1,219 @@
+"""A table of figures as a grid: what is played for every choice of some axes, and ratios of the outcomes.
+
+A section of a table of reproductions (:mod:`copter.bench.reproduction`) describes it by these settings::
+
+    row = "{rate} jobs an hour: {policy}"
+    axes.rate = { 10 = { jobs = 80 }, 20 = { jobs = 160 } }
+    axes.policy = ["Sia", "Pollux"]
+    columns = ["average JCT"]
+    derived = [
+      { of = "{rate} jobs an hour: Sia", over = "{rate} jobs an hour: Pollux", column = "JCT below Pollux",
+        field = "average JCT", how = "below" },
+    ]
+
+An axis is a list of values of the setting that it is called like, or a mapping of labels to several settings.
+A domain gives a function that plays a sample of one choice and returns its outcome, a value for each column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.bench.reproduction import Effort, Figure, mean_figure
+
+Outcome: TypeAlias = Mapping[str, float]
+"""Values by column."""
+Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
+_PERCENT: Mapping[str, Callable[[Any, Any], Any]] = {
+    "ratio": lambda mine, theirs: mine / theirs,
+    "below": lambda mine, theirs: 100.0 * (1.0 - mine / theirs),
+    "above": lambda mine, theirs: 100.0 * (mine / theirs - 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Figures made of the outcomes of several rows, one for each choice of the axes that the texts name.
+
+    Attributes
+    ----------
+    column : str
+        Column of the figure.
+    of : str or list of str
+        Row of the outcomes, or rows whose outcomes are averaged sample by sample.
+    over : str or list of str
+        Row or rows that `of` is compared with; none for the outcomes themselves.
+    row : str
+        Row of the figure; by default `of`.  Choices with the same row and column are pooled.
+    field, base : str
+        Column of the outcomes of `of`, by default `column` or, if there is no such one, their first; and of
+        those of `over`, by default `field`.
+    how : str
+        "ratio", or the percent that `of` is "below" or "above" `over`.
+    paired : bool
+        Whether samples are compared one by one, or their means.
+    pick : str
+        "mean" of what is pooled, or "least" or "most" of its choices.
+    itself : bool
+        Whether rows are compared with themselves, too.
+    unit : str
+        Unit; by default that of what `how` says.
+    """
+
+    column: str
+    of: str | Sequence[str]
+    over: str | Sequence[str] = ()
+    row: str = ""
+    field: str = ""
+    base: str = ""
+    how: str = "ratio"
+    paired: bool = True
+    pick: str = "mean"
+    itself: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The outcomes of one choice, and what the paper's data have of it."""
+
+    labels: Mapping[str, Any]
+    outcomes: Sequence[Outcome]
+    paper: Outcome
+
+
+def choices(axes: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield what texts may name, labels by axis and settings, and the settings, for every choice."""
+    listed = [
+        [(name, label, settings) for label, settings in axis.items()]
+        if isinstance(axis, Mapping)
+        else [(name, value, {name: value}) for value in axis]
+        for name, axis in axes.items()
+    ]
+    for picked in product(*listed):
+        settings = {key: value for _, _, its in picked for key, value in its.items()}
+        yield settings | {name: label for name, label, _ in picked}, settings
+
+
+def grid(
+    effort: Effort,
+    play: Callable[..., Outcome],
+    units: Mapping[str, str],
+    *,
+    row: str,
+    axes: Axes,
+    columns: Sequence[str] = (),
+    derived: Sequence[Mapping[str, Any]] = (),
+    samples: int | None = None,
+    timed: bool = False,
+    paper: Callable[..., Outcome] | None = None,
+    **shared: Any,
+) -> list[Figure]:
+    """Play all choices and return their rows and what is derived of them.
+
+    Parameters
+    ----------
+    play : callable
+        Function of a module that takes an effort, the row, the number of the sample and the settings.
+    units : mapping of str to str
+        Units by column; an empty column has that of all others.
+    columns : sequence of str
+        Columns to show for each row; by default all, unless something is derived.
+    samples : int, optional
+        Samples to play at most; a choice may have a setting of this name as well.
+    timed : bool
+        Whether outcomes are times: all is then played here, one after the other.
+    paper : callable, optional
+        Takes an effort and the settings of a row, and returns what the paper's data have of it.
+    **shared
+        Settings of all choices.
+    """
+    rows, cases = {}, []
+    for labels, settings in choices(axes):
+        case, name = shared | settings, row.format(**labels)
+        count = min(effort.seeds, case.pop("samples", samples) or effort.seeds)
+        rows[name] = labels, count, paper(effort, **case) if paper is not None else {}
+        cases += [(play, name, k, case) for k in range(count)]
+    found = iter([_play(effort, *case) for case in cases] if timed else effort.each(_play, cases))
+    played = {
+        name: _Row(labels, [next(found) for _ in range(count)], theirs)
+        for name, (labels, count, theirs) in rows.items()
+    }
+    figures = []
+    for name, one in played.items():
+        for column in columns or ([] if derived else one.outcomes[0]):
+            values = (outcome[column] for outcome in one.outcomes)
+            unit = units.get(column, units.get("", ""))
+            figures.append(mean_figure(name, column, unit, values, one.paper.get(column, math.nan)))
+    for each in derived:
+        figures += _derived(played, units, Derived(**each))
+    return figures
+
+
+def _play(effort: Effort, play: Callable[..., Outcome], row: str, k: int, case: Mapping[str, Any]) -> Outcome:
+    return play(effort, row, k, **case)
+
+
+def _derived(played: Mapping[str, _Row], units: Mapping[str, str], one: Derived) -> list[Figure]:
+    """Return the figures of all choices."""
+    pools: dict[tuple[str, str], dict[tuple[tuple[str, ...], tuple[str, ...]], None]] = {}
+    for labels in (played_row.labels for played_row in played.values()):
+        of, over = (
+            tuple(text.format(**labels) for text in ([texts] if isinstance(texts, str) else texts))
+            for texts in (one.of, one.over)
+        )
+        if of != over or one.itself:
+            row = one.row.format(**labels) if one.row else of[0]
+            pools.setdefault((row, one.column.format(**labels)), {})[of, over] = None
+    return [_pooled(played, units, one, *place, list(pairs)) for place, pairs in pools.items()]
+
+
+def _pooled(
+    played: Mapping[str, _Row],
+    units: Mapping[str, str],
+    one: Derived,
+    row: str,
+    column: str,
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
+) -> Figure:
+    """Return the figure that stands at one place."""
+    known = played[pairs[0][0][0]].outcomes[0]
+    field = one.field or (column if column in known else next(iter(known)))
+    mine = [_samples(played, rows, field) for rows, _ in pairs]
+    theirs = [_samples(played, rows, one.base or field) for _, rows in pairs]
+    theirs = [np.where(values, values, math.nan) for values in theirs]
+    unit = one.unit or (units.get(field, "") if not one.over else "x" if one.how == "ratio" else "%")
+    compare = _PERCENT[one.how] if one.over else lambda values, _: values
+    if one.pick != "mean":
+        values = [float(np.mean(compare(a, b))) for a, b in zip(mine, theirs, strict=True)]
+        return Figure(row, column, unit, min(values) if one.pick == "least" else max(values))
+    ours, base = np.concatenate(mine), np.concatenate(theirs)
+    if one.paired:
+        return mean_figure(row, column, unit, compare(ours, base), _paper(played, one, field, pairs[0]))
+    return Figure(
+        row, column, unit, float(compare(ours.mean(), base.mean())), _paper(played, one, field, pairs[0])
+    )
+
+
+def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:
+    """A field of each sample, a mean over rows; one without rows."""
+    if not rows:
+        return np.ones(1)
+    return np.mean([[outcome[field] for outcome in played[row].outcomes] for row in rows], axis=0)
+
+
+def _paper(
+    played: Mapping[str, _Row], one: Derived, field: str, pair: tuple[Sequence[str], Sequence[str]]
+) -> float:
+    """Return what the paper's data have of it."""
+    mine, theirs = (
+        [played[row].paper.get(field, math.nan) for row in rows] if rows else [1.0] for rows in pair
+    )
+    return float(_PERCENT[one.how](np.mean(mine), np.mean(theirs)))

@@ -1,0 +1,230 @@
+"""Seconds of Sia's policy by COpter, by parts (POP-k) and by LP*, and of its relaxation by solvers.
+
+The jobs of Table 4.1 and Figure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs on 512
+GPUs, 10,000 on 2,560, 40,000 on 10,240.  For 100,000 jobs on 25,600 GPUs, of which they publish none, the
+largest day is drawn on: every job comes twice or three times, its copies within five minutes of it.  Solve
+time is that of the whole policy, with edits and shim; of POP-k the longest part's.  LP* is copter at a
+tolerance at which its answers are proven optimal where HiGHS takes too long.
+
+The rounds of Figures 4.3 and 4.6 are those of a generated cluster in a steady state.
+
+Source: thesis, sections 3.5.7, 4.1, 4.3.1, 4.5.1 and 4.5.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.bench.grid import grid
+from copter.bench.reproduction import Effort, Figure
+from copter.bench.rounds import Job, measure
+from copter.bench.rounds import play as play_rounds
+from copter.bench.settings import Record, SolverSettings
+from copter.bench.solvers import entrant
+from copter.errors import InputError
+from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.registry import by_name, make_policy
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find
+from copter.problems.sia.course import record_sia
+from copter.problems.sia.generator import read_scenario
+from copter.problems.sia.reproductions import RIVALS
+
+FOLDER = "suhasjs_continuous-scheduling"
+"""Folder of the authors' workloads, within that of real traces."""
+APART_SECONDS = 300.0
+"""How far a copy of a job is from it at most."""
+DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
+"""Folder and number of the authors' days, by GPUs."""
+_PERCENTS = (10, 25, 50, 75, 90, 99, 100)
+"""Percentiles of solve times: the distribution of Figure 4.5."""
+_WARM_UP_HOURS = 0.1
+"""Hours that are played before, untimed: kernels are compiled then."""
+_TOLERANCE, _ROUNDS = 1e-4, 4
+"""Of the relaxations of Figure 4.3, whose first round is left out."""
+_LIMIT = 60.0
+"""Seconds that a round may take: one that takes longer is a solver's last."""
+_POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
+"""Times 64 GPUs up to which Pollux is asked, as its search takes long; hours that more GPUs are simulated."""
+
+
+def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict[str, float]:
+    """Simulate until all jobs are complete, or for so many hours.
+
+    Returns
+    -------
+    dict of str to float
+        Average JCT and makespan in hours, unless the day is cut off, and percentiles of seconds of solves.
+    """
+    simulator = Simulator(scenario, policy, max_hours=hours)
+    solves = [
+        float(record.figures.get("parallel_seconds_estimated", record.policy_seconds))
+        for record in simulator.run()
+    ]
+    times = np.percentile(solves, _PERCENTS).tolist()
+    shown = {f"solve p{percent}": value for percent, value in zip(_PERCENTS, times, strict=True)}
+    if hours is not None:
+        return shown
+    jobs = simulator.job_results()
+    span = max(job.finished for job in jobs) - min(job.submitted for job in jobs)
+    jct = float(np.mean([job.jct for job in jobs]))
+    return {"average JCT": jct / 3600.0, "makespan": span / 3600.0, **shown}
+
+
+def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> Scenario:
+    """Return one of the authors' days on the cluster that goes with it, with the jobs of the first hours.
+
+    Numbers begin at 1, and again after the last day.
+
+    Raises
+    ------
+    InputError
+        It is not there.
+    """
+    root = find(data, FOLDER)
+    if root is None:
+        raise InputError(data, FOLDER, "no such folder")
+    folder, count = DAYS[gpus]
+    path = root / "simulator" / "workloads" / folder / f"workload-{(number - 1) % count + 1}.csv"
+    if not path.exists():
+        raise InputError(path, "file", "the authors' workload is not there")
+    scenario = read_scenario(path, root, gpus)
+    return replace(scenario, jobs=[job for job in scenario.jobs if job.time < hours * 3600.0])
+
+
+def grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
+    """Return a scenario with `factor` times the GPUs and the jobs, whose copies are a few minutes apart."""
+    rng = np.random.default_rng(seed)
+    jobs = scenario.jobs
+    extra = round(factor * len(jobs)) - len(jobs)
+    picked = np.concatenate([rng.permutation(len(jobs)) for _ in range(math.ceil(factor))])[:extra]
+    shifts = rng.uniform(-APART_SECONDS, APART_SECONDS, extra)
+    copies: list[JobSubmission] = []
+    for k, (at, shift) in enumerate(zip(picked.tolist(), shifts.tolist(), strict=True)):
+        job = jobs[at]
+        copies.append(replace(job, name=f"{job.name}+{k}", time=max(job.time + shift, 0.0)))
+    ordered = sorted([*jobs, *copies], key=lambda job: job.time)
+    return Scenario(scenario.cluster.scaled(factor), ordered, scenario.profiles)
+
+
+def days(
+    effort: Effort, *, gpus: int, samples: int | None = None, hours: float | None = None, **settings: Any
+) -> list[Figure]:
+    """Policies on the authors' days for a number of GPUs, played for some hours or to the end."""
+    solves = [f"solve p{percent}" for percent in _PERCENTS]
+    columns = ["average JCT", "makespan"] if hours is None else []
+    units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s")}
+    most = min(samples or effort.seeds, DAYS[gpus][1])
+    settings |= {"gpus": gpus, "hours": hours, "samples": most, "columns": [*columns, *solves]}
+    return grid(effort, _day, units, timed=True, **settings)
+
+
+def _day(
+    effort: Effort,
+    row: str,
+    k: int,
+    *,
+    gpus: int,
+    hours: float | None,
+    name: str,
+    factor: float = 1.0,
+    submitted_hours: float = math.inf,
+    **options: Any,
+) -> dict[str, float]:
+    """Play a policy on a day."""
+    assert effort.data is not None  # the command asks for it
+    first = 1 if factor > 1.0 else effort.seed + k + 1
+    scenario = day(effort.data, gpus, first, hours=submitted_hours)
+    if factor > 1.0:
+        scenario = grown(scenario, factor, effort.seed)
+    if k == 0:
+        Simulator(scenario, make_policy(name, **options), max_hours=_WARM_UP_HOURS).play()
+    effort.say(f"{row}: {len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs, day {k + 1}")
+    return play(scenario, make_policy(name, **options), hours)
+
+
+def policies(effort: Effort, *, factors: Sequence[int]) -> list[Figure]:
+    """Milliseconds of policies by the size of the cluster, the workload in proportion."""
+    figures = []
+    for factor in factors:
+        cluster = cluster_by_name("heterogeneous-64").scaled(factor)
+        scenario = by_name("helios", cluster, effort.seed, effort.data, jobs=160 * factor)
+        for name in ("Sia", "Pollux", "Gavel+TJ") if factor <= _POLLUX_FACTOR else ("Sia", "Gavel+TJ"):
+            effort.say(f"{name}: {len(scenario.jobs)} jobs on {cluster.gpus} GPUs")
+            rival = RIVALS[name]
+            policy = make_policy(rival.policy, **rival.settings)
+            hours = None if factor == 1 else _SCALED_HOURS
+            simulator = Simulator(scenario, policy, placer=rival.placer(), max_hours=hours)
+            seconds = [record.policy_seconds for record in simulator.run()]
+            for percent in (25, 50, 75, 95):
+                ours = 1000.0 * float(np.percentile(seconds, percent))
+                figures.append(Figure(f"{cluster.gpus} GPUs: {name}", f"policy p{percent}", "ms", ours))
+    return figures
+
+
+def relaxations(effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[Figure]:
+    """Median seconds of a round by numbers of GPUs and jobs and by solver, NaN once one passed the limit."""
+    figures: list[Figure] = []
+    there = list(solvers)
+    for gpus, jobs in sizes:
+        with TemporaryDirectory() as folder:
+            course = record_sia(Path(folder), gpus=gpus, jobs=jobs, rounds=_ROUNDS, seed=effort.seed)
+            for solver in tuple(there):
+                label = entrant(solver).label
+                effort.say(f"{label}: {jobs} jobs on {gpus} GPUs")
+                settings = SolverSettings(solver, _TOLERANCE, time_limit=_LIMIT)
+                played = play_rounds(Job(course, settings, limit=_LIMIT, warm_up_seconds=10.0)).records[1:]
+                seconds = [record["t_total"] for record in played if record["status"] == "optimal"]
+                middle = std = math.nan
+                if len(seconds) < _ROUNDS - 1:
+                    there.remove(solver)
+                else:
+                    middle, std = float(np.median(seconds)), float(np.std(seconds, ddof=1))
+                figures.append(Figure(f"{gpus} GPUs", label, "s", middle, std=std))
+    return figures
+
+
+def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
+    """What solver, differential interface and warm start gain, one on the other, round by round.
+
+    The same recorded rounds are solved four times: by a general solver that gets a new model each round, by
+    copter's that gets one too and starts cold, by one that gets edits in place, still cold, and by one that
+    starts warm.
+    """
+    played: dict[str, Sequence[Record]] = {}
+    with TemporaryDirectory() as folder:
+        course = record_sia(Path(folder), gpus=gpus, jobs=jobs, rounds=6, seed=effort.seed)
+        for solver in ("highs-simplex", "copter-rebuild", "copter-cold", "copter"):
+            effort.say(f"{solver}: {jobs} jobs on {gpus} GPUs")
+            played[solver] = measure(course, SolverSettings(solver, _TOLERANCE)).records[1:]
+    general, cold, warm = (
+        _seconds(played[name], "t_total") for name in ("highs-simplex", "copter-cold", "copter")
+    )
+    # copter's solver cold on a program that is built anew: the one's edits, the other's solve
+    rebuilt = cold - _seconds(played["copter-cold"], "t_edit") + _seconds(played["copter-rebuild"], "t_edit")
+    ratios: Mapping[str, NDArray[np.float64]] = {
+        "solver": general / rebuilt,
+        "differential updates": rebuilt / cold,
+        "warm start": cold / warm,
+        "all three": general / warm,
+    }
+    figures = []
+    for name, values in ratios.items():
+        p10, p50, p90 = np.percentile(values, (10, 50, 90)).tolist()
+        shown = {"mean": float(values.mean()), "median": p50, "p10": p10, "p90": p90}
+        figures += [Figure(name, what, "x", value) for what, value in shown.items()]
+    return figures
+
+
+def _seconds(records: Sequence[Record], field: str) -> NDArray[np.float64]:
+    return np.array([record[field] for record in records], np.float64)

@@ -1,0 +1,180 @@
+"""Tables of reproductions, and grids of what is played: figures are those of a calculation by hand."""
+
+import inspect
+import math
+import sys
+from importlib import import_module
+
+import pytest
+
+from copter.bench import reproduction
+from copter.bench.grid import choices, grid
+from copter.bench.reproduction import Effort, read_table, reproductions
+
+AXES = {"load": {"low": {"jobs": 2}, "high": {"jobs": 4}}, "policy": ["ours", "theirs"]}
+
+
+def play(effort, row, k, *, jobs, policy, extra=0.0):
+    """Seconds that grow with the jobs, and twice as many for the other policy."""
+    effort.say(row)
+    seconds = jobs * (1.0 if policy == "ours" else 2.0) + effort.seed + k + extra
+    return {"seconds": seconds, "jobs": float(jobs)}
+
+
+def measured(effort=None, **settings):
+    figures = grid(effort or Effort(2), play, {"seconds": "s"}, row="{load}: {policy}", axes=AXES, **settings)
+    return {(one.row, one.column): one for one in figures}
+
+
+def test_all_choices_are_rows_and_all_columns_are_shown():
+    found = measured(extra=1.0)
+    assert [row for row, column in found if column == "jobs"] == [
+        *("low: ours", "low: theirs", "high: ours", "high: theirs")
+    ]
+    one = found["high: theirs", "seconds"]
+    assert (one.ours, one.std, one.unit) == (9.5, pytest.approx(math.sqrt(0.5)), "s")
+    assert measured(columns=["jobs"]).keys() == {key for key in found if key[1] == "jobs"}
+
+
+def test_texts_name_labels_and_settings():
+    assert [labels["jobs"] for labels, _ in choices(AXES)] == [2, 2, 4, 4]
+    found = measured(derived=[{"column": "seconds of {jobs}", "of": "{load}: ours", "row": "{load}"}])
+    assert {key: one.ours for key, one in found.items()} == {
+        ("low", "seconds of 2"): 2.5,
+        ("high", "seconds of 4"): 4.5,
+    }
+
+
+RATIO = {"column": "ratio", "of": "{load}: {policy}", "over": "{load}: ours"}
+
+
+def test_ratios_are_those_of_samples_or_of_means():
+    samples = measured(derived=[RATIO])
+    assert samples.keys() == {("low: theirs", "ratio"), ("high: theirs", "ratio")}  # none over itself
+    assert samples["low: theirs", "ratio"].ours == pytest.approx((4 / 2 + 5 / 3) / 2)
+    means = measured(derived=[RATIO | {"paired": False}])
+    assert means["low: theirs", "ratio"].ours == pytest.approx(4.5 / 2.5)
+    assert math.isnan(means["low: theirs", "ratio"].std)
+    itself = measured(derived=[RATIO | {"itself": True, "how": "below"}])
+    assert (itself["low: ours", "ratio"].ours, itself["low: ours", "ratio"].unit) == (0.0, "%")
+    above = measured(derived=[RATIO | {"how": "above", "paired": False}])
+    assert above["low: theirs", "ratio"].ours == pytest.approx(80.0)
+
+
+def test_places_that_are_the_same_are_pooled():
+    one = RATIO | {"row": "all"}
+    ratios = [(4 / 2 + 5 / 3) / 2, (8 / 4 + 9 / 5) / 2]
+    for pick, value in (("mean", sum(ratios) / 2), ("least", ratios[0]), ("most", ratios[1])):
+        assert measured(derived=[one | {"pick": pick}])["all", "ratio"].ours == pytest.approx(value)
+
+
+def test_rows_are_averaged_and_other_columns_divide():
+    both = {"column": "x", "of": ["{load}: ours", "{load}: theirs"], "row": "{load}", "field": "seconds"}
+    assert measured(derived=[both])["low", "x"].ours == pytest.approx((2 + 4 + 1) / 2)
+    each = {"column": "x", "of": "{load}: ours", "over": "{load}: ours", "itself": True, "base": "jobs"}
+    assert measured(derived=[each])["low: ours", "x"].ours == pytest.approx((2 / 2 + 3 / 2) / 2)
+
+
+def test_the_papers_data_stand_beside_rows_and_ratios():
+    def paper(effort, *, jobs, policy):
+        return {"seconds": 10.0 * jobs if policy == "ours" else 15.0 * jobs}
+
+    found = measured(paper=paper, columns=["seconds"], derived=[RATIO])
+    assert found["low: ours", "seconds"].paper == 20.0
+    assert found["high: theirs", "ratio"].paper == pytest.approx(1.5)
+
+
+def test_a_choice_may_have_fewer_samples():
+    said = []
+    few = {"policy": {"few": {"policy": "ours", "samples": 1}, "many": {"policy": "ours"}}}
+    effort = Effort(3, say=said.append)
+    grid(effort, play, {}, row="{policy}", axes=few, jobs=1)
+    assert said == ["few", "many", "many", "many"]
+    said.clear()
+    grid(effort, play, {}, row="{policy}", axes=few, jobs=1, samples=2, timed=True)
+    assert said == ["few", "many", "many"]
+
+
+# ---- tables --------------------------------------------------------------------------------------------
+
+TABLE = """
+[defaults]
+measure = "figures"
+[texts]
+kind = "of a kind"
+[a]
+title = "A"
+source = "a paper"
+differs = "jobs {kind}"
+takes = { minutes = 2, data = true }
+size = 4
+axes = { x = [1, 2], y = [3] }
+printed = [["", "one", "two"], ["row", 1.5, ""], ["bound", "<9", ">8"]]
+claims = [["It is {kind}", "row", "one", "more", "why"]]
+quick = { size = 1, axes = { x = [1] } }
+[b]
+like = "a"
+title = "B"
+takes = { seeds = 7 }
+printed = []
+quick.compared = false
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    code = (
+        "from copter.bench.reproduction import Figure\n"
+        "def figures(effort, size, axes):\n"
+        "    shown = {'one': size, 'two': len(axes['x'])}\n"
+        "    return [Figure('row', column, '', float(value)) for column, value in shown.items()]\n"
+    )
+    (tmp_path / "papers_of_a_test.py").write_text(code)
+    (tmp_path / "papers_of_a_test.toml").write_text(TABLE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "papers_of_a_test"
+    sys.modules.pop("papers_of_a_test", None)  # the next test has another one
+
+
+def test_a_section_is_a_reproduction(module):
+    a, b = read_table(module)
+    assert (a.name, a.title, a.differs, a.minutes, a.seeds, a.needs_data) == (
+        *("a", "A", "jobs of a kind", 2, 3, True),
+    )
+    assert a.printed == {("row", "one"): 1.5, ("bound", "one"): 9.0, ("bound", "two"): 8.0}
+    assert a.claims[0].words == "It is of a kind" and a.claims[0].better == "more"
+    assert (b.title, b.source, b.minutes, b.seeds, b.needs_data) == ("B", "a paper", 2, 7, True)
+    assert b.printed == {} and b.claims == a.claims
+
+
+def test_a_quick_look_replaces_settings(module):
+    a, b = read_table(module)
+    whole, quick = a.measure(Effort()), a.measure(Effort(quick=True))
+    assert [one.ours for one in whole] == [4.0, 2.0] and [one.ours for one in quick] == [1.0, 1.0]
+    assert whole[0].paper == quick[0].paper == 1.5 and math.isnan(whole[1].paper)
+
+
+def test_what_is_not_compared_quickly_has_no_printed_values_then(module, tmp_path):
+    text = TABLE.replace("quick = { size", "quick = { compared = false, size")
+    (tmp_path / "papers_of_a_test.toml").write_text(text)
+    one = read_table(module)[0]
+    assert one.measure(Effort())[0].paper == 1.5 and math.isnan(one.measure(Effort(quick=True))[0].paper)
+
+
+def test_a_table_that_cannot_be_read_takes_no_others_away(monkeypatch):
+    entries = dict(reproduction.installed(reproduction.GROUP))
+    broken = type(entries["afs"])("broken", "copter.nowhere", reproduction.GROUP)
+    monkeypatch.setattr(reproduction, "installed", lambda group: {"broken": broken} | entries)
+    with pytest.warns(UserWarning, match=r"no reproductions of 'broken' \(copter.nowhere\): ImportError"):
+        assert len(reproductions()) > 60
+
+
+@pytest.mark.parametrize("name", sorted(reproductions()))
+def test_sections_have_settings_that_their_functions_take(name):
+    one = reproductions()[name]
+    function = getattr(import_module(one.measure.module), one.measure.function)
+    for quick in ({}, one.measure.quick):
+        settings = {**one.measure.settings, **quick}
+        settings.pop("compared", None)
+        inspect.signature(function).bind(Effort(), **settings)
+    assert all((claim.row, claim.column) in one.printed for claim in one.claims)
