@@ -4,13 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from copter import ContinualProgram, EditError, LogTerm
 from copter.store.compiled import compile_program
-from support.edit_forms import empty
+from support.edit_forms import bulk, empty, requests, same
 from support.numpy_twins import INF
 from support.strategies import snapshot
+
+
+@given(some=st.lists(requests(), min_size=1, max_size=4), form=st.sampled_from(["parts", "flat"]))
+@settings(max_examples=60, deadline=None)
+def test_added_in_bulk_or_one_at_a_time(some, form):
+    one, many = empty(), empty()
+    for k, request in enumerate(some):
+        one.add_request(k, **request)
+    many.add_requests(range(len(some)), **bulk(some, form))
+    same(one, many)
+
+
+@given(data=st.data(), some=st.lists(requests(), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_updated_in_bulk_or_one_at_a_time(data, some):
+    one, many = empty(), empty()
+    for program in (one, many):
+        program.add_requests(range(len(some)), **bulk(some, "parts"))
+    form = data.draw(st.sampled_from(["parts", "flat"]))
+    if data.draw(st.booleans()):
+        new = [data.draw(requests()) for _ in some]
+        fields = ["costs", "usage", "upper", "term"]
+    else:
+        new = [data.draw(requests(len(r["costs"]))) for r in some]
+        fields = data.draw(st.lists(st.sampled_from(["costs", "upper", "term"]), unique=True))
+    optional = ["scale", "override", "integral", "start"]
+    fields += data.draw(st.lists(st.sampled_from(optional), unique=True))
+    fields += ["total", "relation"] if data.draw(st.booleans()) else []
+    for k, request in enumerate(new):
+        one.update_request(k, **{name: request[name] for name in fields})
+    plural = {name: f"{name}s" for name in ("total", "scale", "override", "start", "term")}
+    names = [plural.get(name, name) for name in fields] + (["sizes"] if "costs" in fields else [])
+    arguments = bulk(new, form)
+    many.update_requests(range(len(some)), **{name: arguments[name] for name in names})
+    same(one, many)
+
+
+@given(some=st.lists(requests(), max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_what_is_read_can_be_added_again(some):
+    program, twin = empty(), ContinualProgram()
+    for k, request in enumerate(some):
+        program.add_request(k, **request)
+    twin.add_resources(**vars(program.resources[:]))
+    twin.add_requests(**vars(program.requests[:]))
+    same(program, twin)
 
 
 def test_one_value_for_all():

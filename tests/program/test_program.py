@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csc_array, csr_array
+from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
 from copter import ContinualProgram, EditError
 from copter.solvers.proximal import solver as proximal
@@ -68,6 +68,24 @@ def test_capacities(program):
     assert program.resources["debt"] == (-INF, -4.0)
 
 
+def test_dropping_a_resource_keeps_its_columns(program):
+    program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0})
+    program.remove_resources("cpu")
+    assert program.resource_ids == ["link"]
+    assert rows(program).tolist() == [[2.0, 2.0]]
+    assert (program.nnz, program.n_rows) == (2, 1)
+
+
+def test_rows_count_resources_and_sum_rows(program):
+    program.add_request("a", [1.0], {}, total=1)
+    program.add_request("b", [1.0], {})
+    assert program.n_rows == 3
+    program.update_request("b", total=0.0, relation="==")
+    assert (program.n_rows, program.requests["b"].total) == (4, 0.0)
+    program.update_request("a", total=None)
+    assert (program.n_rows, program.requests["a"].total) == (3, None)
+
+
 def test_update_leaves_what_it_is_not_given(program):
     program.add_request(
         "q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, relation="==", upper=2.5, scale=2.0, override={1: 9.0}
@@ -106,6 +124,24 @@ def test_new_columns_keep_scale_total_and_scalar_bound(program):
     assert program.requests["q"].total == 3.0
 
 
+def test_an_update_of_everything_at_once(program):
+    program.add_request("q", [1.0], {"cpu": 1.0})
+    program.update_request(
+        "q",
+        costs=[1.0, 2.0],
+        usage={"link": [3.0, 4.0]},
+        scale=0.5,
+        override={0: -1.0},
+        total=2.0,
+        relation="==",
+        upper=[1.0, 2.0],
+    )
+    built = compile_program(program)
+    assert built.c.tolist() == [-1.0, 1.0]
+    assert built.upper.tolist() == [1.0, 2.0]
+    assert (built.row_lower[-1], built.row_upper[-1]) == (2.0, 2.0)
+
+
 def test_templates_follow_their_rows_and_outlive_their_handles(program):
     template = program.share_columns({"cpu": [1.0, 2.0], "link": 3.0}, 2)
     program.add_request("a", [1.0, 1.0], template)
@@ -116,6 +152,67 @@ def test_templates_follow_their_rows_and_outlive_their_handles(program):
     program.update_request("a", costs=[0.0], usage={"cpu": 9.0})
     program.remove_request("b")
     assert rows(program).tolist() == [[9, 1, 2]]
+
+
+@pytest.mark.parametrize("form", [csc_array, csr_array, coo_array])
+def test_bulk_equals_one_by_one(form):
+    rng = np.random.default_rng(5)
+    sizes = [3, 1, 4]
+    matrix = random_array((2, 8), density=0.6, rng=rng, data_sampler=rng.random)
+    costs, upper = rng.random(8), rng.random(8)
+    bulk, single = ContinualProgram(), ContinualProgram()
+    for program in (bulk, single):
+        program.add_resource("old", 1.0)
+        program.add_resource("r", 1.0)
+        program.add_resource("s", 2.0)
+        program.remove_resources("old")  # rows of the matrix are places in resource_ids, not slots
+    options = {"relation": "==", "integral": True}
+    bulk.add_requests(
+        list("abc"), costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
+    )
+    dense, begin = matrix.toarray(), 0
+    for k, (id, n) in enumerate(zip("abc", sizes, strict=True)):
+        part = slice(begin, begin + n)
+        usage = {"r": dense[0, part], "s": dense[1, part]}
+        single.add_request(id, costs[part], usage, total=k + 1, upper=upper[part], scale=k + 1.0, **options)
+        begin += n
+    one, other = compile_program(bulk), compile_program(single)
+    for name in ("c", "upper", "row_lower", "row_upper", "integrality", "column_start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert (one.A != other.A).nnz == 0
+
+
+def test_bulk_does_not_touch_the_matrix_that_it_is_given():
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_resource("s", 1.0)
+    matrix = csc_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(2, 1))
+    program.add_requests(["q"], [1.0], [1], matrix)
+    assert rows(program).tolist() == [[2.0], [4.0]]
+    assert matrix.data.tolist() == [1.0, 2.0, 3.0]
+    assert matrix.indices.tolist() == [1, 0, 1]
+
+
+def test_an_empty_bulk_edit_is_no_edit(program):
+    clock = program.store.clock
+    program.add_requests([], [], [], csc_array((2, 0)))
+    program.remove_requests([])
+    program.update_requests([])
+    assert (len(program), program.store.clock) == (0, clock)
+
+
+def test_bulk_scales_and_overrides(program):
+    template = program.share_columns({"cpu": 1.0}, 3)
+    program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template)
+    program.update_requests(["c", "a"], scales=[10.0, 2.0], overrides=([1, 2], [2, 0, 1], [-1.0, -2.0, -3.0]))
+    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 6.0]
+    assert program.requests["b"].costs.tolist() == [4.0, 5.0, 6.0]
+    assert program.requests["c"].costs.tolist() == [70.0, 80.0, -1.0]
+    program.update_requests(["a", "b"], costs=[[1.0, 1.0, 1.0], [5.0, 5.0, 5.0]], scales=[4.0, 1.0])
+    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 4.0]  # overrides stay
+    assert program.requests["b"].costs.tolist() == [5.0, 5.0, 5.0]
+    program.update_requests(["a"], overrides=([0], [], []))
+    assert program.requests["a"].costs.tolist() == [4.0, 4.0, 4.0]
 
 
 def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):
@@ -150,6 +247,13 @@ def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
     assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
+def test_columns_with_an_error_leave_the_ids_free(program):
+    with pytest.raises(EditError):
+        program.add_request("q", [1.0], {"nowhere": 1.0})
+    program.add_request("q", [1.0], {"cpu": 1.0})
+    assert "q" in program
+
+
 def test_a_start_counts_once(program):
     program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
     solver = proximal.ProximalPoint()
@@ -161,6 +265,19 @@ def test_a_start_counts_once(program):
 
 
 # ---- bulk totals and capacities ----------------------------------------------------------------------
+
+
+def test_new_totals_of_many_requests_keep_their_relation(program):
+    for id, relation in (("a", "<="), ("b", "=="), ("c", "<=")):
+        program.add_request(id, [1.0], {"cpu": 1.0}, total=1.0, relation=relation)
+    before = compile_program(program)
+    program.update_requests(["c", "b"], totals=[0.0, 7.5], scales=[2.0, 3.0])
+    after = compile_program(program)
+    assert [program.requests[id].total for id in "abc"] == [1.0, 7.5, 0.0]
+    assert after.row_upper[2:].tolist() == [1.0, 7.5, 0.0]
+    assert after.row_lower[2:].tolist() == [-INF, 7.5, -INF]
+    assert after.c.tolist() == [1.0, 3.0, 2.0]
+    assert (after.A != before.A).nnz == 0
 
 
 def test_new_bounds_of_many_resources(program):
@@ -175,12 +292,10 @@ def test_new_bounds_of_many_resources(program):
 
 
 def test_bulk_verbs_of_nothing(program):
-    clock = program.store.clock
     program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
     program.remove_requests([])
     program.add_requests([], [], [], csc_array((2, 0)), totals=[])
-    program.update_requests([])
-    assert (len(program), program.store.clock) == (0, clock)
+    assert len(program) == 0
 
 
 @pytest.mark.parametrize("kind", [list, tuple, range, np.array], ids=["list", "tuple", "range", "array"])
@@ -247,3 +362,13 @@ def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(progr
     assert rows(program).tolist() == np.tile(dense, 4).tolist()
     assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
     assert program.nnz == 24
+
+
+def test_one_bound_for_many_resources():
+    program = ContinualProgram()
+    program.add_resources(["a", "b"], upper=3.0)
+    program.update_resources(["a", "b"], upper=8.0)
+    program.update_resources(["a", "b"], lower=[1.0, 2.0])
+    assert [program.resources[row] for row in ("a", "b")] == [(1.0, 8.0), (2.0, 8.0)]
+    with pytest.raises(EditError, match="update_resources.*upper"):
+        program.update_resources(["a", "b"], upper="much")

@@ -103,7 +103,7 @@ def test_measured_curves_grow_from_one_gpu(gpu):
 def test_afs_is_the_best_of_its_class_on_a_virtual_cluster():
     """Trace 9 of the paper; it prints 31.1, 18.3 and 15.2 h for SRTF, Max-Min and AFS-L."""
     hours = {
-        policy: play(virtual_cluster(paper_cluster(), 0, DATA, vc="9"), policy).mean_hours
+        policy: play(virtual_cluster(paper_cluster(), 0, DATA, vc="9"), policy).jct.mean()
         for policy in ("srtf", "max-min", "afs-l", "afs-p", "tiresias-l")
     }
     assert 1.2 <= hours["srtf"] / hours["afs-l"] <= 2.7
