@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from copter import ContinualProgram
-from copter.proof.margins import best_vertices, lengthen
-from copter.store.store import EXACTLY
+from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import view_of
 
 ROWS = 3
@@ -87,3 +87,85 @@ def test_equal_prices_leave_no_margin():
     assert margin[0] <= 0.0
     assert margin[1] <= 0.0
     assert 0.499 < margin[2] <= 0.5
+
+
+def exchanges(p, x, upper, total, relation):
+    """Change of the cost, a unit, for every way to leave a vertex along one column or from one to another."""
+    more = [j for j in range(p.size) if x[j] < upper[j]]
+    less = [j for j in range(p.size) if x[j] > 0.0]
+    yield from (p[j] - p[k] for j in more for k in less if j != k and relation != NO_TOTAL)
+    if relation != EXACTLY:
+        yield from (-p[k] for k in less)
+    if relation == NO_TOTAL or (relation == AT_MOST and x.sum() < total):
+        yield from (p[j] for j in more)
+
+
+def kind_of_group(x, upper, total, relation):
+    """A group of n shared columns, counted from the first one; see the module's head."""
+    n, (columns,) = x.size, np.nonzero(x)
+    if relation == NO_TOTAL or total == 0.0 or (upper < total).any():
+        return 2 * n + 1
+    if not columns.size:
+        return 2 * n
+    return columns[0] + (n if relation == AT_MOST else 0)
+
+
+@pytest.mark.parametrize("relation", [NO_TOTAL, AT_MOST, EXACTLY])
+@pytest.mark.parametrize("limit", ["none", "own", "shared"])
+def test_a_margin_is_the_least_that_leaving_the_vertex_costs(relation, limit):
+    rng, clear, ties, endless, forced = np.random.default_rng(7), 0, 0, 0, 0
+    kinds = set()
+    for _ in range(400):
+        width = int(rng.integers(1, 6))
+        program = ContinualProgram()
+        for row in range(ROWS):
+            program.add_resource(row, 10.0)
+        shared = program.share_columns({row: rng.integers(-2, 3, width) / 4.0 for row in range(ROWS)}, width)
+        upper = {
+            "none": np.inf,
+            "own": rng.choice([0.0, 0.5, 1.0, 2.0, np.inf], width),
+            "shared": float(rng.choice([0.25, 1.0, 3.0])),
+        }[limit]
+        total = float(rng.choice([0.0, 1.0, 2.0]))
+        if relation == EXACTLY:
+            total = min(total, float(np.broadcast_to(upper, width).sum()))
+        sums = (
+            {}
+            if relation == NO_TOTAL
+            else {"total": total, "relation": "==" if relation == EXACTLY else "<="}
+        )
+        program.add_request("q", rng.integers(-4, 5, width) / 4.0, shared, upper=upper, **sums)
+        y = rng.integers(-3, 4, ROWS) / 2.0
+        ours = bool(rng.integers(2))
+        margin, group, count, column, value = best_vertices(
+            view_of(program.store), y, np.zeros(1, np.int64), np.array([3 if ours else -1])
+        )
+        x, p = np.zeros(width), program.store.priced_columns(0, y)
+        x[column] = value
+        bounds = program.store.upper_bounds(0)
+        if relation == NO_TOTAL and (np.isinf(bounds) & (p < 0.0)).any():
+            assert margin[0] < 0.0  # the cost falls without end
+            endless += 1
+            continue
+        assert count[0] == np.count_nonzero(x)
+        assert (x >= 0.0).all() and (x <= bounds).all()
+        assert relation == NO_TOTAL or x.sum() <= total and (relation == AT_MOST or x.sum() == total)
+        least = (
+            np.inf
+            if relation != NO_TOTAL and total == 0.0
+            else min(exchanges(p, x, bounds, total, relation), default=np.inf)
+        )
+        assert least >= 0.0  # no exchange gains: the vertex is a best one
+        assert margin[0] <= least
+        assert margin[0] == least if np.isinf(least) else margin[0] > least - 1e-12
+        clear, ties, forced = clear + (0.0 < least < np.inf), ties + (least == 0.0), forced + np.isinf(least)
+        if least > 0.0:
+            own = np.ndim(upper) > 0  # bounds of single columns: any of them may be the one that counts
+            kind = 2 * width + 1 if own else kind_of_group(x, bounds, total, relation)
+            assert group[0] == (3 + kind if ours else OWN_COLUMNS)
+            kinds.add(min(2, 2 * width + 1 - kind) if ours else 3)
+    assert clear > 60 and ties > 5
+    assert endless > 10 or relation != NO_TOTAL or limit == "shared"
+    assert forced > 10 or relation == NO_TOTAL
+    assert kinds >= {0, 3}
+    assert 2 in kinds or relation == NO_TOTAL or limit == "own"
