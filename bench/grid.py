@@ -31,7 +31,7 @@ from copter.bench.reproduction import Effort, Figure, mean_figure
 Outcome: TypeAlias = Mapping[str, float]
 """Values by column."""
 Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
-_PERCENT: Mapping[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "ratio": lambda mine, theirs: mine / theirs,
     "below": lambda mine, theirs: 100.0 * (1.0 - mine / theirs),
     "above": lambda mine, theirs: 100.0 * (mine / theirs - 1.0),
@@ -134,10 +134,17 @@ def grid(
         Takes an effort and the settings of a row, and returns what the paper's data have of it.
     **shared
         Settings of all choices.
+
+    Raises
+    ------
+    ValueError
+        Two choices have the same row.
     """
     rows, cases = {}, []
     for labels, settings in choices(axes):
         case, name = shared | settings, row.format(**labels)
+        if name in rows:
+            raise ValueError(f"row {name!r}: two choices of the axes have this name")
         count = min(effort.seeds, case.pop("samples", samples) or effort.seeds)
         rows[name] = labels, count, paper(effort, **case) if paper is not None else {}
         cases += [(play, name, k, case) for k in range(count)]
@@ -190,16 +197,14 @@ def _pooled(
     theirs = [_samples(played, rows, one.base or field) for _, rows in pairs]
     theirs = [np.where(values, values, math.nan) for values in theirs]
     unit = one.unit or (units.get(field, "") if not one.over else "x" if one.how == "ratio" else "%")
-    compare = _PERCENT[one.how] if one.over else lambda values, _: values
+    compare = _COMPARISONS[one.how] if one.over else lambda values, _: values
     if one.pick != "mean":
         values = [float(np.mean(compare(a, b))) for a, b in zip(mine, theirs, strict=True)]
         return Figure(row, column, unit, min(values) if one.pick == "least" else max(values))
-    ours, base = np.concatenate(mine), np.concatenate(theirs)
+    ours, base, paper = np.concatenate(mine), np.concatenate(theirs), _paper(played, one, field, pairs[0])
     if one.paired:
-        return mean_figure(row, column, unit, compare(ours, base), _paper(played, one, field, pairs[0]))
-    return Figure(
-        row, column, unit, float(compare(ours.mean(), base.mean())), _paper(played, one, field, pairs[0])
-    )
+        return mean_figure(row, column, unit, compare(ours, base), paper)
+    return Figure(row, column, unit, float(compare(ours.mean(), base.mean())), paper)
 
 
 def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:
@@ -216,4 +221,4 @@ def _paper(
     mine, theirs = (
         [played[row].paper.get(field, math.nan) for row in rows] if rows else [1.0] for rows in pair
     )
-    return float(_PERCENT[one.how](np.mean(mine), np.mean(theirs)))
+    return float(_COMPARISONS[one.how](np.mean(mine), np.mean(theirs)))

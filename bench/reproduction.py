@@ -46,20 +46,10 @@ GROUP = "copter.reproductions"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a table.
+    """One figure of a table: the mean over the seeds and their standard deviation, which is NaN for one seed.
 
-    Attributes
-    ----------
-    row, column : str
-        Where it stands in the table, such as "sia" and "average JCT".
-    unit : str
-        Such as "h", "s", "x" (a ratio) or "".
-    ours : float
-        Mean over the seeds.
-    paper : float
-        NaN where the paper prints none.
-    std : float
-        Standard deviation of ours over the seeds; NaN for a single one.
+    It stands in a row and a column, such as "sia" and "average JCT", and has a unit such as "h", "x" (a
+    ratio) or "".  The value of the paper is NaN where the paper prints none.
     """
 
     row: str
@@ -105,17 +95,9 @@ class Effort:
     spread: Spread = field(default_factory=Here)
 
     def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Play some cases, all at once where they are spread.
+        """Play some cases, all at once where they are spread, and return what came of each, in order.
 
-        Parameters
-        ----------
-        play : callable
-            Of a module: takes an effort, whose `say` is heard here, and what a case has.
-
-        Returns
-        -------
-        list
-            What it returned of each case, in order.
+        `play` is a function of a module; it takes an effort, whose `say` is heard here, and what a case has.
         """
         plain = Effort(self.seeds, self.data, self.seed, self.quick, _silent)
         tasks = [Task(_name(play, case), _play, (plain, play, case)) for case in cases]
@@ -139,18 +121,9 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A claim of a paper that is one of the figures.
+    """A claim of a paper, in words, that is the figure at a row and a column.
 
-    Attributes
-    ----------
-    words : str
-        The claim.
-    row, column : str
-        The figure.
-    better : str
-        "more" or "less".
-    why : str
-        The reason if ours is worse by more than the tolerance of the page of papers.
+    `better` is "more" or "less"; `why` is the reason if ours is worse by more than the page of papers allows.
     """
 
     words: str

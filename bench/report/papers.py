@@ -32,11 +32,6 @@ _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2
 def claims(folder: Path | None) -> list[Claim]:
     """Return the section on the papers: one claim for each table or figure that the report shows.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Of the documents.
-
     Raises
     ------
     FileError
@@ -63,16 +58,8 @@ def measured(folder: Path) -> list[Claim]:
 class Standing:
     """How a document stands to its paper.
 
-    Attributes
-    ----------
-    name, source : str
-        Of the reproduction.
-    printed, near, far : int
-        Figures that the paper prints, and those of ours within :data:`NEAR` and :data:`FAR` of them.
-    seeds : int
-        Samples.
-    seconds : float
-        That it took.
+    The paper prints `printed` figures; `near` and `far` of ours are within :data:`NEAR` and :data:`FAR` of
+    them.  The document has a number of seeds and took a number of seconds.
     """
 
     name: str
@@ -116,13 +103,7 @@ def _documents(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def command_of(document: Mapping[str, Any]) -> str:
-    """The command that runs a reproduction again, with its settings.
-
-    Parameters
-    ----------
-    document : mapping
-        Of ``copter reproduce NAME --json``.
-    """
+    """The command that makes a document of ``copter reproduce NAME --json`` again, with its settings."""
     settings = document["settings"]
     options = [f"--seeds {settings['seeds']}"] + ([f"--seed {settings['seed']}"] if settings["seed"] else [])
     options += ["--quick"] if settings["quick"] else []

@@ -95,6 +95,11 @@ def test_a_choice_may_have_fewer_samples():
     assert said == ["few", "many", "many"]
 
 
+def test_two_choices_of_one_row_are_refused():
+    with pytest.raises(ValueError, match="'ours': two choices"):
+        grid(Effort(1), play, {}, row="{policy}", axes=AXES)
+
+
 # ---- tables --------------------------------------------------------------------------------------------
 
 TABLE = """
