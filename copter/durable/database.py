@@ -16,7 +16,13 @@ from copter.errors import FileError
 
 
 def connect(
-    path: Path, schema: str, version: int, *, application: int = 0, read_only: bool = False
+    path: Path,
+    schema: str,
+    version: int,
+    *,
+    application: int = 0,
+    page_size: int = 4096,
+    read_only: bool = False,
 ) -> sqlite3.Connection:
     """Open a file, or make it with its tables, unless it is to be read only.
 
@@ -28,6 +34,8 @@ def connect(
         Version of the schema, which the file must have.
     application : int
         SQLite's number for the application whose files these are.
+    page_size : int
+        Bytes of a page of a new file.
 
     Raises
     ------
@@ -47,16 +55,14 @@ def connect(
     try:
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables or read_only:
-            found = tuple(
-                database.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("application_id", "user_version")
-            )
-            if found[0] != application:
+            (made_by,) = database.execute("PRAGMA application_id").fetchone()
+            (found,) = database.execute("PRAGMA user_version").fetchone()
+            if made_by != application:
                 raise FileError(path, "is none of copter's files of this kind")
-            if found[1] != version:
-                raise FileError(path, f"is of version {found[1]} of the format; this copter reads {version}")
+            if found != version:
+                raise FileError(path, f"is of version {found} of the format; this copter reads {version}")
         if not read_only:
-            database.execute("PRAGMA page_size = 16384")  # of a new file: long values are written faster
+            database.execute(f"PRAGMA page_size = {page_size}")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             if not tables:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.durable.values import ValueFormatError, decode, encode, id_value
+from copter.durable.values import ValueFormatError, decode, encode, plain_ids
 from copter.errors import EditError
 from copter.program.handles import Handles
 from copter.program.index import Index
@@ -93,11 +93,7 @@ def pack_edit(edit: Edit) -> bytes:
         An id cannot be written: names it.
     """
     if not set(map(type, edit.ids)) <= _PLAIN:
-        for id in edit.ids:
-            try:
-                id_value(id)
-            except ValueFormatError as why:
-                raise EditError(id, "id", id, str(why)) from None
+        plain_ids(edit.ids)
     fields = {
         name: value
         for name, value, blank in zip(edit._fields, edit, _BLANK, strict=True)

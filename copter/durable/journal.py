@@ -11,14 +11,12 @@ snapshot, is one transaction: whole, or not there.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
-import sqlite3
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from copter.durable.edits import WrittenProgram, make_edit, pack_edit, read_edit
 from copter.durable.files import lock_file, sync_folder
@@ -114,16 +112,15 @@ class Journal(WrittenProgram):
             self.store, program = _taken_over(program), None
         self.path = Path(path)
         self.solver = solver
-        self._terms = tuple(terms)
+        self._classes = term_classes(terms)
         self._edits: list[bytes] = []
         self._round = self._base = self._snapshot_size = self._edits_size = 0
         self._process = os.getpid()
         self._file: ProgramFile | None = None
         _make_folder(self.path)
         taken = f"{self.path}: the journal is open already, here or in another process"
-        self._unlock = weakref.finalize(
-            self, os.close, lock_file(self.path / _LOCK, taken)
-        )  # if dropped, too
+        # both are called when the journal is closed, or dropped
+        self._unlock = weakref.finalize(self, os.close, lock_file(self.path / _LOCK, taken))
         _OPEN.add(self)
         try:
             self._file = ProgramFile(self.path / FILE)
@@ -142,7 +139,7 @@ class Journal(WrittenProgram):
         return self._round
 
     def commit(self) -> int:
-        """Complete the round: its edits, and what the solver remembers now, are on disk when this returns.
+        """Complete the round: its edits, and the solver's state, are on disk when this returns.
 
         Returns
         -------
@@ -160,7 +157,7 @@ class Journal(WrittenProgram):
         with self.guard.using("commit"):
             file, last = self._usable(), solver_values(self.solver, self)
             number = self._round + 1
-            self._on_disk(lambda: file.add_round(number, self._edits, last))
+            file.add_round(number, self._edits, last)
             self._edits_size += sum(map(len, self._edits))
             self._edits, self._round = [], number
             if self._edits_size > max(COMPACT_FROM, self._snapshot_size):
@@ -263,13 +260,6 @@ class Journal(WrittenProgram):
             raise CopterError(f"{self.path}: the journal is closed")
         return self._file
 
-    def _on_disk(self, write: Callable[[], Any]) -> Any:
-        """Write; what SQLite could not do is an OSError, as of any other file."""
-        try:
-            return write()
-        except sqlite3.Error as wrong:
-            raise OSError(errno.EIO, str(wrong), str(self.path / FILE)) from wrong
-
     def _open(self, program: ContinualProgram | None) -> None:
         """Come to the state after the last completed round, or begin."""
         file = self._usable()
@@ -277,7 +267,7 @@ class Journal(WrittenProgram):
             begin = self if program is None else program
             with begin.guard.using("journal"):
                 last = solver_values(self.solver, begin)
-                self._on_disk(lambda: file.begin_after(pack(begin), 0, last))
+                file.begin_after(pack(begin), 0, last)
         elif program is not None:
             raise CopterError(f"{self.path}: there is a journal already, which has a program of its own")
         self._recover(file)
@@ -287,16 +277,15 @@ class Journal(WrittenProgram):
         if self._round == self._base:
             return
         file, last = self._usable(), solver_values(self.solver, self)
-        self._snapshot_size = self._on_disk(lambda: file.begin_after(pack(self), self._round, last))
+        self._snapshot_size = file.begin_after(pack(self), self._round, last)
         self._base, self._edits_size = self._round, 0
 
     def _recover(self, file: ProgramFile) -> None:
-        unpack(file, self, self._terms)
+        unpack(file, self, self._classes)
         snapshot, last = file.facts("snapshot"), file.facts("last")
         self._base, self._snapshot_size = snapshot["round"], int(snapshot.get("size", 0))
-        classes = term_classes(self._terms)
         for number, edits in file.rounds(self._base, last["round"]):
-            self._replay(number, edits, classes)
+            self._replay(number, edits)
         self._round = last["round"]
         if self.solver is None:
             return
@@ -306,12 +295,12 @@ class Journal(WrittenProgram):
             self.solver.reset()
             self.solver.save_state(self)  # one that cannot be written says so now
 
-    def _replay(self, number: int, edits: list[bytes], classes: dict[str, type[ConvexTerm]]) -> None:
+    def _replay(self, number: int, edits: list[bytes]) -> None:
         """Make the edits of a round again."""
         wrong = self._usable().wrong
         try:
             for edit in edits:
-                make_edit(self, read_edit(edit, classes))
+                make_edit(self, read_edit(edit, self._classes))
                 self._edits_size += len(edit)
         except (CopterError, ValueFormatError) as why:
             raise wrong(f"round {number} cannot be made again: {why}") from why
@@ -340,7 +329,7 @@ def _end(file: ProgramFile, process: int) -> None:
     """Close a file in the process that opened it."""
     if os.getpid() == process:
         file.close()
-    else:  # closing it would end locks and write ahead logs that are the parent's
+    else:  # closing it could write to the write-ahead log, which is the parent's
         _INHERITED.append(file)
 
 

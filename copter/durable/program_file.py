@@ -16,9 +16,11 @@ its CRC-32, since SQLite checks its own pages only in part.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ VERSION = 1
 APPLICATION = int.from_bytes(b"copt")
 PIECE = 1 << 27
 """Bytes of a value in one row, at most."""
+_PAGE = 1 << 14
+"""Bytes of a page: values are long, and written faster than in pages of SQLite's 4,096."""
 _SCHEMA = """
 CREATE TABLE items (name TEXT NOT NULL, piece INTEGER NOT NULL, content BLOB NOT NULL, crc INTEGER NOT NULL,
     PRIMARY KEY (name, piece));
@@ -58,7 +62,9 @@ class ProgramFile:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self.database = connect(path, _SCHEMA, VERSION, application=APPLICATION, read_only=read_only)
+        self.database = connect(
+            path, _SCHEMA, VERSION, application=APPLICATION, page_size=_PAGE, read_only=read_only
+        )
 
     def close(self) -> None:
         """Close the file; it can be called again."""
@@ -75,14 +81,19 @@ class ProgramFile:
         round : int
             The round after which the program was so.
         last : mapping
-            What the solver kept.
+            The kind and the state of the solver at the end of that round.
 
         Returns
         -------
         int
             Bytes of the snapshot.
+
+        Raises
+        ------
+        OSError
+            It could not be written; the file is as before.
         """
-        with transaction(self.database):
+        with self._transaction():
             for table in ("items", "edits", "rounds"):
                 self.database.execute(f"DELETE FROM {table}")
             size = sum(self._put("items", (name,), encode(value)) for name, value in snapshot)
@@ -90,19 +101,40 @@ class ProgramFile:
             self._put_last(round, last)
         return size
 
-    def add_round(self, round: int, edits: Iterable[bytes], last: Mapping[str, Any]) -> None:
+    def add_round(self, round: int, edits: Sequence[bytes], last: Mapping[str, Any]) -> None:
         """Write a round; it is complete, and on disk, when this returns.
 
         An interrupt may come after the round was written and before the caller knows: so it can be written
         again.
+
+        Parameters
+        ----------
+        round : int
+            The number of the round.
+        edits : sequence of bytes
+        last : mapping
+            The kind and the state of the solver at the end of the round.
+
+        Raises
+        ------
+        OSError
+            It could not be written; the file is as before.
         """
-        with transaction(self.database):
+        with self._transaction():
             self.database.execute("DELETE FROM edits WHERE round = ?", (round,))
-            number = -1
-            for number, edit in enumerate(edits):  # noqa: B007 - the last number is used
+            for number, edit in enumerate(edits):
                 self._put("edits", (round, number), edit)
-            self.database.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (round, number + 1))
+            self.database.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (round, len(edits)))
             self._put_last(round, last)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Make all statements within or none; an error of SQLite is an OSError, as for other files."""
+        try:
+            with transaction(self.database):
+                yield
+        except sqlite3.Error as wrong:
+            raise OSError(errno.EIO, str(wrong), str(self.path)) from wrong
 
     def _put_last(self, round: int, last: Mapping[str, Any]) -> None:
         self.database.execute("DELETE FROM items WHERE name = 'last'")
@@ -111,7 +143,7 @@ class ProgramFile:
     def _put(self, table: str, key: Key, content: bytes) -> int:
         """Write a value, and return how many bytes it has."""
         for piece, at in enumerate(range(0, max(len(content), 1), PIECE)):
-            part = content if len(content) <= PIECE else content[at : at + PIECE]
+            part = content[at : at + PIECE]
             row = (*key, piece, part, _checked(key, piece, part))
             self.database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
         return len(content)
@@ -120,7 +152,7 @@ class ProgramFile:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a snapshot."""
+        """True once there is a snapshot."""
         return self._rows("SELECT count(*) FROM items")[0][0] > 0
 
     def get(self, name: str) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from copter.durable.files import write_whole
 from copter.durable.program_file import ProgramFile
 from copter.durable.soundness import Unsound, check_program, check_store
-from copter.durable.values import ValueFormatError, id_value, term_classes, term_name
+from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.store.executor import Part
@@ -37,19 +37,26 @@ Classes = dict[str, type[ConvexTerm]]
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-    """Write a program to a file, whole or not at all; see :meth:`copter.ContinualProgram.save`.
+    """Write a program to a file, whole or not at all: :meth:`copter.ContinualProgram.save`.
 
     Parameters
     ----------
     solver : Remembers, optional
-        Whose state goes into the file too.
+        Its state goes into the file too.
+
+    Raises
+    ------
+    OSError
+        It could not be written.
     """
     last = solver_values(solver, program)
 
     def write(file: Any) -> None:
         written = ProgramFile(Path(file.name))
         try:
-            written.database.execute("PRAGMA journal_mode = OFF")  # nobody has the file before it is whole,
+            written.database.execute(
+                "PRAGMA journal_mode = OFF"
+            )  # the file is not in its place before it is whole,
             written.database.execute("PRAGMA synchronous = OFF")  # and on disk
             written.begin_after(pack(program), 0, last)
         finally:
@@ -64,7 +71,7 @@ def load(
     solver: Remembers | None = None,
     terms: Iterable[type[ConvexTerm]] = (),
 ) -> None:
-    """Read a snapshot into an empty program; see :meth:`copter.ContinualProgram.load`.
+    """Read a snapshot into an empty program: :meth:`copter.ContinualProgram.load`.
 
     Parameters
     ----------
@@ -82,7 +89,7 @@ def load(
     """
     file = ProgramFile(Path(path), read_only=True)
     try:
-        unpack(file, program, terms)
+        unpack(file, program, term_classes(terms))
         if solver is not None:
             last = file.facts("last")
             if last.get("solver") is None:
@@ -104,46 +111,34 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
     for index in (program._requests, program._resources):
-        yield f"{index.kind}s", (_written_ids(index), index.all_slots)
+        yield f"{index.kind}s", (plain_ids(index.ids), index.all_slots)
     for name, handles in _handles(program):
-        yield (
-            name,
-            np.array([(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()], np.int64),
-        )
+        fields = [(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()]
+        yield name, np.array(fields, np.int64)
     yield "starts", program._starts
     store = program.store
     yield "parts", store.parts if isinstance(store, SpreadStore) else None
     yield from _pack_store("store", store)
     if isinstance(store, SpreadStore):  # they are fetched: while it is written, this process has all columns
-        for number, part in enumerate(store.executor.map(_store)):
+        for number, part in enumerate(store.executor.map(store_of)):
             yield from _pack_store(f"part {number}", part)
 
 
 def _pack_store(name: str, store: ConstraintStore) -> Iterator[tuple[str, Any]]:
     kinds = [(term_name(kind.type), list(kind.names)) for kind in store.terms.kinds]
-    for written, kind in zip(kinds, store.terms.kinds, strict=True):
-        if any(
-            written[0] == term_name(other.type) and other.type is not kind.type for other in store.terms.kinds
-        ):
-            raise EditError("save", "term", written[0], "is the name of several classes of terms")
+    types: Classes = {}
+    for (called, _), kind in zip(kinds, store.terms.kinds, strict=True):
+        if types.setdefault(called, kind.type) is not kind.type:
+            raise EditError("save", "term", called, "is the name of several classes of terms")
     arrays = store.arrays()
     yield name, {"kinds": kinds, "arrays": list(arrays)}
     for key, array in arrays.items():
         yield f"{name}.{key}", array
 
 
-def _store(part: Part) -> Any:
+def store_of(part: Part) -> Any:
+    """Return the store of a part: the task that fetches it."""
     return part.store
-
-
-def _written_ids(index: Index) -> list[Any]:
-    ids: list[Any] = []
-    for id in index.ids:
-        try:
-            ids.append(id_value(id))
-        except ValueFormatError as wrong:
-            raise EditError(id, "id", id, str(wrong)) from None
-    return ids
 
 
 def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
@@ -151,23 +146,23 @@ def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
     return ("shared columns", program._templates), ("shared costs", program._vectors)
 
 
-def unpack(file: ProgramFile, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
+def unpack(file: ProgramFile, program: ContinualProgram, classes: Classes) -> None:
     """Fill an empty program from the values in a file.
 
     Parameters
     ----------
     program : ContinualProgram
         Empty.
-    terms : iterable of type
-        Classes of terms other than copter's.
+    classes : dict of str to type
+        Classes of terms by name.
 
     Raises
     ------
     FileError
-        They are of no program, or of one with a class of terms that is not among ``terms``; the program is
+        They are of no program, or of one with a class of terms that is not among ``classes``; the program is
         of no use then.
     """
-    store, classes = program.store, term_classes(terms)
+    store = program.store
     _check_parts(store, file)
     try:
         for index in (program._requests, program._resources):
@@ -247,9 +242,9 @@ def restore_solver(
     Parameters
     ----------
     last : dict
-        Of a solver of some kind.
+        What was read; the solver that it is of may be of another kind.
     file : ProgramFile
-        Where it was read, for messages.
+        The file that it was read from, for messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Values as bytes, without pickles: ids, edits, arrays, what a solver keeps.
+"""Values as bytes, without pickles: ids, edits, arrays, states of solvers.
 
 The first line is JSON.  What JSON has no form for is an object with one key, the name of the form, as
 ``{"tuple": [1, 2]}``.  The numbers of arrays follow the line, one array after the other, little-endian:
@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import CopterError, EditError
 from copter.terms.convex import ConvexTerm, LogTerm, make_term
 
 DEEPEST = 24
-"""How deep an id may be nested, and any other value."""
+"""The deepest that an id, or any other value, may be nested."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _DTYPES = frozenset(("<f8", "<i8", "<i4", "|b1", "|i1", "<f4", "<i2", "<u8", "<u4", "<u2", "|u1", "<f2"))
 
@@ -54,23 +54,33 @@ def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm
     return classes
 
 
-def id_value(id: Any, depth: int = 0) -> Any:
-    """Return an id as plain Python values that equal it.
+def plain_ids(ids: Iterable[Hashable]) -> list[Any]:
+    """Return ids as plain Python values that equal them.
 
     Ids are str, int, float, bool, bytes, None, numpy's numbers, and tuples of these.
 
     Raises
     ------
-    ValueFormatError
-        The id cannot be written.
+    EditError
+        An id cannot be written; it is named.
     """
+    plain = []
+    for id in ids:
+        try:
+            plain.append(_plain_id(id, 0))
+        except ValueFormatError as why:
+            raise EditError(id, "id", id, str(why)) from None
+    return plain
+
+
+def _plain_id(id: Any, depth: int) -> Any:
     kind = type(id)
     if kind is str or kind is int or kind is bool or id is None or kind is bytes:
         return id
     if kind is tuple:
         if depth == DEEPEST:
             raise ValueFormatError(f"is nested more than {DEEPEST} deep")
-        return tuple(id_value(part, depth + 1) for part in id)
+        return tuple(_plain_id(part, depth + 1) for part in id)
     if isinstance(id, np.generic):
         id = id.item()
         kind = type(id)

@@ -41,7 +41,7 @@ from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import Pool, Table, named, slice_indices, typed, under
 from copter.store.term_table import TermTable
 
-PARTS = (
+_COMPONENTS = (
     "costs",
     "uppers",
     "pointers",
@@ -55,7 +55,7 @@ PARTS = (
     "terms",
     "edits",
 )
-"""Pools, tables and the log of edits: what a store has beside its counts."""
+"""Attributes of a store that have arrays: its pools, its tables and its log of edits."""
 
 
 class Layout:
@@ -137,7 +137,7 @@ class Layout:
             "counts": np.array([self.clock, self.n_variables]),
             "dropped": np.array(self._dropped_rows, np.int64),
         }
-        for name in PARTS:
+        for name in _COMPONENTS:
             found |= named(name, getattr(self, name).arrays())
         return found
 
@@ -157,7 +157,7 @@ class Layout:
         """
         self.clock, self.n_variables = typed(arrays["counts"], np.int64).tolist()
         self._dropped_rows = typed(arrays["dropped"], np.int64).tolist()
-        for name in PARTS:
+        for name in _COMPONENTS:
             getattr(self, name).set_arrays(under(arrays, name))
 
     @property

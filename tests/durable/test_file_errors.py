@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from copter import ContinualProgram, ConvexTerm, CopterError, FileError, Journal
+from copter.durable.program_file import ProgramFile
 
 
 def test_a_journal_wants_a_folder(tmp_path):
@@ -38,3 +41,13 @@ def test_two_classes_of_terms_of_one_name_are_refused(tmp_path):
     with pytest.raises(CopterError, match="Own is the name of several classes"):
         Journal(tmp_path / "journal", terms=[own, other])
     Journal(tmp_path / "journal", terms=[own, own]).close()
+
+
+def test_a_program_that_the_disk_has_no_room_for_leaves_no_file(tmp_path, monkeypatch):
+    def full(self, table, key, content):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ProgramFile, "_put", full)
+    with pytest.raises(OSError, match="disk is full"):
+        ContinualProgram().save(tmp_path / "program")
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from copter import ContinualProgram
-from copter.durable.snapshot import _store
+from copter.durable.snapshot import store_of
 from copter.store.slabs import Pool, Table
 from copter.store.spread import SpreadStore
 from copter.store.store import ConstraintStore
@@ -60,7 +60,7 @@ def snapshot_of(store: ConstraintStore) -> list:
     seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
     if isinstance(store, SpreadStore):
         store.executor.flush()
-        seen += [snapshot_of(part) for part in store.executor.map(_store)]
+        seen += [snapshot_of(part) for part in store.executor.map(store_of)]
     for part in vars(store).values():
         if isinstance(part, Pool):
             seen += [part.used, part.garbage, {n: list(starts) for n, starts in part._free.items() if starts}]
