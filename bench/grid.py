@@ -32,9 +32,9 @@ Outcome: TypeAlias = Mapping[str, float]
 """Values by column."""
 Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "ratio": lambda mine, theirs: mine / theirs,
-    "below": lambda mine, theirs: 100.0 * (1.0 - mine / theirs),
-    "above": lambda mine, theirs: 100.0 * (mine / theirs - 1.0),
+    "ratio": lambda value, base: value / base,
+    "below": lambda value, base: 100.0 * (1.0 - value / base),
+    "above": lambda value, base: 100.0 * (value / base - 1.0),
 }
 
 
@@ -150,8 +150,8 @@ def grid(
         cases += [(play, name, k, case) for k in range(count)]
     found = iter([_play(effort, *case) for case in cases] if timed else effort.each(_play, cases))
     played = {
-        name: _Row(labels, [next(found) for _ in range(count)], theirs)
-        for name, (labels, count, theirs) in rows.items()
+        name: _Row(labels, [next(found) for _ in range(count)], printed)
+        for name, (labels, count, printed) in rows.items()
     }
     figures = []
     for name, one in played.items():
@@ -193,18 +193,18 @@ def _pooled(
     """Return the figure that stands at one place."""
     known = played[pairs[0][0][0]].outcomes[0]
     field = one.field or (column if column in known else next(iter(known)))
-    mine = [_samples(played, rows, field) for rows, _ in pairs]
-    theirs = [_samples(played, rows, one.base or field) for _, rows in pairs]
-    theirs = [np.where(values, values, math.nan) for values in theirs]
+    values = [_samples(played, rows, field) for rows, _ in pairs]
+    bases = [_samples(played, rows, one.base or field) for _, rows in pairs]
+    bases = [np.where(base, base, math.nan) for base in bases]
     unit = one.unit or (units.get(field, "") if not one.over else "x" if one.how == "ratio" else "%")
-    compare = _COMPARISONS[one.how] if one.over else lambda values, _: values
+    compare = _COMPARISONS[one.how] if one.over else lambda value, _: value
     if one.pick != "mean":
-        values = [float(np.mean(compare(a, b))) for a, b in zip(mine, theirs, strict=True)]
-        return Figure(row, column, unit, min(values) if one.pick == "least" else max(values))
-    ours, base, paper = np.concatenate(mine), np.concatenate(theirs), _paper(played, one, field, pairs[0])
+        means = [float(np.mean(compare(value, base))) for value, base in zip(values, bases, strict=True)]
+        return Figure(row, column, unit, min(means) if one.pick == "least" else max(means))
+    value, base, paper = np.concatenate(values), np.concatenate(bases), _paper(played, one, field, pairs[0])
     if one.paired:
-        return mean_figure(row, column, unit, compare(ours, base), paper)
-    return Figure(row, column, unit, float(compare(ours.mean(), base.mean())), paper)
+        return mean_figure(row, column, unit, compare(value, base), paper)
+    return Figure(row, column, unit, float(compare(value.mean(), base.mean())), paper)
 
 
 def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:
@@ -218,7 +218,7 @@ def _paper(
     played: Mapping[str, _Row], one: Derived, field: str, pair: tuple[Sequence[str], Sequence[str]]
 ) -> float:
     """Return what the paper's data have of it."""
-    mine, theirs = (
+    value, base = (
         [played[row].paper.get(field, math.nan) for row in rows] if rows else [1.0] for rows in pair
     )
-    return float(_COMPARISONS[one.how](np.mean(mine), np.mean(theirs)))
+    return float(_COMPARISONS[one.how](np.mean(value), np.mean(base)))

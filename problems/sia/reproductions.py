@@ -52,7 +52,7 @@ _SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
 
 
 @dataclass(frozen=True)
-class Rival:
+class PolicySetup:
     """A policy as the thesis runs it: its name here, its settings, its placer, and what it knows of jobs."""
 
     policy: str
@@ -66,13 +66,13 @@ def _counted() -> None:
     return None
 
 
-def _slow(policy: str, **settings: Any) -> Rival:
-    return Rival(policy, {"round_seconds": _LONG_ROUND_SECONDS, **settings}, _counted)
+def _slow(policy: str, **settings: Any) -> PolicySetup:
+    return PolicySetup(policy, {"round_seconds": _LONG_ROUND_SECONDS, **settings}, _counted)
 
 
-RIVALS = {
-    "Sia": Rival("sia", estimator="bootstrap"),
-    "Pollux": Rival("pollux", estimator="type-blind"),
+POLICIES = {
+    "Sia": PolicySetup("sia", estimator="bootstrap"),
+    "Pollux": PolicySetup("pollux", estimator="type-blind"),
     "Gavel+TJ": _slow("gavel-max-sum"),
     "Shockwave+TJ": _slow("shockwave", lam=0.1, power=10.0),
     "Themis+TJ": _slow("themis"),
@@ -130,11 +130,11 @@ def scenario_of(
     return by_name(trace, cluster_by_name(cluster), seed, effort.data, **settings)
 
 
-def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Played:
+def play(scenario: Scenario, setup: PolicySetup, seed: int = 0) -> Played:
     """Simulate until all jobs are complete; the seed is that of the noise of what is measured."""
-    policy = make_policy(rival.policy, **rival.settings)
-    estimator = _estimator(rival.estimator, seed)
-    simulator = Simulator(scenario, policy, placer=rival.placer(), estimator=estimator).play()
+    policy = make_policy(setup.policy, **setup.settings)
+    estimator = _estimator(setup.estimator, seed)
+    simulator = Simulator(scenario, policy, placer=setup.placer(), estimator=estimator).play()
     jobs = simulator.job_results()
     summary = summarise(scenario, jobs, simulator.records, simulator.segments)
     return Played(summary, jobs, gpu_hours(jobs, simulator.segments))
@@ -189,7 +189,7 @@ def sample(
     first_hours: Sequence[float] = (),
     **which: Any,
 ) -> dict[str, float]:
-    """Play one of :data:`RIVALS` on a sample of a trace, and return the values of :data:`COLUMNS`.
+    """Play one of :data:`POLICIES` on a sample of a trace, and return the values of :data:`COLUMNS`.
 
     Parameters
     ----------
@@ -209,11 +209,11 @@ def sample(
         settings["first_hour"] = first_hours[k % len(first_hours)]
     scenario = scenario_of(effort, effort.seed + k, trace, **which, **settings)
     effort.say(f"{row}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-    rival = RIVALS[policy]
-    rival = replace(
-        rival, settings={**rival.settings, **(options or {})}, estimator=estimator or rival.estimator
+    setup = POLICIES[policy]
+    setup = replace(
+        setup, settings={**setup.settings, **(options or {})}, estimator=estimator or setup.estimator
     )
-    played = play(scenario, rival, effort.seed + k)
+    played = play(scenario, setup, effort.seed + k)
     return {
         column: factor * played.summary[key] for column, (key, _, factor) in COLUMNS.items()
     } | _of_the_burst(played.jobs)
@@ -232,7 +232,7 @@ def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
 def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, str], float]:
     scenario = scenario_of(effort, effort.seed + k, trace, authors=True)
     effort.say(f"{policy}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-    return play(scenario, RIVALS[policy], effort.seed + k).hours
+    return play(scenario, POLICIES[policy], effort.seed + k).hours
 
 
 def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> list[Figure]:
@@ -277,7 +277,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[Figure]:
     }
     for name, most in largest.items():
         total = float(np.nansum([getattr(record, name) for record in records]))
-        # Of the length T^e times the most that there may be: Definition 1 has small exponents e.
+        # Over T rounds the path has T^e times the size of the largest round: Definition 1 has a small e.
         exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
         figures += [Figure(name, "sum over the rounds", "", total), Figure(name, "exponent", "", exponent)]
     return figures

@@ -38,12 +38,12 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find
 from copter.problems.sia.course import record_sia
 from copter.problems.sia.generator import read_scenario
-from copter.problems.sia.reproductions import RIVALS
+from copter.problems.sia.reproductions import POLICIES
 
 FOLDER = "suhasjs_continuous-scheduling"
 """Folder of the authors' workloads, within that of real traces."""
 APART_SECONDS = 300.0
-"""How far a copy of a job is from it at most."""
+"""The largest time between the arrivals of a job and of its copy."""
 DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
 """Folder and number of the authors' days, by GPUs."""
 _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
@@ -51,7 +51,7 @@ _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
 _WARM_UP_HOURS = 0.1
 """Hours that are played before, untimed: kernels are compiled then."""
 _TOLERANCE, _ROUNDS = 1e-4, 4
-"""Of the relaxations of Figure 4.3, whose first round is left out."""
+"""Tolerance and rounds of the relaxations of Figure 4.3; the first round is left out."""
 _LIMIT = 60.0
 """Seconds that a round may take: one that takes longer is a solver's last."""
 _POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
@@ -161,10 +161,10 @@ def policies(effort: Effort, *, factors: Sequence[int]) -> list[Figure]:
         scenario = by_name("helios", cluster, effort.seed, effort.data, jobs=160 * factor)
         for name in ("Sia", "Pollux", "Gavel+TJ") if factor <= _POLLUX_FACTOR else ("Sia", "Gavel+TJ"):
             effort.say(f"{name}: {len(scenario.jobs)} jobs on {cluster.gpus} GPUs")
-            rival = RIVALS[name]
-            policy = make_policy(rival.policy, **rival.settings)
+            setup = POLICIES[name]
+            policy = make_policy(setup.policy, **setup.settings)
             hours = None if factor == 1 else _SCALED_HOURS
-            simulator = Simulator(scenario, policy, placer=rival.placer(), max_hours=hours)
+            simulator = Simulator(scenario, policy, placer=setup.placer(), max_hours=hours)
             seconds = [record.policy_seconds for record in simulator.run()]
             for percent in (25, 50, 75, 95):
                 ours = 1000.0 * float(np.percentile(seconds, percent))

@@ -7,16 +7,16 @@ import pytest
 from copter.bench.reproduction import Effort, reproductions
 from copter.problems.cluster import make_policy
 from copter.problems.sia import reproductions as module
-from copter.problems.sia.reproductions import COLUMNS, RIVALS, Played, play, scenario_of, simulated
+from copter.problems.sia.reproductions import COLUMNS, POLICIES, Played, play, scenario_of, simulated
 
 
 def test_rivals_run_as_in_the_thesis():
-    for name, rival in RIVALS.items():
-        policy = make_policy(rival.policy, **rival.settings)
+    for name, setup in POLICIES.items():
+        policy = make_policy(setup.policy, **setup.settings)
         adaptive = name in ("Sia", "Pollux")
         assert policy.round_seconds == (60.0 if adaptive else 360.0)
         assert policy.kind == ("adaptive" if adaptive else "rigid")
-        assert (rival.placer() is None) == (rival.estimator == "oracle") == (not adaptive)
+        assert (setup.placer() is None) == (setup.estimator == "oracle") == (not adaptive)
 
 
 def test_changes_are_those_of_the_means(monkeypatch):
@@ -48,7 +48,7 @@ def test_sia_is_below_gavel_with_tuned_jobs():
     assert {job.application for job in scenario.jobs} <= {"bert", "cifar10", "deepspeech2"}
     jct = {}
     for name in ("Sia", "Gavel+TJ"):
-        figures, _, hours = play(scenario, RIVALS[name])
+        figures, _, hours = play(scenario, POLICIES[name])
         assert figures["jobs_completed"] == 12
         assert all(figures[key] >= 0 for key, _, _ in COLUMNS.values())
         total = sum(hours.values())
@@ -69,12 +69,12 @@ def test_printed_tables_are_whole():
             below = 100 * (1 - jct["Sia"] / jct[name])
             assert printed[f"{label} Sia", f"JCT below {name}"] == pytest.approx(below)
     rows = {row for name in ("sia-table-3.4", "sia-figure-3.7") for row, _ in known[name].printed}
-    assert rows == set(RIVALS)
+    assert rows == set(POLICIES)
 
 
 def test_fairness_is_shown_by_both_readings(monkeypatch):
     keys = {key: 0.25 for key, _, _ in COLUMNS.values()} | {"worst_ftf": 2.0, "worst_ftf_authors": 3.0}
-    monkeypatch.setattr(module, "play", lambda scenario, rival, seed: Played(keys, [], {}))
+    monkeypatch.setattr(module, "play", lambda scenario, setup, seed: Played(keys, [], {}))
     effort = Effort(1, None, 0, True, lambda _: None)
     for name, who in (("sia-figure-3.7", "Sia"), ("sia-table-3.3-helios", "Helios Sia")):
         shown = {one.column: one for one in reproductions()[name].measure(effort) if one.row == who}
