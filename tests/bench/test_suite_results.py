@@ -11,11 +11,9 @@ from copter.bench.results import (
     SolverResult,
     SuiteResult,
     load_suite,
-    save_line,
-    save_solver,
-    save_suite,
 )
 from copter.errors import FileError
+from support.sample_suite import save
 
 
 def record(number, **more):
@@ -42,16 +40,8 @@ def suite():
     )
 
 
-def written(folder, suite):
-    save_suite(folder, suite)
-    for line in suite.lines.values():
-        save_line(folder, line)
-        for one in line.solvers.values():
-            save_solver(folder, line.name, one)
-
-
 def test_what_is_read_is_what_was_written(tmp_path, suite):
-    written(tmp_path, suite)
+    save(tmp_path, suite)
     found = load_suite(tmp_path)
     assert not found.complete
     ours = found.lines["sia-64"].solvers["copter"]
@@ -70,7 +60,7 @@ def test_what_is_read_is_what_was_written(tmp_path, suite):
 
 
 def test_the_files_are_strict_json(tmp_path, suite):
-    written(tmp_path, suite)
+    save(tmp_path, suite)
 
     def refuse(constant):
         raise AssertionError(constant)
@@ -84,7 +74,7 @@ def test_the_files_are_strict_json(tmp_path, suite):
 def test_a_folder_that_is_none_is_named(tmp_path, suite):
     with pytest.raises(FileError, match="no folder of results"):
         load_suite(tmp_path)
-    written(tmp_path, suite)
+    save(tmp_path, suite)
     (tmp_path / "lines" / "sia-64" / "copter.json").write_text('{"solver": "copter"}')
     with pytest.raises(FileError, match="copter.json"):
         load_suite(tmp_path)

@@ -13,13 +13,9 @@ import pytest
 from copter import ContinualProgram, CopterError, ProximalPoint, make_solver
 from copter.errors import AuditError
 from copter.shims.flow import FlowShim
+from support.lazy_rounds import is_lazy
 
 LINKS, DEMANDS, PATHS, HOPS, TOLERANCE = 70, 2_400, 4, 3, 1e-3
-
-
-def is_lazy(solution) -> bool:
-    """Whether a round read active requests only."""
-    return "open_requests" in solution.details
 
 
 class Network:

@@ -10,11 +10,7 @@ from copter.bench.changes import Changes, _Rounds
 from copter.errors import AuditError
 from copter.solvers.proximal.audit import inactive_faults
 from copter.solvers.proximal.solver import USUAL
-
-
-def is_lazy(solution) -> bool:
-    """Whether a round read active requests only."""
-    return "open_requests" in solution.details
+from support.lazy_rounds import is_lazy
 
 
 def highs(program) -> float:
