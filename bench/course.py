@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from copter.bench.settings import Record, SolverSettings
 from copter.program.program import ContinualProgram
-from copter.program.spread import SpreadProgram
 from copter.proof.integer import integer_figures
+from copter.ray.distributed import DistributedProgram
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Play:
 
     def close(self) -> None:
         """Give back what the program holds in other processes."""
-        if isinstance(self.program, SpreadProgram):
+        if isinstance(self.program, DistributedProgram):
             self.program.close()
 
 

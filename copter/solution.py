@@ -338,7 +338,7 @@ class Solution:
         What else a solver reports, by name: of copter's own solver ``open_requests``, the number of active
         requests of a round that read no others, or ``full_pass``, why all columns were read
         (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``hand_overs``, how often HiGHS finished;
-        figures of a baseline; actors that were slow or died (:mod:`copter.store.workers`).
+        figures of a baseline; actors that were slow or died (:mod:`copter.ray.workers`).
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     found : bool

@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import copter.ray.workers
+import copter.ray.on_actors
 from copter import ContinualProgram, make_solver
 from copter.bench.settings import SolverSettings
 from copter.problems.shockwave.course import busy_rounds
@@ -49,18 +49,18 @@ class Trips:
 
     def __init__(self) -> None:
         self.count = 0
-        self._ask = copter.ray.workers.answers
+        self._ask = copter.ray.on_actors.answers
 
     def __enter__(self) -> Trips:
         def counted(*arguments, **more):  # type: ignore[no-untyped-def]
             self.count += 1
             return self._ask(*arguments, **more)
 
-        copter.ray.workers.answers = counted
+        copter.ray.on_actors.answers = counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        copter.ray.workers.answers = self._ask
+        copter.ray.on_actors.answers = self._ask
 
 
 def sia(program: ContinualProgram, gpus: int, jobs: int, rounds: int) -> Iterator[Round]:

@@ -25,7 +25,6 @@ from copter.durable.snapshot import pack, restore_solver, solver_values, unpack
 from copter.durable.values import ValueFormatError, term_classes
 from copter.errors import CopterError, FileError
 from copter.program.program import ContinualProgram
-from copter.program.spread import SpreadProgram
 from copter.solution import Solution, check_optimal
 from copter.store.edit import TAKE_STARTS, Edit
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from copter.durable.state import Remembers
     from copter.store.edit import Starts
-    from copter.store.spread import SpreadStore
+    from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 
 log = logging.getLogger("copter")
@@ -108,7 +107,7 @@ class Journal(WrittenProgram):
             raise CopterError(f"{path}: solver = {solver!r} is no solver: give one that make_solver returns")
         if program is not None and not isinstance(program, ContinualProgram):
             raise CopterError(f"{path}: program = {program!r} is no ContinualProgram")
-        if isinstance(program, SpreadProgram):
+        if program is not None and not program.store.executor.local:
             self.store, program = _taken_over(program), None
         self.path = Path(path)
         self.solver = solver
@@ -308,7 +307,7 @@ class Journal(WrittenProgram):
             raise wrong(f"round {number} cannot be made again") from why
 
 
-def _taken_over(program: SpreadProgram) -> SpreadStore:
+def _taken_over(program: ContinualProgram) -> ConstraintStore:
     """The store of a program that lends its places to a journal."""
     if program.store.clock or program.store.rows.size:
         raise CopterError("a program that holds a journal's columns must be empty: make a new one")

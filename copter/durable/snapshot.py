@@ -20,9 +20,7 @@ from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.store.executor import Part
-from copter.store.part_store import PartStore
-from copter.store.spread import SpreadStore
-from copter.store.store import ConstraintStore
+from copter.store.local import LocalStore
 from copter.store.term_table import Kind
 from copter.terms.convex import ConvexTerm
 
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from copter.durable.state import Remembers
     from copter.program.handles import Handles
     from copter.program.program import ContinualProgram
+    from copter.store.store import ConstraintStore
 
 Classes = dict[str, type[ConvexTerm]]
 
@@ -117,11 +116,12 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
         yield name, np.array(fields, np.int64)
     yield "starts", program._starts
     store = program.store
-    yield "parts", store.parts if isinstance(store, SpreadStore) else None
+    # parts are fetched: while they are written, this process has all columns
+    parts = [] if store.executor.local else store.executor.map(store_of)
+    yield "parts", len(parts)
     yield from _pack_store("store", store)
-    if isinstance(store, SpreadStore):  # they are fetched: while it is written, this process has all columns
-        for number, part in enumerate(store.executor.map(store_of)):
-            yield from _pack_store(f"part {number}", part)
+    for number, part in enumerate(parts):
+        yield from _pack_store(f"part {number}", part)
 
 
 def _pack_store(name: str, store: ConstraintStore) -> Iterator[tuple[str, Any]]:
@@ -172,11 +172,10 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: Classes) -> No
                 handles[fields[0]] = handles.kind(*fields)
         program._starts.update(file.get("starts"))
         _unpack_store("store", store, file, classes)
-        if isinstance(store, SpreadStore):
-            _unpack_parts(store, file, classes)
-        else:
+        if isinstance(store, LocalStore):
             check_store(store)
-            store.sort_overrides()  # here: those of parts have always been in order
+        else:
+            _unpack_parts(store, file, classes)
         check_program(program)
     except Unsound as wrong:
         raise file.wrong(f"holds no sound program: {wrong}") from None
@@ -205,25 +204,23 @@ def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes:
 
 def _check_parts(store: ConstraintStore, file: ProgramFile) -> None:
     """Raise a FileError unless a file has as many parts as the store that it is to fill."""
-    found, wanted = file.get("parts"), store.parts if isinstance(store, SpreadStore) else None
+    found, wanted = file.get("parts"), len(store.executor.blank_parts())
     if found != wanted:
         there, here = (
-            "a program of one process" if parts is None else f"a program in {parts} parts"
+            f"a program in {parts} parts" if parts else "a program of one process"
             for parts in (found, wanted)
         )
         raise file.wrong(f"holds {there}, and is to fill {here}: open it with one of its own kind")
 
 
-def _unpack_parts(store: SpreadStore, file: ProgramFile, classes: Classes) -> None:
-    stores = []
-    for number in range(store.parts):
-        part = PartStore()
+def _unpack_parts(store: ConstraintStore, file: ProgramFile, classes: Classes) -> None:
+    stores = store.executor.blank_parts()
+    for number, part in enumerate(stores):
         _unpack_store(f"part {number}", part, file, classes)
         check_store(part)
-        stores.append(part)
     if sum(part.n_variables for part in stores) != store.n_variables:
         raise Unsound("columns of the parts")
-    store.executor.workers.restore(stores)
+    store.executor.restore_parts(stores)
 
 
 # ---- solvers -----------------------------------------------------------------------------------------

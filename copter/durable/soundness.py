@@ -16,7 +16,7 @@ from copter.store.slabs import Pool, Table, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.store.store import ConstraintStore
+    from copter.store.local import LocalStore
 
 Whole = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def _insist(holds: Any, what: str) -> None:
         raise Unsound(what)
 
 
-def check_store(store: ConstraintStore) -> None:
+def check_store(store: LocalStore) -> None:
     """Raise :class:`Unsound` unless everything in a store points at something that is there."""
     requests, rows = store.requests, store.rows
     for table, name in (
@@ -114,7 +114,7 @@ def check_slices(pool: Pool, starts: Whole, lengths: Whole, what: str) -> None:
     _insist((int(ends[-1]) if ends.size else 0) == pool.used, what)
 
 
-def _check_usages(store: ConstraintStore) -> None:
+def _check_usages(store: LocalStore) -> None:
     usages, entries = store.usages, store.entries
     live = np.flatnonzero(usages.n_columns[: usages.size])
     widths, nnz = usages.n_columns[live], usages.nnz[live]
@@ -132,7 +132,7 @@ def _check_usages(store: ConstraintStore) -> None:
     _insist(fits, "columns of usages")
 
 
-def _check_requests(store: ConstraintStore) -> None:
+def _check_requests(store: LocalStore) -> None:
     usages, requests = store.usages, store.requests
     live = np.flatnonzero(requests.n_columns[: requests.size])
     widths, usage = requests.n_columns[live], requests.usage[live]
@@ -148,11 +148,13 @@ def _check_requests(store: ConstraintStore) -> None:
     check_slices(store.overrides, starts, lengths, "overrides")
     column = store.overrides.column[slice_indices(starts, lengths)]
     _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
+    same = np.repeat(live, lengths)
+    _insist(((np.diff(column) > 0) | (np.diff(same) != 0)).all(), "order of overrides")
     relation = requests.relation[live]
     _insist(_within(relation, 0, 2), "relations of requests")
 
 
-def _check_costs(store: ConstraintStore) -> None:
+def _check_costs(store: LocalStore) -> None:
     requests, vectors = store.requests, store.vectors
     live, named = (np.flatnonzero(table.n_columns[: table.size]) for table in (requests, vectors))
     of = requests.vector[live]
@@ -170,7 +172,7 @@ def _check_costs(store: ConstraintStore) -> None:
     check_slices(store.costs, starts, widths, "costs")
 
 
-def _check_terms(store: ConstraintStore) -> None:
+def _check_terms(store: LocalStore) -> None:
     terms, requests = store.terms, store.requests
     slots = terms.slots()
     _insist(_within(slots, 0, requests.size - 1), "terms")

@@ -41,6 +41,7 @@ from copter.program.records import (
 from copter.program.usage import Usage
 from copter.program.validation import number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
+from copter.store.local import LocalStore
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
 
@@ -89,7 +90,7 @@ class ContinualProgram:
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
     def __init__(self) -> None:
-        self.store = ConstraintStore()
+        self.store: ConstraintStore = LocalStore()
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
         self._vectors = Handles(SharedCosts, "shared costs", "costs")

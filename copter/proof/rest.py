@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from copter.exact_sums import ExactSums, add_product
 from copter.kernels import kernel
 from copter.proof.pricing_kernels import forced_price
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, fill_caps, fill_costs
 from copter.sums import added
 
@@ -177,14 +177,6 @@ class RestSums:
     def same(self, other: RestSums) -> bool:
         """Return whether two sums are the same, to the last bit."""
         return self._figures == other._figures and self._rows == other._rows
-
-
-def price_size(store: ConstraintStore, y: NDArray[np.float64]) -> float:
-    """No less than what a price is summed up from, without signs, at prices y, (row slots,)."""
-    costs, coefficients = store.costs, store.coefficients
-    scale, own = store.requests.scale[: store.requests.size], costs.cost[: costs.used]
-    dearest = float(abs(own).max(initial=0.0)) * float(abs(scale).max(initial=0.0))
-    return dearest + float(abs(coefficients.value[: coefficients.used]).max()) * float(abs(y).sum())
 
 
 @kernel

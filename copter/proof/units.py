@@ -15,7 +15,6 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.executor import Part
-from copter.store.layout import Layout
 from copter.store.slabs import slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import cap_of, coefficients_of, cost_of, costs_at, entries_of, view_of
@@ -148,7 +147,7 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
     return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
-def row_limits(store: Layout) -> NDArray[np.float64]:
+def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
     """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
     rows = store.rows
     limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])

@@ -22,7 +22,7 @@ from copter.errors import CopterError, UnusableError
 from copter.extras import extra
 from copter.ray.holder import Holder, MissedEditsError, writable
 from copter.store.edit import Edit
-from copter.store.part_store import PartStore
+from copter.store.local import LocalStore
 
 with extra("ray"):
     import ray
@@ -214,7 +214,7 @@ class Actor:
             self._next = Snapshot(self.ask("snapshot"), self._made)
             self._largest = max(self._largest, self._bytes)
 
-    def restore(self, stores: list[PartStore]) -> None:
+    def restore(self, stores: Sequence[LocalStore]) -> None:
         """Put stores in place of those of its parts: what it is made again from."""
         self._made += 1  # counts as an edit: without it nothing is answered
         self._last, self._next = Snapshot(ray.put(stores), self._made), None

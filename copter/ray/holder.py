@@ -16,9 +16,10 @@ import numpy as np
 
 from copter.errors import CopterError
 from copter.parallel import limit_threads
+from copter.ray.part_store import PartStore
 from copter.store.edit import Edit
 from copter.store.executor import Part, Task
-from copter.store.part_store import PartStore
+from copter.store.local import LocalStore
 from copter.store.slabs import Pool, Table, contiguous
 
 
@@ -75,7 +76,7 @@ class Holder:
         for k, part in enumerate(self._parts):
             own = fresh.of(k, k + 1)
             if own is not None:
-                _store(part).apply(own)
+                part.store.apply(own)
 
     def ask(self, made: int, method: str, *arguments: Any) -> Any:
         """Call a method that looks at the parts, if they have all edits.
@@ -133,16 +134,16 @@ class Holder:
 
     # ---- the process ---------------------------------------------------------------------------
 
-    def snapshot(self) -> list[PartStore]:
+    def snapshot(self) -> list[LocalStore]:
         """The parts' stores, as they are; Ray copies them."""
-        return [_store(part) for part in self._parts]
+        return [part.store for part in self._parts]
 
-    def restore(self, stores: list[PartStore], made: int) -> None:
+    def restore(self, stores: list[LocalStore], made: int) -> None:
         """Take stores that another process had.
 
         Parameters
         ----------
-        stores : list of PartStore
+        stores : list of LocalStore
             What :meth:`snapshot` gave.
         made : int
             Edits that are in them.
@@ -191,11 +192,6 @@ def writable(value: Any) -> Any:
         for name, each in vars(value).items():
             object.__setattr__(value, name, writable(each))
     return value
-
-
-def _store(part: Part) -> PartStore:
-    assert isinstance(part.store, PartStore)
-    return part.store
 
 
 def _bytes_of(store: Any) -> int:

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Self
 
 from copter.errors import SettingError
-from copter.program.spread import SpreadProgram
+from copter.ray.distributed import DistributedProgram
+from copter.ray.on_actors import OnActors
 from copter.ray.session import Session, check_room
-from copter.ray.workers import OnActors
 
 
-class RayProgram(SpreadProgram):
+class RayProgram(DistributedProgram):
     """A continual program on actors: the verbs, solvers and answers of :class:`copter.ContinualProgram`.
 
     Its requests lie in parts, one with each actor or some.  Sums over requests carry their rounding errors.

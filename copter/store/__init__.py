@@ -1,9 +1,10 @@
-"""Where a program lies: flat arrays by slot, edited in place.
+"""The program in memory: flat arrays by slot, edited in place.
 
-Read `layout.py` first: the tables and pools; then `edit.py`, one change in flat arrays, and `store.py`,
-which makes it.  `slabs.py` are arrays that grow, `kernels.py` the compiled half of edits, `term_table.py`
-the convex terms.  Kernels read the store through `view.py`; everybody else asks the `executor.py` to run
-a task on it, or for some of its columns, wherever these are: `remote.py`, `column_cache.py`,
-`workers.py`, `part_store.py`, `spread.py` and `offloaded.py` are for columns that are elsewhere.
+Read `store.py` first: the tables, and what an edit does wherever the columns are.  `local.py` keeps the
+columns in pools of this process, `edit.py` is one change in flat arrays, `slabs.py` are arrays that grow,
+`kernels.py` the compiled half of edits, `edit_log.py` which requests were edited since when, `term_table.py`
+the convex terms.  Kernels read a store through `view.py`; everybody else asks the `executor.py` to run a task
+on it, or for some of its columns, and so does not depend on where they are (`copter/ray/`: other processes).
 `reading.py` and `compiled.py` read whole requests and programs, `allocation.py` is an x of few nonzeros.
+It knows no program, proof or solver.
 """

@@ -8,27 +8,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.store import ConstraintStore
+from copter.store.local import LocalStore
 from copter.store.term_table import TermTable
 
 
-def excerpt(store: ConstraintStore, slots: NDArray[np.int64]) -> ConstraintStore:
+def excerpt(store: LocalStore, slots: NDArray[np.int64]) -> LocalStore:
     """The requests in some slots; there their slots are 0, 1, ... in that order.
 
     Parameters
     ----------
-    store : ConstraintStore
+    store : LocalStore
         Its requests are in this process.
     slots : (k,) ndarray
         Of requests without convex terms.
 
     Returns
     -------
-    ConstraintStore
+    LocalStore
         Not to be edited; valid until the next edit of ``store``.
     """
     usages, place = np.unique(store.requests.usage[slots], return_inverse=True)
-    some = ConstraintStore.__new__(ConstraintStore)
+    some = LocalStore.__new__(LocalStore)
     vars(some).update(vars(store))
     some.requests, some.usages = store.requests.taken(slots), store.usages.taken(usages)
     some.requests.usage[: slots.size] = place

@@ -4,7 +4,7 @@ Whoever looks at *all* columns of a program says what one part has to do, a func
 that takes a :class:`Part`, and puts the answers of the parts together: :meth:`Executor.map`.  Whoever looks
 at *some* columns asks for a view in which kernels find just these: :meth:`Executor.columns`.  So the same
 code runs where the store is in this process (:class:`LocalExecutor`: it is one part, itself, and nothing is
-copied) and where its requests are spread over workers (:class:`copter.store.remote.RemoteExecutor`).
+copied) and where its requests are spread over workers (:class:`copter.ray.executor.DistributedExecutor`).
 
 A part is a store of its own, with all rows, all shared usages and vectors, and some of the requests, with
 their terms: those whose slot in the program, divided by the number of parts, leaves the number of the part.
@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.store.layout import Layout
 from copter.store.view import StoreView, view_of
 
 if TYPE_CHECKING:
-    from copter.store.offloaded import Offloaded
+    from copter.store.local import LocalStore
+    from copter.store.store import ConstraintStore
 
 Task: TypeAlias = Callable[..., Any]
 Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -39,13 +39,13 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    store : Layout
+    store : LocalStore
         Its requests have slots of their own there.
     number, of : int
         Which part it is, and how many there are.
     """
 
-    store: Layout
+    store: LocalStore
     number: int
     of: int
 
@@ -66,6 +66,35 @@ class Key(NamedTuple):
     slots: bytes | None
 
 
+class Offloaded(Protocol):
+    """Pieces that are somewhere else.  They are given back when nobody refers to this any more.
+
+    Arrays arrive as they were sent, so that they can be written to: kernels are compiled for such.  Where the
+    process that has a piece is lost, another one gets the piece as it was given; what tasks kept in it is
+    gone then, and they have to say so.
+    """
+
+    def each(
+        self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Result]:
+        """``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces.
+
+        Parameters
+        ----------
+        task : callable
+            At the top of its module; it may keep in its piece what later tasks ask for.
+        *common
+            For all pieces.
+        own : sequence of tuples, optional
+            For each piece its own.
+
+        Returns
+        -------
+        list
+            A result a piece.
+        """
+
+
 class Executor(ABC):
     """Runs tasks on all parts of a store, and fetches columns.
 
@@ -77,7 +106,7 @@ class Executor(ABC):
 
     local: ClassVar[bool]
 
-    def __init__(self, store: Layout) -> None:
+    def __init__(self, store: ConstraintStore) -> None:
         self.store = store
 
     @abstractmethod
@@ -168,13 +197,20 @@ class Executor(ABC):
         """
         return None
 
+    def blank_parts(self) -> list[LocalStore]:
+        """Stores to be filled for :meth:`restore_parts`; none where the store is its own part."""
+        return []
+
+    def restore_parts(self, stores: Sequence[LocalStore]) -> None:  # noqa: B027 - nothing to put anywhere
+        """Put stores in place of those of the parts, which have no columns yet."""
+
     def diagnostics(self) -> dict[str, float]:
         """What was out of the ordinary since it was asked the last time; part of an answer's details.
 
         Returns
         -------
         dict of str to float
-            See :meth:`copter.store.workers.Workers.diagnostics`.
+            See :meth:`copter.ray.workers.Workers.diagnostics`.
         """
         return {}
 
@@ -183,6 +219,7 @@ class LocalExecutor(Executor):
     """Runs tasks on the store itself: it is one part."""
 
     local = True
+    store: LocalStore
 
     def map(
         self,

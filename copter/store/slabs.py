@@ -309,6 +309,11 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.carray else array.copy()
 
 
+def one_each(value: NDArray[np.float64] | float, count: int) -> NDArray[np.float64]:
+    """An array of so many numbers from one, or from one for all."""
+    return contiguous(value) if isinstance(value, np.ndarray) else np.full(count, value)
+
+
 def typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Return a flat array; a ValueError if it is of another type or shape."""
     if array.dtype != dtype or array.ndim != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from copter.array_record import ArrayRecord
 from copter.kernels import kernel
 from copter.store.kernels import place_among
-from copter.store.layout import Layout
+
+if TYPE_CHECKING:
+    from copter.store.local import LocalStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,7 @@ class StoreView(ArrayRecord):
     override_value: NDArray[np.float64]
 
 
-def view_of(store: Layout) -> StoreView:
+def view_of(store: LocalStore) -> StoreView:
     """View of a store's current arrays; valid until the next edit.
 
     It is the last one where the arrays are the same, and as long: a new one has to write down addresses.

@@ -19,7 +19,6 @@ from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 if TYPE_CHECKING:
     from copter.store.allocation import SparseX
     from copter.store.executor import Executor, Part
-    from copter.store.layout import Layout
     from copter.store.store import ConstraintStore
     from copter.store.term_table import TermTable
 
@@ -64,14 +63,14 @@ class TermBatch:
         return cls._packed(part.store, LocalExecutor(part.store))
 
     @classmethod
-    def _packed(cls, store: Layout, executor: Executor) -> TermBatch:
+    def _packed(cls, store: ConstraintStore, executor: Executor) -> TermBatch:
         packed: TermBatch | None = store.packed_terms
         if packed is None or packed.clock != store.clock:
             store.packed_terms = packed = cls._pack(store, executor)
         return packed
 
     @classmethod
-    def _pack(cls, store: Layout, executor: Executor) -> TermBatch:
+    def _pack(cls, store: ConstraintStore, executor: Executor) -> TermBatch:
         table, terms = store.requests, store.terms
         slot = terms.slots()
         sizes, image = terms.images(slot)

@@ -21,8 +21,7 @@ from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times,
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import WorkingSet, row_weight
-from copter.store.executor import Executor
-from copter.store.offloaded import Offloaded
+from copter.store.executor import Executor, Offloaded
 
 
 @dataclass(eq=False)

@@ -21,16 +21,17 @@ from copter.errors import AuditError
 from copter.proof.certificate import Certificate, certify
 from copter.proof.measure import measure
 from copter.proof.pricing import price
-from copter.proof.rest import price_size
 from copter.solvers.memory import LastX
 from copter.solvers.proximal.inactive_index import InactiveIndex
 from copter.store.allocation import NOTHING
+from copter.store.local import in_this_process
 from copter.store.view import costs_at
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solvers.proximal.inactive import Block, InactiveSet
     from copter.store.allocation import SparseX
+    from copter.store.store import ConstraintStore
 
 _ROUNDING = 1e-12
 """Of what prices are summed up from: more than their rounding errors."""
@@ -92,7 +93,7 @@ def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[st
 def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) -> list[str]:
     margin, _ = index.best(block.slots)
     left = index.left(block.slots)
-    off = _ROUNDING * (price_size(program.store, index.y) if block.size else 0.0)
+    off = _ROUNDING * (_price_size(program.store, index.y) if block.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
         faults.append(f"{less} margins are less than what is left until the threshold")
@@ -107,7 +108,7 @@ def _losses(program: ContinualProgram, index: InactiveIndex, block: Block) -> li
     total = store.requests.total[block.slots]
     taken = np.bincount(x.slot, abs(x.value), store.requests.size)[block.slots]
     taken = np.maximum(taken, np.where(np.isfinite(total), total, 0.0))
-    off = _ROUNDING * (price_size(store, y) if block.size else 0.0)
+    off = _ROUNDING * (_price_size(store, y) if block.size else 0.0)
     faults, other = [], int((abs(found.loss[block.slots] - block.parts.lost) > off * taken).sum())
     if other:
         faults.append(f"{other} lose something else")
@@ -132,7 +133,7 @@ def _figures(
     primal, excess = max(whole.relative.primal, proof.relative.primal), whole.absolute.primal
     if inactive.fixed:  # a round says what boxes and sum rows are over at most
         excess = max(excess, proof.absolute.primal)
-    coefficients = program.store.coefficients
+    coefficients = in_this_process(program.store).coefficients
     largest = float(abs(coefficients.value[: coefficients.used]).max(initial=1.0))
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
@@ -148,3 +149,12 @@ def _figures(
         for name, (theirs, ours, off) in figures.items()
         if not abs(theirs - ours) <= off
     ]
+
+
+def _price_size(store: ConstraintStore, y: NDArray[np.float64]) -> float:
+    """No less than what a price is summed up from, without signs, at prices y, (row slots,)."""
+    store = in_this_process(store)
+    costs, coefficients = store.costs, store.coefficients
+    scale, own = store.requests.scale[: store.requests.size], costs.cost[: costs.used]
+    dearest = float(abs(own).max(initial=0.0)) * float(abs(scale).max(initial=0.0))
+    return dearest + float(abs(coefficients.value[: coefficients.used]).max()) * float(abs(y).sum())

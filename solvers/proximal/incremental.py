@@ -43,6 +43,7 @@ from copter.solvers.proximal.state import Budget, State, with_starts
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
 from copter.store.allocation import SparseX, changes, distinct, merged, replaced, row_activity
 from copter.store.excerpt import excerpt
+from copter.store.local import in_this_process
 from copter.store.store import NO_TOTAL
 from copter.store.view import cap_of
 
@@ -89,7 +90,7 @@ class _Excerpt:
 
     def __init__(self, program: ContinualProgram, slots: NDArray[np.int64]) -> None:
         self.program, self.slots = program, slots
-        self.store: ConstraintStore = excerpt(program.store, slots)
+        self.store: ConstraintStore = excerpt(in_this_process(program.store), slots)
 
     def local(self, x: SparseX) -> SparseX:
         """Return an allocation of these requests by their slots here."""

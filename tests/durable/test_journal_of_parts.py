@@ -10,13 +10,13 @@ import pytest
 
 from copter import ContinualProgram, Journal, ProximalPoint
 from copter.errors import CopterError, FileError
-from copter.program.spread import SpreadProgram
-from copter.store.workers import InProcess
+from copter.ray.distributed import DistributedProgram
+from support.in_parts import InProcess
 from support.journal_rounds import essence, make_round
 
 
 def opened(path, parts=3):
-    return Journal(path, ProximalPoint(), program=SpreadProgram(InProcess(parts)))
+    return Journal(path, ProximalPoint(), program=DistributedProgram(InProcess(parts)))
 
 
 def content(program):
@@ -35,7 +35,7 @@ def test_it_goes_on_where_it_was(tmp_path, often):
             for each in (journal, program):
                 make_round(each, number)
             assert essence(journal.solve()) == essence(solver.solve(program))
-            assert journal.store.costs.used == 0  # its columns are in the parts
+            assert not journal.store.executor.local  # its columns are in the parts
             if often:
                 journal.compact()
 
@@ -64,7 +64,7 @@ def test_what_it_cannot_be_opened_with_is_said(tmp_path):
     Journal(tmp_path / "whole").close()
     with pytest.raises(FileError, match="holds a program of one process"):
         opened(tmp_path / "whole")
-    full = SpreadProgram(InProcess(3))
+    full = DistributedProgram(InProcess(3))
     make_round(full, 0)
     with pytest.raises(CopterError, match="must be empty"):
         Journal(tmp_path / "new", program=full)

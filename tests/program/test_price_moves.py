@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, EditError, Journal, ProximalPoint, make_solver
+from support.in_parts import made
 from support.rich_program import rich
-from support.spread_programs import made
 from support.strategies import snapshot
 
 COLUMNS = 4

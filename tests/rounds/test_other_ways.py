@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from copter.program.spread import SpreadProgram
+from copter.ray.distributed import DistributedProgram
 from copter.solvers.proximal.full_pass import FullPass
-from copter.store.workers import InProcess
 from rounds.kinds import FAMILIES, TINY
 from rounds.play import play
+from support.in_parts import InProcess
 
 INTERPRETED = """
 import sys
@@ -45,7 +45,7 @@ def test_kernels_that_are_not_compiled_give_the_same_bits(tmp_path):
 @pytest.mark.parametrize("family", [FAMILIES["mixed"], TINY], ids=lambda family: family.name)
 def test_rounds_on_a_program_in_parts_are_right(seed, family):
     counts: Counter = Counter()
-    play(seed, family, 15, counts, program=SpreadProgram(InProcess(3)))
+    play(seed, family, 15, counts, program=DistributedProgram(InProcess(3)))
     assert counts[f"full pass: {FullPass.REMOTE_COLUMNS.value}"]
 
 

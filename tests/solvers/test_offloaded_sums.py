@@ -16,10 +16,8 @@ from copter.solvers.inner.offloaded_sums import OffloadedSums, pieces_of
 from copter.solvers.inner.sums import Curvature, Sums
 from copter.solvers.inner.tuning import NewtonSystems, NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning
-from copter.store.offloaded import OnThreads
-from copter.store.workers import InProcess
+from support.in_parts import InProcess, OnThreads, made
 from support.large_programs import edit, large
-from support.spread_programs import made
 
 
 def working_set(requests, columns, rows, seed):
@@ -203,7 +201,7 @@ def test_a_spread_program_that_offloads_its_working_sets_comes_to_the_same(monke
 @pytest.mark.cluster
 @pytest.mark.parametrize("case", ["many rows"], indirect=True)
 def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
-    from copter.ray.workers import OffloadedToActors, OnActors
+    from copter.ray.on_actors import OffloadedToActors, OnActors
 
     working, tuning = case
     bounds = Sums(working).bounds
@@ -230,7 +228,7 @@ def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
 
 @pytest.mark.cluster
 def test_pieces_are_offloaded_only_where_there_are_more_processors(monkeypatch, local_ray):
-    from copter.ray import workers as module
+    from copter.ray import on_actors as module
 
     workers = module.OnActors(2, 2, {"num_cpus": 1}, 1)
     try:

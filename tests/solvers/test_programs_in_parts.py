@@ -19,12 +19,12 @@ from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
 from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
+from support.in_parts import made
 from support.large_programs import edit as edit_large
 from support.large_programs import large, wide
 from support.random_programs import random_edits, random_program
 from support.rich_program import edit, rich
 from support.shockwave_cases import windows
-from support.spread_programs import made
 from support.strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 PARTS = (1, 3, 8)

@@ -1,4 +1,4 @@
-"""ConstraintStore: slabs that are used again, moved together, and never hold more than they must."""
+"""LocalStore: slabs that are used again, moved together, and never hold more than they must."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from scipy.sparse import csc_array
 from copter import ContinualProgram
 from copter.store import kernels
 from copter.store.compiled import compile_program
+from copter.store.local import LocalStore
 from copter.store.slabs import Pool, Table, places, slice_indices
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import caps_at, costs_at, view_of
 from support.strategies import PlainProgram, PlainRequest
 
@@ -319,7 +320,7 @@ def test_single_columns_are_read_as_their_requests_are():
 
 
 def test_an_empty_store_has_nothing():
-    store = ConstraintStore()
+    store = LocalStore()
     assert (store.nnz, store.n_variables) == (0, 0)
     assert store.live_requests().size == 0
 
@@ -328,7 +329,7 @@ def test_an_empty_store_has_nothing():
 
 
 def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
-    store = ConstraintStore()
+    store = LocalStore()
     requests, usages = store.requests, store.usages
     for table, block, rows in (
         (requests, requests.whole, "COST_START N_COLUMNS USAGE UPPER_START OVERRIDE_START OVERRIDE_LENGTH"),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from copter import ContinualProgram
 from copter.durable.snapshot import store_of
+from copter.ray.store import DistributedStore
 from copter.store.slabs import Pool, Table
-from copter.store.spread import SpreadStore
 from copter.store.store import ConstraintStore
 from rounds.mirror import Mirror
 from rounds.mirror import Request as PlainRequest
@@ -58,7 +58,7 @@ def snapshot(program: ContinualProgram) -> list:
 def snapshot_of(store: ConstraintStore) -> list:
     """Everything that a store holds, bit by bit, its parts in this process too."""
     seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
-    if isinstance(store, SpreadStore):
+    if isinstance(store, DistributedStore):
         store.executor.flush()
         seen += [snapshot_of(part) for part in store.executor.map(store_of)]
     for part in vars(store).values():

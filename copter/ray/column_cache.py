@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store.executor import Columns, Part, Task
-from copter.store.layout import Layout
 from copter.store.slabs import contiguous, slice_indices
+from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
 
 _NUMBERS = count()
 _FEW = 10_000
 """So many columns are kept whether they are used or not."""
-_GIVEN: WeakKeyDictionary[Layout, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
+_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
 """The cache that a part last gave columns to, and their keys: it gives each once."""
 
 
@@ -62,7 +62,7 @@ class ColumnCache:
 
     Parameters
     ----------
-    store : Layout
+    store : ConstraintStore
         The driver's, with the requests' table.
 
     Attributes
@@ -73,7 +73,7 @@ class ColumnCache:
         Slots of requests whose columns are others now, which parts do not know yet.
     """
 
-    def __init__(self, store: Layout) -> None:
+    def __init__(self, store: ConstraintStore) -> None:
         size = store.requests.size
         self.mark = Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
         self.stale: list[NDArray[np.int64]] = []
@@ -93,7 +93,7 @@ class ColumnCache:
         if slots.size:
             self._edits.append(slots)
 
-    def fits(self, store: Layout) -> bool:
+    def fits(self, store: ConstraintStore) -> bool:
         """Let go of columns that are others now; False where it is better to begin again.
 
         That is if a request has more columns than any had, or most columns were not looked at for a round.
@@ -119,7 +119,7 @@ class ColumnCache:
         self._used[:] = False
         return True
 
-    def prefetch(self, store: Layout) -> Columns:
+    def prefetch(self, store: ConstraintStore) -> Columns:
         """Columns that were looked at before they were edited, of those that there still are."""
         key, self._again = self._again, self._again[:0]
         slot, column = np.divmod(key, self.mark.width)
@@ -136,7 +136,7 @@ class ColumnCache:
         slot, self._column = np.divmod(key, self.mark.width)
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
-    def view(self, store: Layout) -> StoreView:
+    def view(self, store: ConstraintStore) -> StoreView:
         """A view of the columns that are there."""
         if self._view is None:
             self._view = self._build(store)
@@ -180,7 +180,7 @@ class ColumnCache:
         used = np.concatenate((self._used, seen))[order]
         self._arrange(ascending[fresh], _joined([self._held, *(each.columns for each in given)], order), used)
 
-    def _build(self, store: Layout) -> StoreView:
+    def _build(self, store: ConstraintStore) -> StoreView:
         held, table = self._held, store.requests
         counts, start = np.diff(self._start), self._start[:-1].copy()
         slot = np.repeat(np.arange(table.size), counts)

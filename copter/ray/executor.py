@@ -1,4 +1,4 @@
-"""RemoteExecutor: tasks on the parts of a store that workers have, and the columns that came from there.
+"""DistributedExecutor: tasks on the parts of a store that workers have, and the columns that came from there.
 
 Edits are logged, and sent before the next that is asked of the parts, or earlier when the log is long.
 
@@ -16,29 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import UnusableError
-from copter.store.column_cache import ColumnCache, Message, answer, fetch
+from copter.ray.column_cache import ColumnCache, Message, answer, fetch
+from copter.ray.part_store import PartStore
 from copter.store.executor import Columns, Executor, Task, cut
-from copter.store.layout import Layout
 from copter.store.slabs import slice_indices
+from copter.store.store import ConstraintStore
 from copter.store.view import StoreView
 
 if TYPE_CHECKING:
+    from copter.ray.workers import Workers
     from copter.store.edit import Edit
-    from copter.store.executor import Key
-    from copter.store.offloaded import Offloaded
-    from copter.store.workers import Workers
+    from copter.store.executor import Key, Offloaded
+    from copter.store.local import LocalStore
 
 Result = TypeVar("Result")
 _SEND_FROM = 1 << 26
 """Bytes from which on logged edits are sent without waiting for the round."""
 
 
-class RemoteExecutor(Executor):
+class DistributedExecutor(Executor):
     """Runs tasks where the parts of a store are.
 
     Parameters
     ----------
-    store : Layout
+    store : ConstraintStore
         The tables of the program, without columns.
     workers : Workers
         Who has the parts.
@@ -46,7 +47,7 @@ class RemoteExecutor(Executor):
 
     local = False
 
-    def __init__(self, store: Layout, workers: Workers) -> None:
+    def __init__(self, store: ConstraintStore, workers: Workers) -> None:
         super().__init__(store)
         self.workers = workers
         self._log: list[Edit] = []
@@ -185,6 +186,19 @@ class RemoteExecutor(Executor):
         """See :meth:`Executor.offload`."""
         self.check()
         return None if self.workers.parts == 1 else self.workers.offload(pieces)
+
+    def blank_parts(self) -> list[LocalStore]:
+        """See :meth:`Executor.blank_parts`."""
+        return [PartStore() for _ in range(self.workers.parts)]
+
+    def restore_parts(self, stores: Sequence[LocalStore]) -> None:
+        """See :meth:`Executor.restore_parts`."""
+        self.workers.restore(stores)
+
+    def close(self) -> None:
+        """Let the columns go; edits and questions are refused from now on."""
+        self.refuse("the program was closed: make another one")
+        self.workers.close()
 
     def diagnostics(self) -> dict[str, float]:
         """See :meth:`Executor.diagnostics`."""

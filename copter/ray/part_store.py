@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.edit import OWN, Edit
+from copter.store.local import LocalStore
 from copter.store.slabs import typed
-from copter.store.store import ConstraintStore
 
 _KNOWN = ("usage_of", "vector_of")
 
 
-class PartStore(ConstraintStore):
+class PartStore(LocalStore):
     """A store that edits of the program are applied to.
 
     Attributes

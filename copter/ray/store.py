@@ -1,10 +1,10 @@
-"""SpreadStore: the store of a program whose requests are spread over places; the half that edits.
+"""DistributedStore: the tables of a program whose columns are in other processes, and its edits.
 
 Rows, the table of requests and terms are here, so whoever validates an edit or asks for a number of a request
-finds it at once.  Costs, entries, upper bounds of single columns, overrides and shared vectors are not kept:
-an edit writes the tables and goes into a log, cut up by part (:mod:`copter.store.edit`), and with that to the
-parts before the next that is asked of them, or earlier when it is long.  So edits cost no round trip, and
-those of a round are made together.
+finds it at once.  Costs, entries, upper bounds of single columns, overrides and shared vectors are not kept.
+An edit writes the tables and goes into a log, cut up by part (:mod:`copter.store.edit`); the parts get it
+before the next question to them, or earlier when it is long.  So edits cost no round trip, and those of a
+round are made together.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.edit import OWN, Columns, Edit, Runs
+from copter.ray.executor import DistributedExecutor
+from copter.ray.workers import Workers
+from copter.store.edit import OWN, Edit, Runs
 from copter.store.executor import Part
-from copter.store.remote import RemoteExecutor
+from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import places as places_of
-from copter.store.store import NO_TOTAL, ConstraintStore
-from copter.store.workers import Workers
+from copter.store.store import ConstraintStore, NewOverrides
 
 _MUCH = 1 << 20
 """Columns of a part for which room is not made without asking."""
 
 
-class SpreadStore(ConstraintStore):
+class DistributedStore(ConstraintStore):
     """Tables of a program whose columns are elsewhere, and their edits.
 
     Parameters
@@ -36,17 +37,12 @@ class SpreadStore(ConstraintStore):
 
     def __init__(self, workers: Workers) -> None:
         super().__init__()
-        self._executor = RemoteExecutor(self, workers)
+        self._executor = DistributedExecutor(self, workers)
 
     @property
-    def executor(self) -> RemoteExecutor:
-        """What runs tasks on its parts."""
+    def executor(self) -> DistributedExecutor:
+        """See :class:`ConstraintStore`."""
         return self._executor
-
-    @property
-    def parts(self) -> int:
-        """Into how many parts its requests are cut."""
-        return self.executor.workers.parts
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
         """Make an edit in the tables here, and log it for the parts."""
@@ -58,13 +54,14 @@ class SpreadStore(ConstraintStore):
             self.executor.log(whole.for_all(), slots[:0])
         elif slots.size:
             self.executor.log(
-                whole.cut(self.parts), _other_columns(edit, slots, self.requests.override_length)
+                whole.cut(self.executor.workers.parts),
+                _other_columns(edit, slots, self.requests.override_length),
             )
         return slots
 
     def reserve(self, columns: int) -> None:
-        """Room for so many columns, in all parts together."""
-        most = -(-columns // self.parts)
+        """See :class:`ConstraintStore`."""
+        most = -(-columns // self.executor.workers.parts)
         if most > _MUCH:
             self.executor.map(_reserve, most)  # there may be no memory for it: whoever asked is told
         else:
@@ -77,9 +74,6 @@ class SpreadStore(ConstraintStore):
     def _purge_rows(self) -> None:
         self.rows.free(np.array(self._dropped_rows, np.int64))
         self._dropped_rows = []
-
-    def _add_usages(self, columns: Columns) -> NDArray[np.int64]:
-        return np.full(columns.widths.size, OWN)
 
     def _share_columns(self, edit: Edit) -> NDArray[np.int64]:
         slot = self.usages.allocate(1)
@@ -135,8 +129,10 @@ class SpreadStore(ConstraintStore):
         return slots
 
     def _write_columns(self, where: NDArray[np.int64] | slice, edit: Edit) -> None:
-        table, usages = self.requests, self._usages_of(edit)
-        assert edit.sizes is not None
+        table, usages = self.requests, edit.usage
+        assert edit.sizes is not None and usages is not None
+        if edit.columns is not None:
+            usages = np.where(edit.columns.widths > 0, OWN, usages)
         table.n_columns[where], table.usage[where] = edit.sizes, usages
         table.birth[where] = table.cost_stamp[where] = table.bound_stamp[where] = self.clock
         self._count_usages(np.broadcast_to(usages, edit.sizes.shape), 1)
@@ -201,46 +197,45 @@ class SpreadStore(ConstraintStore):
         self.requests.scale[slots], self.requests.cost_stamp[slots] = scales, self.clock
 
     def _write_overrides(
-        self, slots: NDArray[np.int64], lengths: NDArray[np.int64], new: Any, **_: bool
-    ) -> bool:
+        self, slots: NDArray[np.int64], lengths: NDArray[np.int64], new: NewOverrides
+    ) -> None:
         table, scales = self.requests, new[2]
         table.override_length[slots], table.cost_stamp[slots] = lengths, self.clock
         if scales.size:
             table.scale[slots] = scales
-        return True
 
     # ---- one request, as its part has it --------------------------------------------------------
 
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and costs of a request's override."""
+        """See :class:`ConstraintStore`."""
         found: tuple[NDArray[np.int64], NDArray[np.float64]]
         found = self.executor.ask(_tell, slot, "get_override")
         return found
 
     def base_costs(self, slot: int) -> NDArray[np.float64]:
-        """A request's costs as they were given, without scale and overrides."""
+        """See :class:`ConstraintStore`."""
         costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "base_costs")
         return costs
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """A request's costs, scale and overrides applied."""
+        """See :class:`ConstraintStore`."""
         costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "effective_costs")
         return costs
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """Upper bounds of a request's columns."""
+        """See :class:`ConstraintStore`."""
         upper: NDArray[np.float64] = self.executor.ask(_tell, slot, "upper_bounds")
         return upper
 
     def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Columns, rows and coefficients of a request's entries."""
+        """See :class:`ConstraintStore`."""
         found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
         found = self.executor.ask(_tell, slot, "request_entries")
         return found
 
     @property
     def nnz(self) -> int:
-        """Nonzeros in the resource rows."""
+        """See :class:`ConstraintStore`."""
         return sum(self.executor.map(_nnz))
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from copter.proof.pricing import price
 from copter.store.view import caps_at, costs_at, take_entries
-from copter.store.workers import InProcess
+from support.in_parts import InProcess, made
 from support.random_programs import random_edits, random_program
-from support.spread_programs import made
 
 
 def some_columns(store, rng):
