@@ -2,10 +2,10 @@
 
 An actor that dies is made again: a new process takes the last snapshot of the old one's parts and makes the
 edits since, and what was asked of the old one is asked of it.  A snapshot is taken when the edits since the
-last have grown larger than it is, so edits are never held more than twice; they are dropped only when a
-snapshot that has them is in the object store of the driver's own node, so that other nodes may die.  An actor
-that keeps the others waiting, or that has no place yet, is reported; one that could not make an edit answers
-nothing any more.
+last have grown to a quarter of it.  They are dropped only when a snapshot that has them is in the object
+store of the driver's own node, so that other nodes may die.  Where edits come faster than snapshots are
+taken they wait, so the driver never holds most of a program.  An actor that keeps the others waiting, or that
+has no place yet, is reported; one that could not make an edit answers nothing any more.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ _LOOK = 0.05
 """Seconds between looks at the solve's clock while actors work."""
 _SNAPSHOT_FROM = 1 << 24
 """Bytes of edits that are never worth a snapshot."""
+_SNAPSHOT_SHARE = 0.25
+"""Of a snapshot: edits since it that are worth the next one; twice as many wait for it."""
+_SNAPSHOT_WAIT = 60.0
+"""Seconds that an edit waits for a snapshot at most."""
 _MOST_DEATHS = 5
 """So often an actor is made again for one answer before it is given up."""
 _SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
@@ -68,10 +72,13 @@ class Snapshot:
     ----------
     edits : int
         How many edits are in it.
+    size : int
+        Bytes of its arrays, once it is there.
     """
 
     ref: Any
     edits: int
+    size: int = 0
 
 
 class Actor:
@@ -113,7 +120,7 @@ class Actor:
         self._needs = {"CPU": options.get("num_cpus", 0), **options.get("resources", {})}
         self._made = 0
         self._since: list[Edit] = []
-        self._bytes = self._largest = 0
+        self._bytes, self._worth = 0, _SNAPSHOT_FROM
         self._last: Snapshot | None = None
         self._next: Snapshot | None = None
         self._start()
@@ -196,23 +203,25 @@ class Actor:
 
     def _look_after_snapshots(self) -> None:
         """Drop edits that are in a snapshot by now, and take the next where it is worth it."""
-        if self._next is not None and ray.wait([self._next.ref], timeout=0, fetch_local=False)[0]:
+        wait = _SNAPSHOT_WAIT if self._bytes > 2 * self._worth else 0.0
+        if self._next is not None and ray.wait([self._next.ref], timeout=wait, fetch_local=False)[0]:
             taken, self._next = self._next, None
             try:
                 # what an actor returns lies on its node and dies with it; what is put here does not
-                kept = Snapshot(ray.put(ray.get(taken.ref)), taken.edits)
+                stores = ray.get(taken.ref)
+                size = sum(array.nbytes for store in stores for array in store.arrays().values())
+                kept = Snapshot(ray.put(stores), taken.edits, size)
             except RayActorError:
                 return  # it died before; the edits are still here
             except RayError as error:
                 _LOG.warning("no snapshot of actor %d (%s)", self.number, _first_line(error))
-                self._largest = 2 * self._bytes  # the next try when it is worth more
+                self._worth = 2 * self._bytes  # the next try when there are more
                 return
             del self._since[: kept.edits - self._before]
-            self._last = kept
+            self._last, self._worth = kept, max(_SNAPSHOT_FROM, int(_SNAPSHOT_SHARE * kept.size))
             self._bytes = sum(edit.nbytes for edit in self._since)
-        if self._next is None and self._bytes > max(_SNAPSHOT_FROM, self._largest):
+        if self._next is None and self._bytes > self._worth:
             self._next = Snapshot(self.ask("snapshot"), self._made)
-            self._largest = max(self._largest, self._bytes)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         """Put stores in place of those of its parts: what it is made again from."""

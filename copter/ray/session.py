@@ -1,4 +1,4 @@
-"""The Ray that programs use: joined or started for the first of them, ended by the last.
+"""The Ray that programs and tasks use: joined or started for the first of them, ended by the last.
 
 Ray itself waits for more than a minute for a cluster that is not there, and for ever for processors that no
 node has; here both are looked at first.
@@ -54,13 +54,13 @@ class Session:
         self._node = _node()
 
     @classmethod
-    def join(cls, address: str | None, processors: int) -> Session:
+    def join(cls, address: str | None, processors: int | None = None) -> Session:
         """Use the Ray that this process is connected to; without any, the one at an address, or a new one.
 
         Parameters
         ----------
-        processors : int
-            Of a new one.
+        processors : int, optional
+            Of a new one; by default those of this machine.
 
         Returns
         -------
@@ -134,7 +134,7 @@ def _node() -> str:
     return node
 
 
-def _connect(address: str | None, processors: int) -> None:
+def _connect(address: str | None, processors: int | None) -> None:
     own: dict[str, Any] = {} if address else {"num_cpus": processors, "include_dashboard": False}
     if address:
         probe(address)

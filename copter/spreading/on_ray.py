@@ -6,13 +6,13 @@ worker or node dies is run once more, unless it is timed.  Arguments that severa
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from copter.extras import extra
+from copter.ray.session import Session
 from copter.spreading.tasks import (
     Ended,
     Hear,
@@ -48,15 +48,12 @@ class OnRay(Spread):
 
     Raises
     ------
-    ConnectionError
+    NoClusterError
         There is no cluster at the address.
     """
 
     def __init__(self, address: str = LOCAL) -> None:
-        self._started = not ray.is_initialized()
-        if self._started:
-            own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
-            ray.init(address=address, logging_level=logging.WARNING, **own)
+        self._session = Session.join(None if address == LOCAL else address)
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
@@ -91,9 +88,8 @@ class OnRay(Spread):
         return _HeldOnRay(makers)
 
     def close(self) -> None:
-        """End the Ray that was started for this, and no other."""
-        if self._started:
-            ray.shutdown()
+        """Leave Ray, which ends if it was started for this or for a program, and nobody else uses it."""
+        self._session.leave()
 
 
 def _remote(alone: bool) -> tuple[Any, float]:
