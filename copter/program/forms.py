@@ -20,10 +20,10 @@ from copter.program.validation import (
     flag,
     is_vector,
     kind_of_row,
-    number,
     owner_of,
     sparse_entries,
     term_of,
+    total_of,
     totals_of,
     upper_bounds,
     whole_numbers,
@@ -55,14 +55,14 @@ def in_parts(values: Any) -> bool:
 
 
 def parts_of(
-    ids: Sequence[Hashable], label: str, costs: Any, sizes: Sequence[int] | None
+    ids: Sequence[Hashable], label: Hashable, costs: Any, sizes: Sequence[int] | None
 ) -> list[NDArray[np.float64]]:
     """Costs that are given as one array a request, checked; ``sizes`` says how long each must be.
 
     Parameters
     ----------
     ids : (k,) sequence of hashable
-    label : str
+    label : hashable
         Name of the verb, for messages.
     costs : (k,) sequence of (n_q,) array_like
     sizes : (k,) sequence of int, optional
@@ -84,7 +84,7 @@ def parts_of(
 
 
 def columns_of(
-    label: str, ids: Sequence[Hashable], costs: Any, sizes: ArrayLike | None
+    label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Sizes and flat costs of requests with new columns.
 
@@ -110,7 +110,7 @@ def columns_of(
     if in_parts(costs) or (widths is None and not ids):
         parts = parts_of(ids, label, costs, None if widths is None else widths.tolist())
         widths = np.array([part.size for part in parts], np.int64)
-        return widths, np.concatenate([np.empty(0), *parts])
+        return widths, parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
     if widths is None:
         why = "flat costs need the number of columns of each request; or give one array a request"
         raise EditError(label, "sizes", sizes, why)
@@ -118,7 +118,7 @@ def columns_of(
 
 
 def sum_rows_of(
-    label: str,
+    label: Hashable,
     ids: Sequence[Hashable],
     totals: Any,
     relation: Any,
@@ -141,6 +141,8 @@ def sum_rows_of(
     EditError
         Names the request, the field and the value.
     """
+    if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
+        return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
     if totals is KEEP and old is not None:
         has, amounts = old[0] != NO_TOTAL, old[1]
     else:
@@ -157,7 +159,7 @@ def sum_rows_of(
 
 
 def _totals(
-    label: str, ids: Sequence[Hashable], totals: Any
+    label: Hashable, ids: Sequence[Hashable], totals: Any
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(whether there is one, totals) of many requests."""
     if totals is None:
@@ -169,12 +171,13 @@ def _totals(
         amounts = np.full(len(ids), np.inf)
         amounts[has] = totals_of(label, some, [total for total in each if total is not None])
         return has, amounts
+    has = np.ones(len(ids), np.bool_)
     if not is_vector(totals):
-        totals = np.full(len(ids), number(label, "totals", totals))
-    return np.ones(len(ids), np.bool_), totals_of(label, ids, totals)
+        return has, np.full(len(ids), total_of(label, totals))
+    return has, totals_of(label, ids, totals)
 
 
-def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> Any:
+def _one_each(label: Hashable, ids: Sequence[Hashable], field: str, values: Any) -> Any:
     if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != len(ids):
         given = len(values) if isinstance(values, (list, tuple, np.ndarray)) else values
         raise EditError(label, field, given, f"needs one for each of {len(ids)} requests")
@@ -182,7 +185,7 @@ def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> A
 
 
 def uppers_of(
-    label: str, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
+    label: Hashable, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
 ) -> float | NDArray[np.float64]:
     """Upper bounds of the columns of many requests: one number, flat, or a number or array a request.
 
@@ -213,7 +216,7 @@ def uppers_of(
     return np.concatenate([np.broadcast_to(upper_bounds(id, own, n), n) for id, own, n in pairs])
 
 
-def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
+def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
     """Whether requests are integral: one truth value for all, or one each.
 
     Parameters
@@ -241,7 +244,7 @@ def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[
 
 
 def entries_of(
-    label: str, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
+    label: Hashable, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
 ) -> Entries:
     """Numbers for single columns of many requests: (counts, columns, values), flat, or one mapping each.
 
@@ -283,7 +286,7 @@ def is_flat(given: Any) -> bool:
 
 
 def flat_entries(
-    label: str,
+    label: Hashable,
     field: str,
     ids: Sequence[Hashable],
     given: tuple[Any, Any, Any],
@@ -331,7 +334,7 @@ def flat_entries(
     return counts, columns, values
 
 
-def terms_of(label: str, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]) -> NDArray[Any]:
+def terms_of(label: Hashable, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]) -> NDArray[Any]:
     """(term, image) of requests that are given a convex term, or None for no term.
 
     Parameters

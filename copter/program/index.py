@@ -113,7 +113,7 @@ class Index:
         except TypeError:
             return False
 
-    def chosen(self, ids: Any, label: str) -> int | tuple[Sequence[Hashable], NDArray[np.int64]]:
+    def chosen(self, ids: Any, label: Hashable) -> int | tuple[Sequence[Hashable], NDArray[np.int64]]:
         """Slot of one id; or, of several or of ``[:]``, a list of them and their slots."""
         if isinstance(ids, slice):
             if ids != slice(None):
@@ -124,7 +124,7 @@ class Index:
         names = list(listed(ids))
         return names, self.slots(names, label)
 
-    def slots(self, ids: Sequence[Hashable], label: str) -> NDArray[np.int64]:
+    def slots(self, ids: Sequence[Hashable], label: Hashable) -> NDArray[np.int64]:
         """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
 
         Many ids in a list, a tuple or a range are mapped once: asked for again, they cost a comparison.
@@ -157,13 +157,13 @@ class Index:
             self._answer = found
         return found
 
-    def check_new(self, ids: Collection[Hashable], label: str) -> None:
+    def check_new(self, ids: Collection[Hashable], label: Hashable) -> None:
         """No id is there already, and none is given twice.
 
         Parameters
         ----------
         ids : collection of hashable
-        label : str
+        label : hashable
             Name of the verb, for messages.
 
         Raises

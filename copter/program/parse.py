@@ -34,7 +34,6 @@ from copter.program.validation import (
     checked_overrides,
     checked_requests,
     cost_vector,
-    flag,
     is_vector,
     kind_of_row,
     moved_bounds,
@@ -42,21 +41,14 @@ from copter.program.validation import (
     parameters_of,
     places_of,
     prices_of,
-    row_bounds,
     row_bounds_of,
-    scale_factor,
     scales_of,
-    sparse_entries,
-    sum_row,
-    term_of,
     totals_of,
-    upper_bounds,
     whole_number,
     whole_numbers,
 )
 from copter.store.edit import OWN, Columns, Edit, Entries, Runs
 from copter.store.executor import Part
-from copter.store.kernels import EXACTLY, NO_TOTAL
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 
@@ -101,21 +93,14 @@ class Parser:
 
     # ---- resources --------------------------------------------------------------------------------------
 
-    def new_resource(self, id: Hashable, lower: float, upper: float) -> Edit:
-        """A coupling row."""
-        self.resources.check_new([id], "add_resource")
-        low, high = row_bounds(id, lower, upper)
-        return Edit("add_resources", ids=[id], lower=np.array([low]), upper=np.array([high]))
-
     def new_resources(
-        self, ids: Sequence[Hashable], lower: float | ArrayLike, upper: float | ArrayLike
+        self, label: Hashable, ids: Sequence[Hashable], lower: float | ArrayLike, upper: float | ArrayLike
     ) -> Edit:
-        """Many coupling rows."""
-        label = "add_resources"
+        """Coupling rows; ``label`` is whom errors name that are of no row alone."""
         self.resources.check_new(ids, label)
         given = [_one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))]
         low, high = row_bounds_of(label, ids, (given[0], given[1]), (_NONE, _NONE))
-        return Edit(label, ids=ids, lower=low, upper=high)
+        return Edit("add_resources", ids=ids, lower=low, upper=high)
 
     def new_bounds(
         self,
@@ -163,136 +148,11 @@ class Parser:
         self.shared_costs.check("forget", handle)
         return Edit("forget_costs", slots=np.array([handle.slot]))
 
-    # ---- one request ------------------------------------------------------------------------------------
-
-    def new_request(
-        self,
-        id: Hashable,
-        costs: ArrayLike | SharedCosts,
-        usage: Usage,
-        *,
-        total: float | None,
-        relation: str,
-        upper: float | ArrayLike,
-        scale: float,
-        override: Mapping[int, float] | None,
-        integral: bool,
-        start: Mapping[int, float] | None,
-        term: Any,
-    ) -> Edit:
-        """A request, by the arguments of ``add_request``."""
-        self.requests.check_new([id], "add_request")
-        cost = self._costs_of_one(id, costs)
-        n = int(cost.sizes[0])
-        kind, amount = sum_row(id, total, relation)
-        bound = upper_bounds(id, upper, n)
-        factor = scale_factor(id, scale)
-        overrides = _entries(id, "override", override, n) if override else None
-        starts = _entries(id, "start", start, n) if start is not None else None
-        terms = None if term is None else _one_term(id, term, n)
-        whole = flag(id, "integral", integral)
-        used, columns = self._columns_of_one(id, usage, n)
-        edit = Edit(
-            "add_requests",
-            ids=[id],
-            sizes=cost.sizes,
-            usage=used,
-            columns=columns,
-            costs=cost.runs,
-            vectors=cost.vectors,
-            relation=kind,
-            totals=np.array([amount]),
-            upper=_runs(cost.sizes, bound),
-            scales=factor,
-            overrides=overrides,
-            starts=starts,
-            terms=terms,
-            integral=whole,
-        )
-        return edit
-
-    def changed_request(
-        self,
-        id: Hashable,
-        *,
-        costs: ArrayLike | SharedCosts | None,
-        scale: float | None,
-        override: Mapping[int, float] | None,
-        usage: Usage | None,
-        total: float | None,
-        relation: str | None,
-        upper: float | ArrayLike | None,
-        integral: bool | None,
-        start: Mapping[int, float] | None,
-        term: Any,
-    ) -> Edit:
-        """Changes of a request, by the arguments of ``update_request``."""
-        store, slot = self.store, self.requests.slot(id)
-        slots, n = np.array([slot]), int(store.requests.n_columns[slot])
-        cost = None if costs is None else self._costs_of_one(id, costs)
-        if usage is not None:
-            if cost is None:
-                raise EditError(id, "usage", usage, "needs the costs of the new columns too")
-            self._check_replacement([id], slots, upper, term)
-            n = int(cost.sizes[0])
-        elif cost is not None and cost.sizes[0] != n:
-            why = f"the request has {n} columns; give a new usage too"
-            raise EditError(id, "costs", int(cost.sizes[0]), why)
-        given: dict[str, Any] = {}
-        if cost is not None:
-            given["costs"], given["vectors"] = cost.runs, cost.vectors
-        if usage is not None and cost is not None:
-            given["sizes"] = cost.sizes
-            given["usage"], given["columns"] = self._columns_of_one(id, usage, n)
-        if term is not KEEP and isinstance(term, Mapping):
-            each = {name: [value] for name, value in term.items()}
-            given |= parameters_of(id, [id], each, store.terms, slots)
-        elif term is not KEEP:
-            given["terms"] = _one_term(id, term, n)
-        if override is not None:
-            given["overrides"] = _entries(id, "override", override, n)
-        if start is not None:
-            given["starts"] = _entries(id, "start", start, n)
-        if total is not KEEP or relation is not None:
-            given["relation"], given["totals"] = self._changed_row(id, slot, total, relation)
-        if upper is not None:
-            bound = upper_bounds(id, upper, n)
-            given["upper"] = _runs(np.array([n]), bound)
-        if scale is not None:
-            given["scales"] = np.array([scale_factor(id, scale)])
-        if integral is not None:
-            given["integral"] = flag(id, "integral", integral)
-        edit = Edit("update_requests", slots=slots, **given)
-        return edit
-
-    def _costs_of_one(self, id: Hashable, costs: Any) -> Costs:
-        if not isinstance(costs, SharedCosts):
-            flat = cost_vector(id, "costs", costs)
-            return Costs(np.array([flat.size]), flat)
-        self.shared_costs.check(id, costs)
-        return Costs(np.array([costs.n_columns]), None, np.array([costs.slot]))
-
-    def _columns_of_one(self, id: Hashable, usage: Usage, n: int) -> tuple[int, Columns | None]:
-        """Slot of the columns that a request shares, or its own."""
-        if isinstance(usage, SharedColumns):
-            return self._shared_slot(id, [id], usage, np.array([n])), None
-        return OWN, Columns(np.array([n]), *self._compressed(id, usage, n))
-
-    def _changed_row(
-        self, id: Hashable, slot: int, total: float | None, relation: str | None
-    ) -> tuple[int, float]:
-        """(kind, total) of a sum row of which a part may be kept."""
-        table = self.store.requests
-        kind = int(table.relation[slot])
-        if total is KEEP:
-            total = None if kind == NO_TOTAL else float(table.total[slot])
-        kept = "==" if kind == EXACTLY and total is not None else "<="
-        return sum_row(id, total, kept if relation is None else relation)
-
-    # ---- many requests ----------------------------------------------------------------------------------
+    # ---- requests ---------------------------------------------------------------------------------------
 
     def new_requests(
         self,
+        label: Hashable,
         ids: Sequence[Hashable],
         costs: Any,
         sizes: ArrayLike | None,
@@ -308,7 +168,6 @@ class Parser:
         terms: Any,
     ) -> Edit | None:
         """Requests, by the arguments of ``add_requests``; None without any."""
-        label = "add_requests"
         self.requests.check_new(ids, label)
         cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
         widths = cost.sizes
@@ -316,7 +175,7 @@ class Parser:
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
         edit = Edit(
-            label,
+            "add_requests",
             ids=ids,
             sizes=widths,
             costs=cost.runs,
@@ -337,6 +196,7 @@ class Parser:
 
     def changed_requests(
         self,
+        label: Hashable,
         ids: Sequence[Hashable],
         *,
         costs: Any,
@@ -352,12 +212,11 @@ class Parser:
         terms: Any,
     ) -> Edit | None:
         """Changes of requests, by the arguments of ``update_requests``; None without any."""
-        label = "update_requests"
         store = self.store
         slots = self.requests.slots(ids, label)
         if usage is not None:
             if costs is None:
-                raise EditError(label, "usage", type(usage).__name__, "needs the costs of new columns too")
+                raise EditError(label, "costs", costs, "a new usage needs the costs of its columns too")
             self._check_replacement(ids, slots, upper, terms)
         cost = None
         if costs is not None or sizes is not None:
@@ -389,8 +248,7 @@ class Parser:
         if usage is not None:
             given["sizes"] = widths
             given["usage"], given["columns"] = self._columns_of_many(label, ids, usage, widths)
-        edit = Edit(label, slots=slots, **given)
-        return edit
+        return Edit("update_requests", slots=slots, **given)
 
     def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
         """Overrides that charge for leaving columns, by the arguments of ``price_moves``."""
@@ -411,7 +269,7 @@ class Parser:
 
     def _new_columns_and_rows(
         self,
-        label: str,
+        label: Hashable,
         ids: Sequence[Hashable],
         columns: tuple[Any, ArrayLike | None],
         totals: Any,
@@ -428,7 +286,7 @@ class Parser:
                 return Costs(*sound), kind_of_row(label, relation, totals is not None), totals
         return Costs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
 
-    def _shared_costs(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Costs | None:
+    def _shared_costs(self, label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Costs | None:
         """Costs that are handles, one for all requests or one each; None if they are numbers."""
         one = isinstance(costs, SharedCosts)
         if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
@@ -453,7 +311,7 @@ class Parser:
 
     def _other_costs(
         self,
-        label: str,
+        label: Hashable,
         ids: Sequence[Hashable],
         slots: NDArray[np.int64],
         columns: tuple[Any, Any],
@@ -474,13 +332,14 @@ class Parser:
         if sizes is not None:
             _check_widths(ids, "sizes", whole_numbers(label, "sizes", sizes, len(ids)), widths)
         if in_parts(costs) or not ids:
-            parts = parts_of(ids, label, costs, widths.tolist())
-            return Costs(widths, np.concatenate([_NONE, *parts]))
+            parts = parts_of(ids, label, costs, None)
+            _check_widths(ids, "costs", np.array([part.size for part in parts], np.int64), widths)
+            return Costs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
         return Costs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
 
     def _overrides(
         self,
-        label: str,
+        label: Hashable,
         ids: Sequence[Hashable],
         slots: NDArray[np.int64],
         overrides: Any,
@@ -497,7 +356,7 @@ class Parser:
 
     def _changed_rows(
         self,
-        label: str,
+        label: Hashable,
         ids: Sequence[Hashable],
         slots: NDArray[np.int64],
         totals: Any,
@@ -529,7 +388,7 @@ class Parser:
     # ---- columns ----------------------------------------------------------------------------------------
 
     def _columns_of_many(
-        self, label: str, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
+        self, label: Hashable, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64] | int, Columns | None]:
         """Slots of the columns that requests share, one for all or one each, and those that are their own."""
         if isinstance(usage, SharedColumns):
@@ -607,17 +466,6 @@ def _given_costs_at(
     return where, costs
 
 
-def _entries(id: Hashable, field: str, given: Mapping[int, float], n: int) -> Entries:
-    columns, values = sparse_entries(id, field, given, n)
-    return Entries(None, np.array([columns.size]), columns, values)
-
-
-def _one_term(id: Hashable, term: Any, n: int) -> NDArray[Any]:
-    terms = np.empty(1, object)
-    terms[0] = None if term is None else term_of(id, term, n)
-    return terms
-
-
 def _runs(widths: NDArray[np.int64], bound: float | NDArray[np.float64]) -> float | Runs:
     """One upper bound for all columns, or a run of them for each request."""
     return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
@@ -633,7 +481,7 @@ def _check_widths(
         raise EditError(ids[where], field, int(given[where]), why)
 
 
-def _one_each(label: str, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
+def _one_each(label: Hashable, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
     if is_vector(given):
         return given
     return np.full(len(ids), number(ids[0] if len(ids) == 1 else label, field, given))

@@ -39,7 +39,7 @@ from copter.program.records import (
     Resources,
 )
 from copter.program.usage import Usage
-from copter.program.validation import number
+from copter.program.validation import check_single, costs_of_one, is_vector, number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
 from copter.store.local import LocalStore
 from copter.store.store import ConstraintStore
@@ -157,7 +157,8 @@ class ContinualProgram:
         EditError
             The id is taken, a bound is NaN, or lower > upper.
         """
-        self.apply(self._parser.new_resource(id, lower, upper))
+        check_single(id, lower=lower, upper=upper)
+        self.apply(self._parser.new_resources(id, [id], lower, upper))
 
     @exclusive
     def add_resources(
@@ -181,7 +182,7 @@ class ContinualProgram:
             As :meth:`add_resource`; also for an id that is given twice.
         """
         ids = listed(ids)
-        edit = self._parser.new_resources(ids, lower, upper)
+        edit = self._parser.new_resources("add_resources", ids, lower, upper)
         if ids:
             self.apply(edit)
 
@@ -391,21 +392,24 @@ class ContinualProgram:
             Duplicate id, unknown resource or handle, wrong length, NaN, an infinite cost, a negative
             total or upper bound: names the request, the field and the value.
         """
-        self.apply(
-            self._parser.new_request(
-                id,
-                costs,
-                usage,
-                total=total,
-                relation=relation,
-                upper=upper,
-                scale=scale,
-                override=override,
-                integral=integral,
-                start=start,
-                term=term,
-            )
+        check_single(id, total=total, relation=relation, scale=scale, integral=integral)
+        edit = self._parser.new_requests(
+            id,
+            [id],
+            [costs_of_one(id, costs)],
+            None,
+            usage if isinstance(usage, SharedColumns) else [usage],
+            totals=total,
+            relation=relation,
+            upper=[upper] if is_vector(upper) else upper,
+            scales=scale,
+            overrides=[override] if override else None,
+            integral=integral,
+            starts=None if start is None else [start],
+            terms=None if term is None else [term],
         )
+        assert edit is not None
+        self.apply(edit)
 
     @exclusive
     def add_requests(
@@ -459,6 +463,7 @@ class ContinualProgram:
             As :meth:`add_request`; also for an id that is given twice.
         """
         edit = self._parser.new_requests(
+            "add_requests",
             listed(ids),
             costs,
             sizes,
@@ -517,21 +522,25 @@ class ContinualProgram:
         EditError
             As :meth:`add_request`; also for an id that is unknown.
         """
-        self.apply(
-            self._parser.changed_request(
-                id,
-                costs=costs,
-                scale=scale,
-                override=override,
-                usage=usage,
-                total=total,
-                relation=relation,
-                upper=upper,
-                integral=integral,
-                start=start,
-                term=term,
-            )
+        check_single(id, total=total, relation=relation, scale=scale, integral=integral)
+        parameters = {name: [value] for name, value in term.items()} if isinstance(term, Mapping) else None
+        edit = self._parser.changed_requests(
+            id,
+            [id],
+            costs=None if costs is None else [costs_of_one(id, costs)],
+            sizes=None,
+            scales=scale,
+            overrides=None if override is None else [override],
+            usage=usage if usage is None or isinstance(usage, SharedColumns) else [usage],
+            totals=total,
+            relation=relation,
+            upper=[upper] if is_vector(upper) else upper,
+            integral=integral,
+            starts=None if start is None else [start],
+            terms=term if term is KEEP else parameters if parameters is not None else [term],
         )
+        assert edit is not None
+        self.apply(edit)
 
     @exclusive
     def update_requests(
@@ -586,6 +595,7 @@ class ContinualProgram:
             without a term.
         """
         edit = self._parser.changed_requests(
+            "update_requests",
             self._requests.listed(ids),
             costs=costs,
             sizes=sizes,
@@ -605,8 +615,7 @@ class ContinualProgram:
     @exclusive
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
-        slot = self._requests.slot(id)
-        self.apply(Edit("remove_requests", slots=np.array([slot]), ids=[id]))
+        self.apply(Edit("remove_requests", slots=self._requests.slots([id], "remove_request"), ids=[id]))
 
     @exclusive
     def remove_requests(self, ids: Ids) -> None:

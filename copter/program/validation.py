@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError, TermError
+from copter.program.handles import SharedCosts
 from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import Table, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
@@ -76,6 +77,18 @@ def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
     return lower, upper
 
 
+def check_single(id: Hashable, **given: Any) -> None:
+    """What there is one of for a request or resource is no sequence."""
+    for field, value in given.items():
+        if isinstance(value, (list, tuple, np.ndarray)):
+            raise EditError(id, field, value, "must be one value, not several")
+
+
+def costs_of_one(id: Hashable, costs: Any) -> Any:
+    """Costs of the columns of one request: a vector, or what requests share."""
+    return costs if isinstance(costs, SharedCosts) or is_vector(costs) else cost_vector(id, "costs", costs)
+
+
 def _bound(value: float) -> float:
     return value if -INFINITE < value < INFINITE else math.copysign(math.inf, value)
 
@@ -129,6 +142,10 @@ def _as_written(value: float) -> int | float:
 
 def is_vector(value: Any) -> bool:
     """Whether a value has entries, and is not one number, text, or thing."""
+    if type(value) is np.ndarray:
+        return value.ndim > 0
+    if isinstance(value, (float, int)):
+        return False
     if isinstance(value, Sequence):
         return not isinstance(value, (str, bytes))
     return hasattr(value, "__array__") and np.ndim(value) > 0
@@ -219,19 +236,6 @@ def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
         return subject
     ids, counts = owner
     return ids[entry if counts is None else int(np.searchsorted(np.cumsum(counts), entry, side="right"))]
-
-
-def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
-    """(relation, total) of a sum row, as the store keeps it."""
-    kind = kind_of_row(subject, relation, total is not None)
-    if total is None:
-        return kind, math.inf
-    amount = number(subject, "total", total)
-    if not 0 <= amount < math.inf:
-        raise EditError(subject, "total", total, "must be finite and not negative")
-    if amount > LARGEST_COST:
-        raise EditError(subject, "total", total, f"must be at most {LARGEST_COST:g}")
-    return kind, amount
 
 
 def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
@@ -366,17 +370,26 @@ def checked_requests(
     return None
 
 
-def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
+def totals_of(label: Hashable, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
     """Totals of many requests: finite, not negative, and so small that no cost makes them infinite."""
     amounts = _shaped(label, "totals", totals, len(ids))
     if not within(amounts, 0.0, LARGEST_COST):
-        cost_vector(label, "totals", amounts, len(ids), owner=(ids, None))
-        worst = int(amounts.argmin())
-        raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
+        worst = int((~((amounts >= 0.0) & (amounts <= LARGEST_COST))).argmax())
+        total_of(ids[worst], float(amounts[worst]))
     return amounts
 
 
-def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
+def total_of(subject: Hashable, total: Any) -> float:
+    """A finite total, not negative, and so small that no cost makes it infinite."""
+    amount = number(subject, "total", total)
+    if not 0 <= amount <= LARGEST_COST:
+        finite = 0.0 <= amount < math.inf
+        why = f"must be at most {LARGEST_COST:g}" if finite else "must be finite and not negative"
+        raise EditError(subject, "total", total, why)
+    return amount
+
+
+def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
     """Scales of many requests, one for all or one each: finite and positive."""
     if not is_vector(scales):
         return np.full(len(ids), scale_factor(label, cast(float, scales)))
@@ -403,7 +416,7 @@ def checked_overrides(counts: Any, columns: Any, values: Any, table: Table, slot
 
 
 def row_bounds_of(
-    label: str,
+    label: Hashable,
     ids: Sequence[Hashable],
     bounds: tuple[ArrayLike | None, ArrayLike | None],
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -426,7 +439,7 @@ def row_bounds_of(
 
 
 def moved_bounds(
-    label: str,
+    label: Hashable,
     ids: Sequence[Hashable],
     by: ArrayLike,
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -482,7 +495,7 @@ def _simplest(value: float) -> Fraction:
 
 
 def places_of(
-    label: str, ids: Sequence[Hashable], columns: Any, widths: NDArray[np.int64]
+    label: Hashable, ids: Sequence[Hashable], columns: Any, widths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """One column of each of many requests; -1 where none is given."""
     given = [columns] if columns is None or isinstance(columns, int | np.integer) else list(columns)
@@ -499,7 +512,7 @@ def places_of(
     return np.maximum(checked, -1)
 
 
-def prices_of(label: str, ids: Sequence[Hashable], prices: ArrayLike) -> NDArray[np.float64]:
+def prices_of(label: Hashable, ids: Sequence[Hashable], prices: ArrayLike) -> NDArray[np.float64]:
     """One finite number a request, none of them negative."""
     checked = np.asarray(_shaped(label, "prices", prices, len(ids)), np.float64)
     wrong = ~((checked >= 0.0) & (checked < math.inf))

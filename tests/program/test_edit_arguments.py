@@ -164,13 +164,13 @@ WRONG = {
     ),
     "vast totals": (
         lambda p: p.update_requests(["a"], totals=[1e200]),
-        r"'a': totals = 1e\+200: must be at most",
+        r"'a': total = 1e\+200: must be at most",
     ),
     "vast totals, bulk": (
         lambda p: p.add_requests(
             ["b"], np.ones(1), np.ones(1, int), p.share_columns({}, 1), totals=np.array([1e200])
         ),
-        r"'b': totals = 1e\+200: must be at most",
+        r"'b': total = 1e\+200: must be at most",
     ),
     "vast usage": (lambda p: p.add_request("b", [1.0], {"cpu": [1e200]}), r"'b': usage\['cpu'\] = 1e\+200"),
     "vast matrix": (

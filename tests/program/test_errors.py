@@ -146,7 +146,7 @@ FIELDS = {
 
 UPDATES = {
     "unknown": (lambda p: p.update_request("z", scale=2.0), "z", "id", "z"),
-    "usage without costs": (lambda p: p.update_request("q", usage={}), "q", "usage", {}),
+    "usage without costs": (lambda p: p.update_request("q", usage={}), "q", "costs", None),
     "costs of another length": (lambda p: p.update_request("q", costs=[1.0] * 3), "q", "costs", 3),
     "bounds per column": (lambda p: p.update_request("u", costs=[1.0], usage={}), "u", "upper", None),
     "remove unknown": (lambda p: p.remove_request("z"), "z", "id", "z"),
@@ -157,8 +157,8 @@ UPDATES = {
     "bulk unknown": (lambda p: p.update_requests(["q", "z"], scales=[1, 2]), "z", "id", "z"),
     "bulk twice": (lambda p: p.update_requests(["q", "q"], scales=[1, 2]), "update_requests", "ids", "q"),
     "bulk total negative": (lambda p: p.update_requests(["q", "t"], totals=[1, -2]), "t", "total", -2.0),
-    "bulk total NaN": (lambda p: p.update_requests(["q", "t"], totals=[NAN, 2]), "q", "totals", NAN),
-    "bulk total infinite": (lambda p: p.update_requests(["q", "t"], totals=[1, INF]), "t", "totals", INF),
+    "bulk total NaN": (lambda p: p.update_requests(["q", "t"], totals=[NAN, 2]), "q", "total", NAN),
+    "bulk total infinite": (lambda p: p.update_requests(["q", "t"], totals=[1, INF]), "t", "total", INF),
     "bulk totals length": (
         lambda p: p.update_requests(["q", "t"], totals=[1]),
         "update_requests",
@@ -202,7 +202,7 @@ UPDATES = {
         lambda p: p.update_requests(["q", "t"], costs=[[1, 2], [1, 2]]),
         "t",
         "costs",
-        (2,),
+        2,
     ),
     "bulk costs count": (
         lambda p: p.update_requests(["q", "t"], costs=[[1, 2]]),
@@ -278,7 +278,7 @@ ADDED = {
         "usage",
         math.nan,
     ),
-    "totals NaN": ((["a", "b"], [1.0] * 3, [1, 2]), BULK | {"totals": [1, NAN]}, "b", "totals", NAN),
+    "totals NaN": ((["a", "b"], [1.0] * 3, [1, 2]), BULK | {"totals": [1, NAN]}, "b", "total", NAN),
     "no totals, as kernels take them": (
         (["a"], np.ones(3), np.array([3])),
         BULK | {"totals": np.empty(0)},

@@ -148,7 +148,7 @@ def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
         (new, "a", "upper"),
         (new | {"upper": 1.0}, "b", "term"),
         (new | {"upper": 1.0, "terms": {"weight": [1.0, 2.0]}}, "b", "term"),
-        ({"usage": [{}, {}]}, "update_requests", "usage"),
+        ({"usage": [{}, {}]}, "update_requests", "costs"),
         ({"sizes": [1, 1]}, "update_requests", "sizes"),
         ({"costs": [1.0, 1.0], "sizes": [1, 2]}, "b", "sizes"),
     ):
