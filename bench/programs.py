@@ -5,7 +5,7 @@ staffing by shifts, blending, each sparse and of a size that simplex solves in s
 default way (:func:`copter.solvers.general.solve_lp`: presolve, own solver, HiGHS); `copter-own` is the own
 solver alone; all others are solvers of the registry on the program that
 :class:`copter.models.model.Model` makes.  Every answer is judged on the LP itself
-(:func:`copter.solvers.general.proof.prove`).
+(:func:`copter.proof.general_lp.prove`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from copter.bench.settings import Record
 from copter.bench.solvers import CVXPY, ORTOOLS, OWN
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.model import Model
+from copter.proof.general_lp import Proof, prove
 from copter.solution import Status
-from copter.solvers.general.proof import Proof, prove
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings

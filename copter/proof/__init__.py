@@ -4,6 +4,7 @@ Read `certificate.py` first; `pricing.py` is the pass over all columns that the 
 `pricing_kernels.py`, `hulls.py` for requests that share costs and usage, `usage_prices.py`, and
 `tangents.py` for convex terms), `measure.py` the pass over an allocation.  `units.py` and `magnitudes.py`
 say what figures are relative to.  `sharp.py`, `loose.py` and `rigorous.py` are for where rounding or free
-columns matter, `rays.py` for programs without an answer; `integer.py`, `whole.py` and `fixing.py` for
-integral ones.
+columns matter, `rays.py` for programs without an answer (`highs_rays.py` finds rays that a solver lacks);
+`integer.py`, `whole.py` and `fixing.py` for integral ones.  `general_lp.py` judges answers of a general LP,
+and `highs_lp.py` those that HiGHS gives.
 """

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.proof.certificate import Certificate, certify, proved
+from copter.proof.highs_rays import find_ray
 from copter.proof.integer import IntegerProof
 from copter.solution import (
     UNKNOWN,
@@ -35,7 +36,6 @@ from copter.solution import (
     without_allocation,
 )
 from copter.solvers.base import ClockedSolver
-from copter.solvers.baselines.highs_rays import find_ray
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
 from copter.store.allocation import NOTHING, SparseX, dense_to_sparse

@@ -16,10 +16,10 @@ from cvxpy import Maximize, Problem
 from copter.errors import ArgumentTypeError
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model, ModelSolution
+from copter.proof.general_lp import prove
+from copter.proof.highs_lp import Answer
 from copter.solution import Solution
 from copter.solvers.cvxpy.solver import COPTER, lp_of, result_of
-from copter.solvers.general.hybrid import Answer
-from copter.solvers.general.proof import prove
 
 
 class _Cvxpy:

@@ -23,9 +23,9 @@ from scipy.sparse import csc_array
 from copter.errors import SettingError
 from copter.keywords import check_keywords
 from copter.models.general_lp import GeneralLP, crossed_column
+from copter.proof.highs_lp import Answer
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.general.hybrid import Answer
 from copter.solvers.general.integer import branch_and_bound
 from copter.solvers.general.warm import WarmLP
 from copter.solvers.settings import share, switch, time_limit, workers

@@ -4,7 +4,7 @@
 
 :mod:`~copter.models.general_lp` holds such a program, :mod:`~copter.models.files` reads one, and
 :mod:`~copter.models.model` turns it into requests and resources.  It is solved by presolve, the
-own solver and HiGHS in :mod:`~copter.solvers.general.hybrid`, and :mod:`~copter.solvers.general.proof`
+own solver and HiGHS in :mod:`~copter.solvers.general.hybrid`, and :mod:`~copter.proof.general_lp`
 checks what came out.
 :mod:`~copter.solvers.general.scipy_form` and :mod:`~copter.solvers.general.integer` have scipy's arguments
 and results.
@@ -13,7 +13,8 @@ and results.
 from copter.models.files import read_mps
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model, ModelSolution
-from copter.solvers.general.hybrid import Answer, solve_lp
+from copter.proof.highs_lp import Answer
+from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.integer import milp
 from copter.solvers.general.scipy_form import from_arrays, linprog
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
 from copter.models.model import Model
+from copter.proof.highs_lp import Answer
 from copter.proof.rigorous import reduced_costs
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
+from copter.solvers.general.hybrid import AUTO, solve_lp
 from copter.solvers.general.integer import branch_and_bound
 from copter.solvers.general.scipy_arguments import (
     box,

@@ -18,12 +18,13 @@ from copter.errors import EditError
 from copter.kernels import compile_seconds
 from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
+from copter.models.highs_runs import terms
 from copter.models.model import Model
 from copter.models.reductions import Point
+from copter.proof.general_lp import prove
+from copter.proof.highs_lp import Answer
 from copter.solution import Solution, Status
-from copter.solvers.general.handover import terms
-from copter.solvers.general.hybrid import Answer, own_share, solve_lp
-from copter.solvers.general.proof import prove
+from copter.solvers.general.hybrid import own_share, solve_lp
 from copter.solvers.proximal.solver import ProximalPoint
 
 _FROM = 1e7

@@ -105,7 +105,7 @@ def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
         return End(Status.INFEASIBLE, reason, run.incumbent, ray)
     if now.certificate.relative.primal <= run.budget.tolerance:
         return End(Status.UNBOUNDED, reason, now, ray)
-    from copter.solvers.baselines.highs_rays import rows_can_be_met  # only claims pay for HiGHS
+    from copter.proof.highs_rays import rows_can_be_met  # only claims pay for HiGHS
 
     feasible, why = rows_can_be_met(run.program, run.budget.clock)
     if feasible:

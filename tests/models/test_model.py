@@ -12,9 +12,9 @@ from copter.models.formulation import Changes
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model
 from copter.models.reductions import Point, fold_rows
+from copter.proof.general_lp import prove
 from copter.solvers.general import linprog
 from copter.solvers.general.hybrid import solve_lp
-from copter.solvers.general.proof import prove
 from copter.solvers.general.warm import WarmLP
 
 GROUPS, WIDE, ROWS = 6, 4, 3

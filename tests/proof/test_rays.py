@@ -7,8 +7,8 @@ import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.clock import Clock
+from copter.proof.highs_rays import find_ray
 from copter.proof.rays import farkas_ray, primal_ray
-from copter.solvers.baselines.highs_rays import find_ray
 from copter.store.allocation import SparseX
 from support.numpy_twins import INF, farkas_value, is_primal_ray, verify
 from support.strategies import (

@@ -14,9 +14,9 @@ from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_
 from copter.bench.lp import read_lp
 from copter.errors import SettingError
 from copter.models.general_lp import checked
+from copter.models.highs_runs import optimize
 from copter.models.reductions import shift_columns
 from copter.solvers.general import GeneralLP, Model, solve_lp
-from copter.solvers.general.handover import optimize
 from copter.solvers.general.scipy_arguments import STATUS
 from support import real_data
 from support.lp_cases import random_general, scipy_form

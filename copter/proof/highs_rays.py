@@ -1,7 +1,7 @@
 """Claims that a program is infeasible or unbounded, proved for whoever makes them.
 
 Presolve, interior point, PDLP and OR-Tools' model builder answer without rays.  So a program that a solver
-calls infeasible or unbounded is run once more as a general LP (:mod:`copter.solvers.general.hybrid`), first
+calls infeasible or unbounded is run once more as a general LP by HiGHS (:mod:`copter.proof.highs_lp`), first
 its rows alone; this is no part of anybody's measured time, but must be done by the deadline.  What comes back
 counts only if :mod:`copter.proof.rays` finds that it proves its point, and "unbounded" only with a point that
 meets the rows.
@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Interrupted
+from copter.clock import Clock, Interrupted
 from copter.models.arrays import flat_lp
+from copter.models.general_lp import checked
+from copter.proof.highs_lp import Answer, HighsLP
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
-from copter.solvers.general.hybrid import Answer, solve_lp
 from copter.store.allocation import dense_to_sparse
 from copter.store.compiled import compile_program
 
 if TYPE_CHECKING:
-    from copter.clock import Clock
     from copter.program.program import ContinualProgram
+
+_TOLERANCE = 1e-6
+"""Relative residuals of a point that meets the rows."""
+_INSTANT = 1e-3
+"""The shortest deadline of HiGHS."""
 
 
 def find_ray(
@@ -85,11 +90,10 @@ def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
 
 
 def _relaxed(program: ContinualProgram, clock: Clock, *, costs: bool = True) -> Answer:
-    """What is known of the relaxation, resources and then sum rows, by HiGHS without presolve."""
+    """HiGHS' answer for the relaxation, whose rows are the resources and then the sum rows."""
     lp = flat_lp(compile_program(program))
     lp = replace(lp, c=lp.c if costs else np.zeros(lp.c.size), integral=np.zeros(lp.c.size, np.bool_))
-    deadline = None if clock.left() == np.inf else max(clock.left(), 1e-3)
-    answer = solve_lp(lp, deadline=deadline, presolve=False)
+    answer = HighsLP(checked(lp), _TOLERANCE, Clock(max(clock.left(), _INSTANT))).solve()
     if answer.status is Status.DEADLINE:
         raise Interrupted(clock.why())
     return answer

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csc_array
 
 from copter import linprog
+from copter.proof.general_lp import prove, quietest
 from copter.solvers.general import GeneralLP
-from copter.solvers.general.proof import prove, quietest
 
 INF = np.inf
 

@@ -93,7 +93,7 @@ def optimize(
         settings["solver"] = "simplex"
     highs = load(lp, threads, **settings)
     if start is not None:
-        highs.setBasis(start.basis or likely_basis(lp, start.x, start.y))
+        highs.setBasis(start.basis or _likely_basis(lp, start.x, start.y))
     try:
         run_until(highs, clock)
     except Interrupted:  # and HiGHS is lost, with all that it found
@@ -124,7 +124,7 @@ def terms(lp: GeneralLP) -> float:
     return float(lp.A.shape[0]) * lp.A.nnz
 
 
-def likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
+def _likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
     """Basis near a point, (n,), and prices, (m,): it may have too few or too many basic entries.
 
     Parameters
