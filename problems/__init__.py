@@ -5,5 +5,5 @@
 `cluster/` is the simulator in which these and their rivals (`pollux/`, `afs/`, `rivals/`) schedule the same
 jobs.  A domain's `__init__` says what is in it; its `cli.py` has its commands, its `course.py` what it
 benchmarks, its `reproductions.py` and the table beside it the figures of its paper.  `reading.py` reads JSON
-and CSV for all of them, `pop.py` knows the names of POP's methods.
+and CSV for all of them, `pop.py` has what POP's methods share.
 """

@@ -1,4 +1,6 @@
-"""Names of POP's methods, which several domains have: ``pop-16`` and ``pop-16-ray``.
+"""What POP's methods of all domains share: names, ``pop-16`` and ``pop-16-ray``, and how parts are solved.
+
+A domain splits its own way, as the experiment that it repeats does, and joins the parts' answers.
 
 Both solve 16 parts each round.  ``pop-16`` solves them here, one after the other: its measured time is that
 of all parts, and the time of 16 machines side by side is an estimate, ``t_parallel_estimated``: the slowest
@@ -9,11 +11,13 @@ time is what passes until all answers are here, on as many processors as there a
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
 
-from copter.spreading.tasks import Here, Spread
+from copter.spreading.tasks import Here, Spread, Task
 
-PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
+_PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
 
 
 class PopName(NamedTuple):
@@ -22,10 +26,10 @@ class PopName(NamedTuple):
     parts: int
     on_ray: bool
 
-    def spread(self) -> Spread:
-        """Return where the parts are solved; a Ray that is started for them ends with the process."""
+    def spread(self) -> Spread | None:
+        """Return where parts are solved, None for here; a Ray that it starts ends with the process."""
         if not self.on_ray:
-            return Here()
+            return None
         from copter.spreading.on_ray import OnRay
 
         return OnRay()
@@ -33,5 +37,15 @@ class PopName(NamedTuple):
 
 def pop_name(name: str) -> PopName | None:
     """Read the name of a method; None if it is not one of POP's."""
-    found = PATTERN.fullmatch(name)
+    found = _PATTERN.fullmatch(name)
     return None if found is None else PopName(int(found[1]), found[2] is not None)
+
+
+def solve_parts(
+    solve: Callable[..., Any], parts: Sequence[tuple[Any, ...]], spread: Spread | None
+) -> tuple[list[Any], float]:
+    """Solve parts, each by its arguments; returns their answers, and the seconds until all were here."""
+    tasks = [Task(f"part {number}", solve, own) for number, own in enumerate(parts)]
+    begin = perf_counter()
+    answers = [ended.result() for ended in (spread or Here()).each(tasks)]
+    return answers, perf_counter() - begin

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +32,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.problems.pop import solve_parts
 from copter.solvers.base import Stopwatch
 from copter.solvers.milp import Effort, MilpAnswer, run_milp
-from copter.spreading.tasks import Here, Spread, Task
+from copter.spreading.tasks import Spread
 from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-9
@@ -98,7 +98,7 @@ class Pop:
             raise ValueError(f"{parts} parts of {n} servers: there must be between 1 and {n}")
         self._rng = np.random.default_rng(seed)
         self.parts = parts
-        self._spread = spread or Here()
+        self._spread = spread
         self._part_of_server = self._rng.permutation(np.arange(n) % parts)
         self._shard = np.arange(k)
         self._weight = np.ones(k)
@@ -111,7 +111,6 @@ class Pop:
         *,
         mip_gap: float,
         deadline: float | None = None,
-        threads: int | None = 1,
     ) -> Parts:
         """Solve each part.
 
@@ -123,14 +122,12 @@ class Pop:
             Relative gap at which each part stops.
         deadline : float, optional
             Seconds of each part: they could run side by side.
-        threads : int, optional
-            The threads of each part.
         """
         self._split(fleet)
         n = fleet.memory.size
-        solve = partial(solve_exact, mip_gap=mip_gap, deadline=deadline, threads=threads)
+        solve = partial(solve_exact, mip_gap=mip_gap, deadline=deadline, threads=1)
         places: list[_Place] = []
-        tasks: list[Task] = []
+        parts: list[tuple[Fleet, Placement]] = []
         for part in range(self.parts):
             servers = np.flatnonzero(self._part_of_server == part)
             shards, weight = self._shards_of(part)
@@ -146,10 +143,9 @@ class Pop:
                 fleet.loads[shards] * weight, fleet.sizes[shards], fleet.memory[servers], fleet.tolerance
             )
             places.append(_Place(shards, servers, weight, before))
-            tasks.append(Task(f"part {part}", solve, (own, before)))
-        begin = perf_counter()
-        answers: list[Exact] = [ended.result() for ended in self._spread.each(tasks)]
-        seconds = perf_counter() - begin
+            parts.append((own, before))
+        answers: list[Exact]
+        answers, seconds = solve_parts(solve, parts, self._spread)
         unanswered = sum(exact.placement is None for exact in answers)
         carried = [place.carried(exact) for place, exact in zip(places, answers, strict=True)]
         placement = _joined(fleet, last, carried)

@@ -38,36 +38,19 @@ from copter.spreading.tasks import Held, HeldHere
 MILP = "highs-milp"
 
 
-class PopPart:
-    """Sia on a part.
-
-    Parameters
-    ----------
-    own : mapping
-        Settings of the solver; if there are none, it gets Sia's.
-    **settings
-        Settings of :class:`~copter.problems.sia.scheduler.Sia`.
-    """
+class _PopPart:
+    """Sia on a part, with the ``own`` settings of the solver, or Sia's if there are none."""
 
     def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
         self.policy = Sia(solver=make_solver(solver, **own) if own else solver, **settings)
-        self._mail = Mail()
+        self._mail = _Mail()
 
-    def schedule(self, own: ClusterState) -> tuple[Mapping[str, Configuration], float]:
-        """Schedule the part's jobs.
-
-        Returns
-        -------
-        mapping of str to Configuration, and float
-            What each job gets, and the seconds that it took.
-        """
+    def schedule(self, given: ClusterState | _Parcel) -> tuple[Mapping[str, Configuration], float]:
+        """Schedule the part's jobs; returns what each gets, and the seconds that it took."""
+        own = self._mail.unpack(given) if isinstance(given, _Parcel) else given
         begin = perf_counter()
         answer = self.policy.schedule(own)
         return answer, perf_counter() - begin
-
-    def receive(self, parcel: Parcel) -> tuple[Mapping[str, Configuration], float]:
-        """Schedule the part's jobs in another process; see :meth:`schedule`."""
-        return self.schedule(self._mail.unpack(parcel))
 
 
 class Pop:
@@ -115,14 +98,14 @@ class Pop:
         self._count = parts
         self.figures: dict[str, float] = {}
         own: dict[str, Any] = {"mip_gap": mip_gap} if solver == MILP else {}
-        make = partial(PopPart, solver, own, round_seconds=round_seconds, **settings)
-        self._parts: Held[PopPart]
+        make = partial(_PopPart, solver, own, round_seconds=round_seconds, **settings)
+        self._parts: Held[_PopPart]
         if ray is None:
             self._parts, self._mail = HeldHere([make] * parts), None
         else:
             from copter.spreading.on_ray import OnRay
 
-            self._parts, self._mail = OnRay(ray).hold([make] * parts), [Mail() for _ in range(parts)]
+            self._parts, self._mail = OnRay(ray).hold([make] * parts), [_Mail() for _ in range(parts)]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
         self._nowhere: list[str] = []
@@ -160,11 +143,9 @@ class Pop:
     def _ask(self, asked: Mapping[int, ClusterState]) -> dict[str, Configuration]:
         """Have every part schedule what it is asked, and join their answers in the order of the parts."""
         begin = perf_counter()
-        if self._mail is None:
-            answers = self._parts.each("schedule", {part: (own,) for part, own in asked.items()})
-        else:
-            mail = {part: (self._mail[part].pack(own),) for part, own in asked.items()}
-            answers = self._parts.each("receive", mail)
+        mail = self._mail
+        given = {part: (own if mail is None else mail[part].pack(own),) for part, own in asked.items()}
+        answers = self._parts.each("schedule", given)
         seconds = [took for _, took in answers.values()]
         self.figures = {
             "parallel_seconds_estimated": max(seconds, default=0.0),
@@ -227,23 +208,15 @@ def _runs(job: Job, cluster: Cluster) -> bool:
 pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))
 
 
-class Parcel(NamedTuple):
-    """What is sent.
-
-    Attributes
-    ----------
-    profiles : dict of int to Profile
-        Those that were not sent before, by number.
-    numbers : set of int
-        The numbers of all that the state has; others are forgotten.
-    """
+class _Parcel(NamedTuple):
+    """A state, the profiles in it that are new, and the numbers of all that it has."""
 
     profiles: dict[int, Profile]
     numbers: set[int]
     state: bytes
 
 
-class Mail:
+class _Mail:
     """One end of a cluster state's way to another process, where Sia recognises what it has seen before.
 
     Sia takes a profile for a new one, to be priced again, if it is another object than the last time.  So a
@@ -255,7 +228,7 @@ class Mail:
         self._numbers: dict[int, int] = {}
         self._next = 0
 
-    def pack(self, now: ClusterState) -> Parcel:
+    def pack(self, now: ClusterState) -> _Parcel:
         """Pack a state, with the profiles that the other end does not have."""
         jobs = chain(now.jobs.values(), now.arrived, now.left)
         there = {id(profile): profile for job in jobs for profile in (job.profile, job.seen)}
@@ -269,9 +242,9 @@ class Mail:
         target = io.BytesIO()
         _Packer(target, self._numbers).dump(now)
         self._forget(numbers)
-        return Parcel(new, numbers, target.getvalue())
+        return _Parcel(new, numbers, target.getvalue())
 
-    def unpack(self, parcel: Parcel) -> ClusterState:
+    def unpack(self, parcel: _Parcel) -> ClusterState:
         """Unpack a state."""
         self._profiles |= parcel.profiles
         now: ClusterState = _Unpacker(io.BytesIO(parcel.state), self._profiles).load()

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from copter.errors import SolverError
 from copter.kernels import kernel
-from copter.problems.pop import pop_name
+from copter.problems.pop import pop_name, solve_parts
 from copter.problems.traffic import METHODS, Objective
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
@@ -39,7 +39,6 @@ from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.shims.flow import THETA
 from copter.solvers.registry import make_solver
-from copter.spreading.tasks import Here, Spread, Task
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -152,15 +151,13 @@ def pop(
     part = np.random.default_rng(seed).integers(0, parts, pair.size)
     capacity = traffic.effective_capacity / parts
     alone = perf_counter() - begin
-    tasks, served = [], []
+    own_parts, served = [], []
     for k in range(parts):
         mine = part == k
         own: NDArray[np.float64] = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
         served.append(own > 0)
-        tasks.append(Task(f"part {k}", _solve, (_part(traffic, own > 0, own, capacity), solver, settings)))
-    begin = perf_counter()
-    answers = [ended.result() for ended in (spread or Here()).each(tasks)]
-    wall = perf_counter() - begin
+        own_parts.append((_part(traffic, own > 0, own, capacity), solver, settings))
+    answers, wall = solve_parts(_solve, own_parts, spread)
     flows = np.zeros(traffic.paths.n_paths)
     for chosen, (some, _) in zip(served, answers, strict=True):
         flows[np.repeat(chosen, traffic.paths.counts)] += some

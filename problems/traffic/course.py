@@ -329,7 +329,7 @@ class TrafficCourse(Course):
         self, traffic: TrafficState, events: Iterator[tuple[str, Event]], settings: SolverSettings
     ) -> Iterator[Record]:
         named = pop_name(settings.name)
-        spread = named.spread() if named is not None and named.on_ray else None
+        spread = None if named is None else named.spread()
         for number, (change, event) in enumerate(events):
             event.apply(traffic)
             done = run_method(settings, traffic, seed=self.seed + number, split=self.split, spread=spread)
