@@ -98,7 +98,7 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
         Positive where an upper bound is paid for.
     """
     y = paid_prices(lp, y)
-    best = _bound_at(lp, y, lp.lower, lp.upper)
+    best = bound_at(lp, y, lp.lower, lp.upper)
     if best.value > -math.inf:
         return best
     lp = _joined(lp)
@@ -115,7 +115,7 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
         if moved is not None:
             nearby.append(moved)
             for each in (lp, held):
-                best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
+                best = max(best, bound_at(each, moved, each.lower, each.upper), key=_value)
         if best.value >= enough:
             return best
     for moved in nearby:  # dense systems: what takes longest comes last
@@ -353,8 +353,8 @@ def paid_prices(lp: LinearProgram, y: Floats) -> Floats:
     return np.where(nothing, 0.0, y)
 
 
-def _bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
-    """d(y) with these bounds of the columns, rounded downwards."""
+def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
+    """d(y) at :func:`paid_prices` y with these bounds of the columns, rounded downwards."""
     z, error, magnitude = reduced_costs(lp, y)
     endless = np.isinf(lower) | np.isinf(upper)
     doubtful = np.flatnonzero(endless & (abs(z) <= error))

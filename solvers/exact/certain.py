@@ -34,6 +34,7 @@ from scipy.sparse import csc_array
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import check, engine, load, pass_model, point_of, ray_of, status_of
+from copter.proof.rigorous import EPS, bound_at, paid_prices
 from copter.proof.whole import CALCULATED, cost_between, larger_bound
 from copter.solution import Status
 from copter.solvers.exact.checks import grain_of, keeps
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 MOST_COLUMNS, MOST_NODES = 400, 3_000
 """That a program has, and that are looked at, without a word of the caller's."""
 _WHOLE = 1e-6
-_EPS = 2.0**-52
 _FEW_TERMS, _VERY_FEW = 4_000, 400
 """Entries up to which bounds of columns are looked for: once, and in every node."""
 _PASSES = 3
@@ -145,7 +145,6 @@ class _Search:
         self.x: NDArray[np.float64] | None = None
         self.cost, self.nodes = math.inf, 0
         self.model = model
-        self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
         loose = model.c[~model.integral]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
@@ -339,33 +338,12 @@ class _Search:
         point, prices = point_of(highs)
         if prices is None:
             return -math.inf, point
-        return self._bound(-prices, self.model.c, lower, upper), point
+        return self._bound(prices, self.model.c, lower, upper), point
 
     def _bound(self, y, c, lower, upper):  # type: ignore[no-untyped-def]
         """Least c'x within bounds and rows by prices y, rounded down; minus infinity if nothing holds it."""
-        model = self.model
-        y = np.where((y > 0.0) & np.isinf(model.row_lower), 0.0, y)
-        y = np.where((y < 0.0) & np.isinf(model.row_upper), 0.0, y)
-        if not np.isfinite(y).all():
-            return -math.inf
-        bound = np.where(y > 0.0, model.row_lower, np.where(y < 0.0, model.row_upper, 0.0))
-        rows = np.where(y == 0.0, 0.0, y * bound)
-        reduced = c - self.by_column @ y
-        entries = np.diff(model.A.indptr)
-        error = (entries + 3.0) * _EPS * (abs(c) + self.absolute @ abs(y))
-        error[(entries == 0) | (error == 0.0)] = 0.0
-        least, most = reduced - error, reduced + error
-        # the least product of any reduced cost with any value of the column
-        with np.errstate(invalid="ignore"):
-            ends = np.stack(
-                [np.where(r == 0.0, 0.0, r * end) for r in (least, most) for end in (lower, upper)]
-            )
-        if np.isnan(ends).any():
-            return -math.inf
-        columns = ends.min(axis=0)
-        terms = np.concatenate((rows, columns))
-        total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
-        return total - 4.0 * _EPS * float(abs(terms).sum()) if total > -math.inf else total
+        lp = replace(self.model, c=c)
+        return bound_at(lp, paid_prices(lp, y), lower, upper).value
 
     # ---- bounds of columns -----------------------------------------------------------------------
 
@@ -413,7 +391,7 @@ def _relaxed(model: GeneralLP) -> GeneralLP:
     calculated = CALCULATED * larger_bound(model.row_lower, model.row_upper)
     for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
         own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), calculated, 0.0)
-        ends.append(np.where(own > 0.0, np.nextafter(bound + sign * _EPS * own, sign * np.inf), bound))
+        ends.append(np.where(own > 0.0, np.nextafter(bound + sign * EPS * own, sign * np.inf), bound))
     return replace(model, row_lower=ends[0], row_upper=ends[1])
 
 
