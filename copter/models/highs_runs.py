@@ -59,25 +59,10 @@ def optimize(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Run:
-    """HiGHS without presolve, from a point if one is given.
+    """HiGHS without presolve, from the basis of a point, or from what the point says of one.
 
-    Parameters
-    ----------
-    start : Point, optional
-        Its basis if it has one, or else what its point and prices say of one.
-    by_simplex : bool
-        Whether it has to be simplex, for a large program as well: only that gives rays.
-    seconds : float
-        Limit.
-    tolerance : float
-        Of feasibility; HiGHS' own 1e-7 at most.
-    options : mapping, optional
-        Of HiGHS, before its own defaults and these here; ``solver`` only where it is not by simplex.
-
-    Raises
-    ------
-    SolverError
-        HiGHS knows no such option.
+    Only simplex gives rays; ``by_simplex`` asks for it whatever the size.  The tolerance of feasibility is at
+    most 1e-7, and HiGHS' own ``options`` come before those here.
     """
     clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
@@ -125,14 +110,7 @@ def terms(lp: GeneralLP) -> float:
 
 
 def _likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
-    """Basis near a point, (n,), and prices, (m,): it may have too few or too many basic entries.
-
-    Parameters
-    ----------
-    x : (n,) ndarray
-    y : (m,) ndarray
-        Prices in copter's sign.
-    """
+    """Basis near a point and prices in copter's sign: it may have too few or too many basic entries."""
     size = abs(lp.A)
     nonzero = x[x != 0]
     unit = float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0

@@ -88,14 +88,7 @@ class LPRay:
 
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP.
-
-    Parameters
-    ----------
-    x : (n,) ndarray
-    y : (m,) ndarray
-        Positive where an upper bound is paid for.
-    """
+    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP."""
     found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     y = found.y
     z, error, terms = reduced_costs(lp, y)
@@ -114,11 +107,7 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
 def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
     """The largest relative violation of a row or bound by ``x``, (n,).
 
-    Parameters
-    ----------
-    x : (n,) ndarray
-    floor : float
-        A column that is nearly 0 is judged as if it were this share of a typical one.
+    A column that is nearly 0 is judged as if it were the share ``floor`` of a typical one.
     """
     unit = floor * _typical(x)
     over, size = _rows_over(lp, x)
@@ -149,16 +138,9 @@ def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float6
 def quietest(
     lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64], enough: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Proof]:
-    """Point, prices and their proof, without what may be noise if they are not good ``enough``.
+    """Point, prices and their proof, without what may be noise if its worst is not within ``enough``.
 
     Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
-
-    Parameters
-    ----------
-    x : (n,) ndarray
-    y : (m,) ndarray
-    enough : float
-        Worst of residuals and gap that is good enough.
     """
     proof = prove(lp, x, y)
     price = abs(y) * _largest(abs(lp.A))
@@ -176,17 +158,9 @@ def quietest(
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
-    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0.
+    """Ray from prices, (m,), that show that no x in the box meets the rows; None if they show nothing.
 
-    Parameters
-    ----------
-    y : (m,) ndarray
-        Positive where an upper bound is paid for.
-
-    Returns
-    -------
-    LPRay or None
-        None if they show nothing.
+    The bound at these prices, without costs, is above 0.
     """
     largest = float(abs(y).max(initial=0.0))
     for noise in (0.0, *_NOISE):
@@ -198,13 +172,7 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
-    """Ray from a direction, (n,), along which the objective falls without end from any feasible point.
-
-    Returns
-    -------
-    LPRay or None
-        None if it is no such direction.
-    """
+    """Ray from a direction, (n,), if the objective falls along it without end from any feasible point."""
     largest = float(abs(direction).max(initial=0.0))
     d = falling_ray(lp, direction) if 0 < largest < np.inf else None
     if d is None:

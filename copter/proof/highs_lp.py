@@ -91,15 +91,7 @@ class Answer:
 
 @dataclass
 class HighsLP:
-    """One LP, and the time and iterations that its solution took.
-
-    Attributes
-    ----------
-    lp : GeneralLP
-        A :func:`~copter.models.general_lp.checked` one.
-    options : mapping
-        Options of HiGHS, by its names.
-    """
+    """A :func:`~copter.models.general_lp.checked` LP for HiGHS, with the time and iterations so far."""
 
     lp: GeneralLP
     tolerance: float
@@ -125,15 +117,7 @@ class HighsLP:
         back: Callable[[Point], Point] | None = None,
         start: Point | None = None,
     ) -> Answer:
-        """HiGHS' answer, from a point if one is given.
-
-        Parameters
-        ----------
-        rest, back : GeneralLP and callable, optional
-            What presolve left of the LP, and the way back from a point of it.
-        start : Point, optional
-            Of what is solved.
-        """
+        """HiGHS' answer for the LP, or for what presolve left and the way back, from a start if given."""
         begin = self.clock()
         found = self._optimize(self.lp if rest is None else rest, start=start)
         if found.found is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
@@ -146,15 +130,12 @@ class HighsLP:
         return self.sharper(self.judged(found.status, found.reason, point, "highs"))
 
     def sharper(self, answer: Answer) -> Answer:
-        """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.
-
-        HiGHS' tolerances are absolute, so small costs are enlarged.
-        """
+        """The answer, or if its proof failed a better one from its basis, at HiGHS' least tolerance."""
         lp, x, y = self.lp, answer.x, answer.y
         if answer.status is not Status.UNPROVED or x is None or y is None or not self.clock.left() > 0:
             return answer
         begin = self.clock()
-        larger = _enlargement(lp.c)
+        larger = _enlargement(lp.c)  # HiGHS' tolerances are absolute
         start = Point(x, larger * y, answer.basis)
         run = self._optimize(replace(lp, c=larger * lp.c), start=start, tolerance=LEAST)
         self.took("highs", begin)

@@ -38,20 +38,9 @@ def find_ray(
 ) -> tuple[Status, Ray | None]:
     """Status of a program that is claimed to be infeasible or unbounded, and the ray that shows it.
 
-    Without a ray the claim is unproved.  That an MILP is infeasible whose relaxation is not has no ray: it is
-    branch and bound's word, and stands.
-
-    Parameters
-    ----------
-    claim : Status
-        Infeasible or unbounded.
-    whole : bool
-        Whether the claim is about whole numbers where requests want an integral allocation.
-
-    Raises
-    ------
-    Interrupted
-        No ray was found until the clock was over.
+    Without a ray the claim is unproved.  A claim about whole numbers (``whole``) that an MILP is infeasible
+    whose relaxation is not has no ray: it is branch and bound's word, and stands.  Raises Interrupted if the
+    clock is over before.
     """
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # a request whose own bounds cannot meet its sum row
@@ -67,13 +56,7 @@ def find_ray(
 
 
 def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
-    """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
-
-    Raises
-    ------
-    Interrupted
-        HiGHS did not end until the clock was over.
-    """
+    """Whether a program has a feasible point, and the ray that proves it has none; neither if HiGHS fails."""
     answer = _relaxed(program, clock, costs=False)
     if answer.ray is None:
         return answer.status is Status.OPTIMAL, None

@@ -1,6 +1,7 @@
 """How large the entries of a matrix typically are: by rows, by columns, and by what is connected.
 
 Nothing here depends on the units of rows and columns, so that what is found says which units are natural.
+It is needed for the units of every working set, and for columns that neither a bound nor a sum row holds.
 """
 
 from __future__ import annotations
@@ -44,18 +45,9 @@ def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ign
 def components(
     row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number.
+    """Connected components of an m by n matrix: labels of its columns and of its rows, and their number.
 
-    Parameters
-    ----------
-    row, owner : (nonzeros,) arrays
-        Row and column of each entry.
-    m, n : int
-        Rows and columns.
-
-    Returns
-    -------
-    (n,) ndarray, (m,) ndarray, int
+    ``row`` and ``owner`` have the row and the column of each entry.
     """
     label, count = _labels(row, owner, m, n)
     return label[:n], label[n:], count
@@ -91,18 +83,7 @@ def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
 
 
 def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none.
-
-    Parameters
-    ----------
-    label, value : (k,) arrays
-    size : int
-        Labels are from 0 to size - 1.
-
-    Returns
-    -------
-    (size,) ndarray
-    """
+    """Median of the finite values above 0 of each of the labels 0 to size - 1; 0 where there are none."""
     known = np.isfinite(value) & (value > 0)
     label, value = label[known], value[known]
     order = np.lexsort((value, label))

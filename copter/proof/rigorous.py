@@ -90,13 +90,7 @@ class OutwardBound(NamedTuple):
 
 
 def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
-    """The best bound on the optimum at prices near ``y``.
-
-    Parameters
-    ----------
-    y : (m,) ndarray
-        Positive where an upper bound is paid for.
-    """
+    """The best bound on the optimum at prices near ``y``, (m,): positive where an upper bound is paid for."""
     y = paid_prices(lp, y)
     best = bound_at(lp, y, lp.lower, lp.upper)
     if best.value > -math.inf:
@@ -188,7 +182,7 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     """A bound at prices near ``y`` that need not be numbers of floating point.
 
     Columns that no bound holds at all must cost exactly 0.  If the equations that say so can be solved for
-    the prices of some rows, then within a radius of y they are (:func:`solvable`), and d is no worse than at
+    the prices of some rows, then within a radius of y they are (:func:`_solvable`), and d is no worse than at
     the worst prices within it.
     """
     nothing = OutwardBound(-math.inf, y, 0.0)
@@ -206,7 +200,7 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     rows = np.flatnonzero(_may_move(lp, y) & (np.bincount(lp.A[:, zero].indices, minlength=y.size) > 0))
     free = np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper)
     radius = np.zeros(y.size)
-    found = solvable(lp.A[:, zero][rows].T.tocsc(), abs(z[zero]), np.where(y[rows] != 0, abs(y[rows]), 1.0))
+    found = _solvable(lp.A[:, zero][rows].T.tocsc(), abs(z[zero]), np.where(y[rows] != 0, abs(y[rows]), 1.0))
     if found is None:
         return nothing
     radius[rows] = found
@@ -223,18 +217,12 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     return OutwardBound(at.value - (1.0 + y.size * EPS) * cost, y, at.rounding + cost)
 
 
-def solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
+def _solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
     """How far at most the unknowns of linear equations are from 0; None if they may have no solution.
 
     ``matrix`` d = r, |r| <= ``residual``, for some d with |d_k| no more than what is returned: a square part
-    of the matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969).
-
-    Parameters
-    ----------
-    matrix : (m, n) sparse array by columns
-    residual : (m,) ndarray
-    size : (n,) ndarray
-        > 0; unknowns are measured in these units.
+    of the matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969).  Unknowns
+    are measured in the units ``size`` > 0.
     """
     from scipy.linalg import qr
 
@@ -267,16 +255,7 @@ def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
     """The direction next to a given one along which the objective falls and no bound is met; None if none is.
 
     A bound that is met by a rounding error is met: rows with A d = 0 that must not be left are equations,
-    which must have an exact solution near d.
-
-    Parameters
-    ----------
-    direction : (n,) ndarray
-
-    Returns
-    -------
-    (n,) ndarray or None
-        That direction to a rounding error; its largest entry is about 1.
+    which must have an exact solution near d.  It is returned to a rounding error, its largest entry about 1.
     """
     largest = abs(direction).max(initial=0.0)
     d = np.where(abs(direction) <= _NEAR * 1e-5 * largest, 0.0, direction / (largest or 1.0))
@@ -287,7 +266,7 @@ def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
     for _ in range(_ATTEMPTS):
         along, weight = rows @ d, abs(rows) @ abs(d)
         exact = np.flatnonzero((above | below) & (weight > 0) & (abs(along) <= _NEAR * weight))
-        along[exact] = exact_activities(rows, d, exact)
+        along[exact] = _exact_activities(rows, d, exact)
         wrong = (above & (along > 0)) | (below & (along < 0))
         if (abs(along) > _NEAR * weight)[wrong].any():
             return None
@@ -319,9 +298,9 @@ def _falls_near(
     """The direction if equations A d = 0 have a solution so near that all else still holds of that."""
     d, used = direction.copy(), np.flatnonzero(direction)
     system = rows[equations][:, used].tocsc()
-    d[used] += _least_squares(system, -exact_activities(rows, d, equations), abs(d[used]))
+    d[used] += _least_squares(system, -_exact_activities(rows, d, equations), abs(d[used]))
     along, weight = rows @ d, abs(rows) @ abs(d)
-    found = solvable(system, abs(exact_activities(rows, d, equations)), abs(direction[used]))
+    found = _solvable(system, abs(_exact_activities(rows, d, equations)), abs(direction[used]))
     if found is None:
         return None
     radius = np.zeros(d.size)
@@ -338,7 +317,7 @@ def _falls_near(
     return d if slope < 0 else None
 
 
-def exact_activities(rows: Any, d: Floats, which: NDArray[np.int64]) -> Floats:
+def _exact_activities(rows: Any, d: Floats, which: NDArray[np.int64]) -> Floats:
     """A d of some rows of a matrix by rows, each rounded once."""
     along = np.empty(which.size)
     for k, i in enumerate(which.tolist()):

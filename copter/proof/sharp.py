@@ -10,6 +10,9 @@ At prices y, and for any level of each request (the price of its sum row, <= 0 f
 is no more than what the request pays; the level of a pass in plain precision does.  Columns that nothing
 bounds are :mod:`copter.proof.loose`'s.
 
+``tests/solvers/test_edges.py`` needs it where all allocations cost the same (``equal costs``): rounding
+errors are large relative to what decisions change.
+
 Source: Ogita, Rump and Oishi, Accurate sum and dot product (2005), algorithm 5.3.
 """
 
@@ -41,12 +44,7 @@ _SPLIT = 2.0**27 + 1.0
 
 
 def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
-    """The Lagrangian bound at prices ``y`` of the right signs, without loose columns and convex terms.
-
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    """
+    """The Lagrangian bound at prices ``y`` of the right signs, without loose columns and convex terms."""
     rows = store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
     pairs = store.executor.map(_sharp_part, y)

@@ -15,6 +15,10 @@ none.
 
 Columns without a bound of their own get one from the rows and the best objective known, in rationals.
 
+``tests/solvers/test_exact_integers.py`` needs it for numbers of 1e7 and more beside units (``scaled``,
+``switch``, ``big_m``), and ``tests/solvers/general/test_milp_kinds.py`` needs :func:`completed` for
+continuous columns of points that miss a row by HiGHS' tolerance (seed 12).
+
 Source: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
 """
 
@@ -82,16 +86,9 @@ def settle(
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
 ) -> Settled:
-    """The best point, with a bound that holds in exact arithmetic.
+    """The best point, with a bound that holds in exact arithmetic; a ``known`` point keeps everything.
 
-    Parameters
-    ----------
-    known : (n,) ndarray, optional
-        A point that keeps everything.
-    gap, relative : float
-        Between cost and bound, at which it may end, and the same as a share of the cost.
-    clock : Clock, optional
-        Looked at between nodes.
+    The search may end at a ``gap`` between cost and bound, or at the same ``relative`` to the cost.
     """
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
@@ -99,10 +96,7 @@ def settle(
 def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """A point that keeps everything and has the whole numbers of another; None if none is found.
 
-    Parameters
-    ----------
-    x : (n,) ndarray
-        Whole where it must be; the semi-continuous columns that are 0 stay so.
+    Semi-continuous columns that are 0 stay so.
     """
     whole, (lower, upper) = model.integral, model.box_at(x)
     if whole.all():
@@ -232,10 +226,7 @@ class _Search:
     # ---- nodes -----------------------------------------------------------------------------------
 
     def _node(self, bound, lower, upper):  # type: ignore[no-untyped-def]
-        """(bound, the nodes that it is split into; none if it is settled, with the bound then).
-
-        A bound of infinity says that nothing is in it.
-        """
+        """(bound, infinite if nothing is in it; the nodes that it is split into, none if it is settled)."""
         whole, choice = self.model.integral, self._choice(lower, upper)
         free = np.flatnonzero((whole | choice) & (lower < upper))
         point = None
@@ -277,10 +268,7 @@ class _Search:
         return lower, upper
 
     def _switched(self, choice, point, lower, upper):  # type: ignore[no-untyped-def]
-        """Two nodes, in which a semi-continuous column is 0 and is not; the last is looked at first.
-
-        None if each is 0, or within its bounds, at a point, and another column is to be split.
-        """
+        """Two nodes, in which a semi-continuous column is 0 and is not; none if another is to be split."""
         at, model = np.flatnonzero(choice), self.model
         least = np.minimum(abs(model.lower), abs(model.upper))[at]
         value = np.zeros(at.size) if point is None else abs(np.clip(point, lower, upper)[at])

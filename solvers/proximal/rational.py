@@ -4,6 +4,9 @@ Where optima hang together with the last digits (nearly parallel rows, columns t
 whose prices are no binary numbers), floating point proves nothing, however small the program is.  Of some ten
 columns and rows a dense tableau of fractions is a matter of milliseconds: two phases, Bland's rule, bounds
 of columns as rows.
+
+``tests/solvers/test_edges.py`` needs it for points at 1e10 where two rows cross (``far feasible``, ``far
+optimum``), and for rows whose violation within the tolerance is a quarter of the objective (``meeting``).
 """
 
 from __future__ import annotations
@@ -60,10 +63,7 @@ def _is_tiny(program: ContinualProgram) -> bool:
 def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | None:
     """Solve a program without convex terms in rational numbers.
 
-    Returns
-    -------
-    Rational or None
-        None if it is too large for that, or its rows contradict each other by no more than rounding errors.
+    None if it is too large for that, or its rows contradict each other by no more than rounding errors.
     """
     if not _is_tiny(program):
         return None
