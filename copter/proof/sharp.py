@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.proof.pricing_kernels import knapsack
-from copter.proof.rigorous import exact_products
+from copter.proof.rigorous import exact_product, exact_products
 from copter.store.allocation import SparseX
 from copter.store.executor import Part
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -39,8 +39,6 @@ from copter.store.view import (
     view_of,
 )
 from copter.sums import Pair
-
-_SPLIT = 2.0**27 + 1.0
 
 
 def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
@@ -75,18 +73,6 @@ def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
     return whole, low + (((high - (whole - part)) + (more - part)) + rest)
 
 
-@kernel(inlined=True)
-def _times(a, b):  # type: ignore[no-untyped-def]
-    """a b, exactly."""
-    product = a * b
-    t = _SPLIT * a
-    high_a = t - (t - a)
-    t = _SPLIT * b
-    high_b = t - (t - b)
-    low_a, low_b = a - high_a, b - high_b
-    return product, low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
-
-
 @kernel(inner=True)
 def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
     """p_j, normalised."""
@@ -94,7 +80,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        product, lost = _times(y[np.uint32(view.row[k])], view.coefficient[shift + stride * k])
+        product, lost = exact_product(y[np.uint32(view.row[k])], view.coefficient[shift + stride * k])
         high, low = _plus(high, low, product, lost)
     whole = high + low
     return whole, low - (whole - high)
@@ -128,13 +114,13 @@ def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
                         level, level_low = p[j], rest[j]
                 if relation == AT_MOST and (level > 0.0 or (level == 0.0 and level_low > 0.0)):
                     level, level_low = 0.0, 0.0
-            product, lost = _times(total, level)
+            product, lost = exact_product(total, level)
             bound, bound_low = _plus(bound, bound_low, product, lost + total * level_low)
             if not capped:
                 continue
         for j in range(n):
             high, low = _plus(p[j], rest[j], -level, -level_low)
             if high + low < 0.0 and upper[j] < np.inf:
-                product, lost = _times(upper[j], high)
+                product, lost = exact_product(upper[j], high)
                 bound, bound_low = _plus(bound, bound_low, product, lost + upper[j] * low)
     return bound, bound_low

@@ -39,8 +39,6 @@ from copter.spreading.tasks import Spread
 from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-9
-
-
 _LEAST_EXACT_SHARE = 1e-7
 
 
@@ -224,15 +222,15 @@ def solve_exact(
         Seconds, of making the model and solving it.
     """
     watch = Stopwatch()
-    program = formulate(fleet, last)
+    program = _formulate(fleet, last)
     found, effort = run_milp(
         program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
-    placement = None if found.x is None else read(fleet, found.x)
+    placement = None if found.x is None else _read(fleet, found.x)
     return Exact(placement, max(found.bound * fleet.unit_size, 0.0), found, effort)
 
 
-def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
+def _formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
     """Columns R, server after server within a shard, then X; loads and sizes in units of their means."""
     k, n = fleet.loads.size, fleet.memory.size
     loads, sizes = fleet.loads / (fleet.mean or 1.0), fleet.sizes / fleet.unit_size
@@ -266,7 +264,7 @@ def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
     )
 
 
-def read(fleet: Fleet, x: NDArray[np.float64]) -> Placement:
+def _read(fleet: Fleet, x: NDArray[np.float64]) -> Placement:
     """Placement of an answer: its shares, without dust."""
     k, n = fleet.loads.size, fleet.memory.size
     share = x[: k * n] * (x[k * n :] > 0.5)

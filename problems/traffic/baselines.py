@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.spreading.tasks import Spread
 
-QUANTILE, LEAST = 0.9, 0.001
+_QUANTILE, _LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
 SOLVER = "highs-ipm"
-SPLIT_POISSON = 0.75
+_SPLIT_POISSON = 0.75
 """Share of demands that POP's client splitting adds in the published runs, for few large flows."""
 
 
@@ -83,7 +83,7 @@ def shortest_path(traffic: TrafficState) -> Allocated:
 
 
 def lp_top(
-    traffic: TrafficState, *, quantile: float = QUANTILE, solver: str = SOLVER, **settings: Any
+    traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = SOLVER, **settings: Any
 ) -> Allocated:
     """Solve the largest demands, pin the others to their shortest paths.
 
@@ -94,8 +94,8 @@ def lp_top(
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
-    above = volume[volume > LEAST]
-    top = volume >= (np.quantile(above, quantile) if above.size else LEAST)
+    above = volume[volume > _LEAST]
+    top = volume >= (np.quantile(above, quantile) if above.size else _LEAST)
     top &= volume > 0
     rest = np.where(top, 0.0, volume)
     spent = perf_counter() - begin
@@ -330,4 +330,4 @@ def run_method(
 
 def split_for(matrix: str) -> float:
     """Client splitting of POP in the published runs: for few large flows, else none."""
-    return SPLIT_POISSON if matrix == "poisson" else 0.0
+    return _SPLIT_POISSON if matrix == "poisson" else 0.0

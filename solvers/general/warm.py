@@ -22,15 +22,13 @@ from copter.models.highs_runs import terms
 from copter.models.model import Model
 from copter.models.reductions import Point
 from copter.proof.general_lp import prove
-from copter.proof.highs_lp import Answer
+from copter.proof.highs_lp import SHARPER, Answer
 from copter.solution import Solution, Status
 from copter.solvers.general.hybrid import own_share, solve_lp
 from copter.solvers.proximal.solver import ProximalPoint
 
 _FROM = 1e7
 """Rows times nonzeros from which on the own solver is tried: HiGHS ends sooner on less."""
-_SHARPER = 0.1
-"""Of the tolerance: what the own solver aims at, since the LP itself has other scales."""
 _PAUSE = 4
 """After a failure of the own solver so many solves go by without it, after the next one that many squared."""
 
@@ -95,7 +93,7 @@ class WarmLP:
         why = self._prepare(lp, warm)
         begin = clock()
         model = None if polish or terms(lp) < _FROM else self._updated(lp)
-        self._own.tolerance, self._own.threads = _SHARPER * tolerance, threads
+        self._own.tolerance, self._own.threads = SHARPER * tolerance, threads
         own = None if model is None else self._by_own(lp, model, clock, begin, tolerance)
         if own is not None:
             return own, why if not own.warm_started else "the last point and prices"
