@@ -1,14 +1,15 @@
-"""Schedulers that run jobs: the policies of :mod:`copter.problems.cluster` on real clusters.
+"""The service of `copter serve`: policies of :mod:`copter.problems.cluster` schedule jobs that really run.
 
-`copter serve` is a service with a policy inside: users submit jobs over HTTP, every round the policy says
-which GPUs each one gets, and a backend starts, stops and resizes them as processes of this machine, actors of
-a Ray cluster or jobs of Slurm.  The jobs report how fast they are, and the policy goes by that.
+Users submit jobs over HTTP, a policy decides which GPUs each job gets, and a backend starts and stops its
+runs.  Read `service.py` first, then `record.py` and `events.py`.
 
-- `service.py`: rounds, and seeing to it that what was decided runs; `events.py`, `journal.py`, `cluster.py`,
-  `jobs.py`: what happens, where it is written, and the state that follows; `replay.py`: a record, again;
-- `files.py`, `http.py`, `views.py`, `past.py`, `metrics.py`, `page/`: what users hand in and are shown;
-  `client.py`, `cli.py`, `process.py`: the same from Python and from the command line;
-- `backends/`: where runs are, and the agent that starts the processes of a run on a node;
-- `training/`: the job's side, what a training script imports;
-- `examples/`, `demo.py`: jobs that really train.
+- `service.py` is made of `admission.py` (requests are accepted or refused), `rounds.py` (the policy is
+  asked), `launcher.py` (runs are launched, ended and killed) and `record.py` (the journal and the state).
+- `events.py`, `journal.py`, `cluster.py`, `jobs.py`: what happens, its file, and the state that follows.
+- `files.py`, `folder.py`, `http.py`, `views.py`, `past.py`, `metrics.py`, `page/`: what users write and see.
+- `client.py`, `cli.py`, `process.py`, `replay.py` use a service from Python and from the command line.
+- `backends/` start runs on this machine, on Ray or on Slurm.  `training/` is what a training script imports.
+
+The folder may import all of copter; nothing else in copter imports it.  `training/` needs no extra, and
+`backends/agent.py` needs the standard library only: they run in the jobs.
 """

@@ -141,7 +141,7 @@ def serve(
     # The server raises a signal again once it has shut down; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
     try:
-        gpus, there = service.state.cluster.gpus, len(service.state.jobs)
+        gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
         say(f"{policy} on {gpus} GPUs of {cluster}, {backend}; {there} jobs")
         say(f"page: {address}/#token={service.token}")
         uvicorn.run(make_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import stat
 from collections.abc import Callable
@@ -60,6 +62,11 @@ def first_content(path: Path, make: Callable[[], str]) -> str:
     if not text:
         raise CopterError(f"{path}: is empty; remove it")
     return text
+
+
+def run_token(token: str, job: str, number: int) -> str:
+    """Return what a run must show to report: made of the service's token, which runs do not have."""
+    return hmac.new(token.encode(), f"{job}.{number}".encode(), hashlib.sha256).hexdigest()
 
 
 def _make_private(path: Path) -> None:

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from copter.extras import extra
+from copter.live.admission import RefusedError
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
-from copter.live.folder import JOBS
-from copter.live.service import RefusedError, Service
+from copter.live.folder import JOBS, run_token
+from copter.live.service import Service
 from copter.live.training.plan import Report
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
@@ -175,7 +176,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     @router.post("/v1/jobs", status_code=201)
     async def submit(job: JobFile) -> Named:
         """Hand in a job."""
-        return Named(name=service.submit(job))
+        return Named(name=service.admission.submit(job))
 
     @router.get("/v1/jobs")
     async def list_jobs(
@@ -183,17 +184,17 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     ) -> list[dict[str, Any]]:
         """Jobs that are there, in order of their submission; then those that are over, the last first."""
-        return jobs_view(service, over, limit)
+        return jobs_view(service.record, over, limit)
 
     @router.get("/v1/jobs/{name}")
     async def show(name: JobName) -> dict[str, Any]:
         """A job, with its runs."""
-        return job_view(service, name)
+        return job_view(service.record, name)
 
     @router.delete("/v1/jobs/{name}")
     async def cancel(name: JobName) -> Named:
         """End a job."""
-        service.cancel(name)
+        service.admission.cancel(name)
         return Named(name=name)
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
@@ -206,7 +207,7 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         ] = None,
     ) -> Response:
         """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
-        if not service.journal.knows(name):
+        if not service.record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
         home = service.folder / JOBS / name / "runs"
         number, text, end = await asyncio.to_thread(read_log, home, run, after, tail)
@@ -226,25 +227,25 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
     ) -> list[dict[str, Any]]:
         """The last rounds."""
-        return rounds_view(service, limit, -math.inf if since is None else since)
+        return rounds_view(service.record, limit, -math.inf if since is None else since)
 
     @router.get("/v1/events")
     async def events(
         after: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
     ) -> list[dict[str, Any]]:
         """What happened, reports and rounds left out: the last events, or the first after a number."""
-        return events_view(service, after, limit)
+        return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
     async def drain(type: TypeName, node: Number) -> Named:
         """Take a node out of use: its jobs go elsewhere."""
-        service.drain(type, node)
+        service.admission.drain(type, node)
         return Named(name=f"{type}-{node}")
 
     @router.post("/v1/nodes/{type}/{node}/undrain")
     async def undrain(type: TypeName, node: Number) -> Named:
         """Give a node back."""
-        service.drain(type, node, back=True)
+        service.admission.drain(type, node, back=True)
         return Named(name=f"{type}-{node}")
 
     @router.get("/metrics", response_class=PlainTextResponse)
@@ -261,8 +262,8 @@ def _add_runs(app: FastAPI, service: Service) -> None:
         name: JobName, number: Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
     ) -> OrdersBody:
         """A run says how far it is, and is told what to do."""
-        _check(authorization, service.run_token(name, number))
-        orders = service.report(name, number, body.report())
+        _check(authorization, run_token(service.token, name, number))
+        orders = service.admission.report(name, number, body.report())
         batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
         return OrdersBody(lease_seconds=orders.lease_seconds, stop=orders.stop, batch=batch)
 

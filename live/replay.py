@@ -20,7 +20,7 @@ from copter.live.events import Closed, Decided, Event, Opened, Place, Submitted
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
 from copter.live.journal import JOURNAL, LiveJournal
-from copter.live.service import make_rounds
+from copter.live.rounds import make_rounds
 from copter.problems.cluster.estimation.estimators import NoProf
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.base import Profile

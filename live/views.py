@@ -8,23 +8,25 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from copter.live.admission import RefusedError
 from copter.live.cluster import as_place
 from copter.live.events import Closed, Decided, Ended, Event, JobEvent, Launched, Reported, Submitted, Told
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.journal import LiveJournal
-from copter.live.service import RefusedError, Service
+from copter.live.record import Record
+from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
 KEPT_OVER = 10_000
 """Jobs that are over, as they were read from the journal."""
 
 
-def jobs_view(service: Service, over: bool, limit: int) -> list[dict[str, Any]]:
+def jobs_view(record: Record, over: bool, limit: int) -> list[dict[str, Any]]:
     """Jobs that are there, in order of their submission; then those that are over, the last first."""
-    jobs = [_live(service, job) for job in islice(service.state.jobs.values(), limit)]
-    jobs += [_waiting(event) for event in service.pending()[: limit - len(jobs)]]
+    jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
+    jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
-        jobs += [_over(service, event) for event in service.journal.closed(limit - len(jobs))]
+        jobs += [_over(record, event) for event in record.journal.closed(limit - len(jobs))]
     return jobs
 
 
@@ -60,7 +62,7 @@ def _blank(name: str, status: str) -> dict[str, Any]:
     }
 
 
-def _live(service: Service, job: LiveJob) -> dict[str, Any]:
+def _live(record: Record, job: LiveJob) -> dict[str, Any]:
     held, report = job.allocation, job.report
     return _blank(job.name, job.status) | {
         "application": job.submission.application,
@@ -73,7 +75,7 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": job.progress / job.work,
         "goodput": finite(job.predicted_goodput()),
-        "measured": finite(service.past.measured(job)),
+        "measured": finite(record.past.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
@@ -82,16 +84,16 @@ def _live(service: Service, job: LiveJob) -> dict[str, Any]:
     }
 
 
-def _over(service: Service, event: Closed) -> dict[str, Any]:
+def _over(record: Record, event: Closed) -> dict[str, Any]:
     """A job that is over, by what the journal says of it; that does not change any more."""
-    known = service.past.over.get(event.job)
+    known = record.past.over.get(event.job)
     if known is None:
-        known = _read_over(service.journal, event)
-        if event.job in service.state.leftover:  # its run has not ended
+        known = _read_over(record.journal, event)
+        if event.job in record.state.leftover:  # its run has not ended
             return known
-        service.past.over[event.job] = known
-        while len(service.past.over) > KEPT_OVER:
-            del service.past.over[next(iter(service.past.over))]
+        record.past.over[event.job] = known
+        while len(record.past.over) > KEPT_OVER:
+            del record.past.over[next(iter(record.past.over))]
     return dict(known)
 
 
@@ -129,7 +131,7 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
         yield last
 
 
-def job_view(service: Service, name: str) -> dict[str, Any]:
+def job_view(record: Record, name: str) -> dict[str, Any]:
     """A job with its runs, and what is known of it.
 
     Raises
@@ -137,18 +139,18 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
     RefusedError
         There is no such job.
     """
-    job = service.state.jobs.get(name)
-    pending = [event for event in service.pending() if event.job == name]
+    job = record.state.jobs.get(name)
+    pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
         view = _waiting(pending[0])
     elif job is None:
-        closed = [event for _, event in service.journal.events(kind="Closed", job=name)]
+        closed = [event for _, event in record.journal.events(kind="Closed", job=name)]
         if not closed:
             raise RefusedError(404, f"there is no job {name!r}")
         assert isinstance(closed[0], Closed)
-        view = _over(service, closed[0])
+        view = _over(record, closed[0])
     else:
-        view = _live(service, job) | {
+        view = _live(record, job) | {
             "run_seconds": job.run_seconds,
             "gpu_seconds": job.gpu_seconds,
             "restart_seconds": job.profile.restart_seconds,
@@ -157,9 +159,9 @@ def job_view(service: Service, name: str) -> dict[str, Any]:
             if job.learned is None
             else {type: dict(parameters._asdict()) for type, parameters in job.learned.fitted.items()},
         }
-    view["heard"] = [list(one) for one in service.past.heard.get(name, ())]
+    view["heard"] = [list(one) for one in record.past.heard.get(name, ())]
     runs: dict[int, dict[str, Any]] = {}
-    for event in _story(service.journal, name):
+    for event in _story(record.journal, name):
         if isinstance(event, Submitted):
             view["file"] = event.file
         elif isinstance(event, Launched):
@@ -189,7 +191,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     since : float
         Of the past: what ended, or was measured, after this time.
     """
-    state = service.state
+    record, state = service.record, service.record.state
     nodes = [
         {
             "type": type,
@@ -205,30 +207,28 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
     for job in state.jobs.values():
         if job.allocation is not None:
             given[job.allocation.type] += job.allocation.gpus
-    goodput = service.past.goodput(service.now(), service.state)
+    goodput = record.past.goodput(record.now(), record.state)
     return {
-        "time": service.now(),
-        "began": service.began,
+        "time": record.now(),
+        "began": record.began,
         "policy": service.rounds.policy.name,
         "backend": service.backend.name,
         "round_seconds": service.rounds.round_seconds,
-        "silent": service.silent,
+        "silent": service.launcher.silent,
         "jobs": len(state.jobs),
-        "over": dict(service.counts),
+        "over": dict(record.over),
         "queued": sum(job.status == "queued" for job in state.jobs.values()),
         "statuses": Counter(job.status for job in state.jobs.values()),
         "given": given,
         "goodput": {
             "predicted": goodput.predicted,
             "measured": goodput.measured,
-            "history": [list(one) for one in service.past.goodputs if one.time > since],
+            "history": [list(one) for one in record.past.goodputs if one.time > since],
         },
         "nodes": nodes,
-        "outages": [
-            one._asdict() for one in service.past.outages() if one.ended is None or one.ended > since
-        ],
+        "outages": [one._asdict() for one in record.past.outages() if one.ended is None or one.ended > since],
         "runs": [_run(job, job.run) for job in state.running() if job.run is not None],
-        "spans": [span._asdict() for span in service.past.spans if span.ended > since],
+        "spans": [span._asdict() for span in record.past.spans if span.ended > since],
     }
 
 
@@ -247,9 +247,9 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
     }
 
 
-def rounds_view(service: Service, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
+def rounds_view(record: Record, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
     """The last rounds that began after a time."""
-    return [_round(one) for one in list(service.past.rounds)[-limit:] if one.asked > since]
+    return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
 
 
 def _round(round: Decided) -> dict[str, Any]:
@@ -264,9 +264,9 @@ def _round(round: Decided) -> dict[str, Any]:
     }
 
 
-def events_view(service: Service, after: int, limit: int) -> list[dict[str, Any]]:
+def events_view(record: Record, after: int, limit: int) -> list[dict[str, Any]]:
     """What happened, reports and rounds left out."""
-    return [_event(number, event) for number, event in service.journal.told(after, limit)]
+    return [_event(number, event) for number, event in record.journal.told(after, limit)]
 
 
 def _event(number: int, event: Event) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def rounds(jobs, count, seed):
             if rigid
             else named(ELASTIC, f"job-{made}", work=1e6)
         )
-        service.submit(file)
+        service.admission.submit(file)
 
     async def play():
         ticks = []
@@ -67,28 +67,28 @@ def rounds(jobs, count, seed):
             submit()
         for _ in range(count):
             clock.time += ROUND_SECONDS
-            await service.round()
+            await service.rounds.ask()
             for _ in range(2):
                 began = time.perf_counter()
-                await service.tick()
+                await service.launcher.tick()
                 ticks.append(time.perf_counter() - began)
-            for job in list(service.state.running()):
+            for job in list(service.record.state.running()):
                 if job.file.elastic:
                     local = job.run.batch.local_batch
                     times = (StepTimes(local, 30, float(np.log(0.02 + 0.001 * local))),)
                     done = report(job.progress + 50.0, running_seconds=50.0, times=times)
-                    service.report(job.name, job.run.number, done)
+                    service.admission.report(job.name, job.run.number, done)
                 if rng.random() < 0.02:
                     backend.end(
                         f"{job.name}.{job.run.number}", rng.choice(["completed", "completed", "failed"])
                     )
-            while len(service.state.jobs) < jobs:
+            while len(service.record.state.jobs) < jobs:
                 submit()
         return ticks
 
     ticks = asyncio.run(play())
-    taken = np.array([one.seconds for one in service.past.rounds])[3:]
-    policy = np.array([one.policy_seconds for one in service.past.rounds])[3:]
+    taken = np.array([one.seconds for one in service.record.past.rounds])[3:]
+    policy = np.array([one.policy_seconds for one in service.record.past.rounds])[3:]
     service.close()
     return {
         "jobs": jobs,

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
 
+from copter.live.folder import run_token
 from copter.live.http import MOST_BYTES, make_app
 from support.live_cases import ELASTIC, RIGID, look, make_service, named, step
 
@@ -31,7 +32,7 @@ def http(service):
 
 
 def events(service):
-    return [event for _, event in service.journal.events()]
+    return [event for _, event in service.record.journal.events()]
 
 
 def refused(answer, status, *words):
@@ -62,7 +63,7 @@ ENDPOINTS = [
     [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic TOKEN", "TOKEN", "Bearer TOKENx", "Bearer \xe9"],
 )
 def test_strangers_change_and_see_nothing(service, http, method, path, authorization):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     before = events(service)
     del http.headers["Authorization"]
     headers = {}
@@ -84,16 +85,16 @@ def test_every_endpoint_but_the_page_and_health_needs_a_token(service, http):
 
 
 def test_a_run_shows_its_own_token_and_no_other(service, http):
-    service.submit(named(ELASTIC, "one"))
-    service.submit(named(ELASTIC, "two"))
+    service.admission.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "two"))
     step(service)
     body = {"progress": 1.0, "steps": 1, "running_seconds": 1.0, "batch_size": 32, "saved_progress": 0.0}
-    for token in (service.token, service.run_token("two", 1), service.run_token("one", 2), ""):
+    for token in (service.token, run_token(service.token, "two", 1), run_token(service.token, "one", 2), ""):
         answer = http.post("/v1/runs/one/1", json=body, headers={"Authorization": f"Bearer {token}"})
         refused(answer, 401, "token")
-    good = {"Authorization": f"Bearer {service.run_token('one', 1)}"}
+    good = {"Authorization": f"Bearer {run_token(service.token, 'one', 1)}"}
     assert http.post("/v1/runs/one/1", json=body, headers=good).json()["lease_seconds"] > 0
-    assert service.state.jobs["one"].progress == 1.0
+    assert service.record.state.jobs["one"].progress == 1.0
     for wrong, words in (
         ({"progress": -1.0}, ("progress",)),
         ({"progress": "much"}, ("progress",)),
@@ -107,7 +108,7 @@ def test_a_run_shows_its_own_token_and_no_other(service, http):
         content = json.dumps(body).replace("1.0", text, 1)
         headers = good | {"Content-Type": "application/json"}
         refused(http.post("/v1/runs/one/1", content=content, headers=headers), 422, "progress")
-    assert service.state.jobs["one"].progress == 1.0
+    assert service.record.state.jobs["one"].progress == 1.0
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_there_is_nothing_else(http):
 
 
 def test_logs_come_in_parts_and_from_no_other_place(service, http):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     assert http.get("/v1/jobs/one/log").text == ""
     step(service)
     folder = service.folder / "jobs" / "one" / "runs" / "1"
@@ -244,8 +245,8 @@ def test_logs_come_in_parts_and_from_no_other_place(service, http):
 
 
 def test_what_is_shown_of_jobs_and_nodes(service, http):
-    service.submit(named(RIGID, "one"))
-    service.submit(named(ELASTIC, "two"))
+    service.admission.submit(named(RIGID, "one"))
+    service.admission.submit(named(ELASTIC, "two"))
     step(service)
     service.backend.end("one.1", "failed", "exit code 3")
     look(service)
@@ -254,7 +255,7 @@ def test_what_is_shown_of_jobs_and_nodes(service, http):
     assert two["status"] == "starting" and two["gpus"] == 1
     view = http.get("/v1/jobs/one").json()
     assert view["all_runs"][0]["outcome"] == "failed" and view["all_runs"][0]["reason"] == "exit code 3"
-    service.cancel("one")
+    service.admission.cancel("one")
     assert [job["status"] for job in http.get("/v1/jobs", params={"over": True}).json()] == [
         "starting",
         "cancelled",
@@ -278,10 +279,10 @@ TAKE_NOTHING = {"/v1/cluster", "/metrics", "/health"}
 @pytest.mark.parametrize("examples", [4, pytest.param(40, marks=pytest.mark.long)])
 def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
     """What OpenAPI describes, and what it forbids, with every kind of token."""
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
     schema = schemathesis.openapi.from_asgi("/openapi.json", make_app(service))
-    tokens = [service.token, service.run_token("one", 1), "wrong"]
+    tokens = [service.token, run_token(service.token, "one", 1), "wrong"]
     statuses = set()
     checks = list(HealthCheck)
     profile = settings(max_examples=examples, deadline=None, suppress_health_check=checks, database=None)
@@ -300,17 +301,17 @@ def test_a_fuzzer_that_reads_the_description_finds_no_500(service, examples):
             call()
     assert len(operations) == len(ENDPOINTS) + 2
     assert {200, 401, 404, 422} <= statuses
-    assert service.journal.sound()
+    assert service.record.journal.sound()
 
 
 def test_a_job_is_there_as_soon_as_it_was_taken(service, http, monkeypatch):
     """Also while the policy is being asked about the others."""
     policy, answer = service.rounds.policy, service.rounds.policy.schedule
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     seen = {}
 
     def meanwhile(now):
-        service.submit(named(RIGID, "two"))
+        service.admission.submit(named(RIGID, "two"))
         seen["list"] = [job["name"] for job in http.get("/v1/jobs").json()]
         seen["two"] = http.get("/v1/jobs/two").json()
         return answer(now)
@@ -322,7 +323,7 @@ def test_a_job_is_there_as_soon_as_it_was_taken(service, http, monkeypatch):
 
 
 def test_a_run_reports_before_its_first_step(service, http):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
     body = {
         "progress": 0.0,
@@ -332,5 +333,5 @@ def test_a_run_reports_before_its_first_step(service, http):
         "saved_progress": 0.0,
         "variance": 1e30,
     }
-    headers = {"Authorization": f"Bearer {service.run_token('one', 1)}"}
+    headers = {"Authorization": f"Bearer {run_token(service.token, 'one', 1)}"}
     assert http.post("/v1/runs/one/1", json=body, headers=headers).status_code == 200

@@ -52,8 +52,8 @@ def step_by_the_clock(service):
     """Ask the policy, and start what it wants."""
 
     async def go():
-        await service.round()
-        await service.tick()
+        await service.rounds.ask()
+        await service.launcher.tick()
 
     asyncio.run(go())
 
@@ -158,10 +158,10 @@ def test_sigterm_writes_the_reports_that_were_acknowledged(cluster, tmp_path, mo
 
     def run(*_, **__):
         (service,) = taken
-        service.submit(named(ELASTIC, "one"))
+        service.admission.submit(named(ELASTIC, "one"))
         step_by_the_clock(service)
-        service.report("one", 1, report(7.0))
-        assert not list(service.journal.events(kind="Reported"))
+        service.admission.report("one", 1, report(7.0))
+        assert not list(service.record.journal.events(kind="Reported"))
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr("uvicorn.run", run)

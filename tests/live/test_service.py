@@ -9,11 +9,12 @@ import time
 import pytest
 
 from copter.errors import CopterError
+from copter.live.admission import RefusedError
 from copter.live.backends.base import BackendError, RunState
 from copter.live.events import Told
 from copter.live.files import ClusterFile, PaceFile
 from copter.live.replay import play_again
-from copter.live.service import RefusedError, Service, steady_clock
+from copter.live.service import Service, steady_clock
 from support.live_cases import CLUSTER, ELASTIC, RIGID, Turned, look, make_service, named, report, step
 from support.memory_backend import MemoryBackend
 
@@ -37,30 +38,31 @@ def threads_end(monkeypatch):
     monkeypatch.setattr(Service, "__init__", noted)
     yield
     for service in made:
-        service._solver.shutdown()
-        service._threads.shutdown()
+        service.rounds.close()
+        service.launcher.close()
 
 
-def again(service):
+def again(service, **changes):
     """The same folder after a kill: what waited in memory is gone."""
-    service.journal._waiting.clear()
-    service.journal._file.close()
+    *_, (_, opened) = service.record.journal.events(kind="Opened")
+    service.record.journal._waiting.clear()
+    service.record.journal._file.close()
     os.close(service._lock)
     service._lock = os.open(os.devnull, os.O_RDONLY)
-    same = {"cluster": service.file, "policy": service._policy, "settings": service._settings}
-    return make_service(service.folder, service.backend, service._clock, **same)
+    same = {"cluster": service.record.state.file, "policy": opened.policy, "settings": opened.settings}
+    return make_service(service.folder, service.backend, service.record.clock, **same | changes)
 
 
 def statuses(service):
-    return {name: job.status for name, job in service.state.jobs.items()}
+    return {name: job.status for name, job in service.record.state.jobs.items()}
 
 
 def endings(service):
-    return [(event.job, event.ending) for _, event in service.journal.events(kind="Closed")]
+    return [(event.job, event.ending) for _, event in service.record.journal.events(kind="Closed")]
 
 
 def test_a_job_runs_and_is_over(service):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     assert statuses(service) == {"one": "queued"}
     step(service)
     (run,) = service.backend.started
@@ -75,42 +77,43 @@ def test_a_job_runs_and_is_over(service):
 def test_how_crowded_it_was_is_known_after_a_kill(tmp_path):
     service = make_service(tmp_path)
     for number in range(6):
-        service.submit(named(ELASTIC, f"job-{number}"))
+        service.admission.submit(named(ELASTIC, f"job-{number}"))
         step(service, 60.0)
-    service.cancel("job-2")
+    service.admission.cancel("job-2")
     step(service, 60.0)
-    timer = service.state.timer
+    timer = service.record.state.timer
     later = again(service)
-    assert (later.state.timer.contention, later.state.timer.weight) == (timer.contention, timer.weight)
+    recovered = later.record.state.timer
+    assert (recovered.contention, recovered.weight) == (timer.contention, timer.weight)
     assert timer.weight == 7 and timer.contention == pytest.approx((1 + 2 + 3 + 4 + 5 + 6 + 5) / 12)
     policy, answer = later.rounds.policy, later.rounds.policy.schedule
 
     def meanwhile(now):
-        later.submit(named(ELASTIC, "meanwhile"))
+        later.admission.submit(named(ELASTIC, "meanwhile"))
         return answer(now)
 
     policy.schedule = meanwhile
     step(later, 60.0)
     policy.schedule = answer
     step(later, 60.0)
-    job = later.state.jobs["meanwhile"]
+    job = later.record.state.jobs["meanwhile"]
     assert job.contention == pytest.approx(6 / 12)  # of the second round alone
     last = again(later)
-    assert {name: one.contention for name, one in last.state.jobs.items()} == pytest.approx(
-        {name: one.contention for name, one in later.state.jobs.items()}
+    assert {name: one.contention for name, one in last.record.state.jobs.items()} == pytest.approx(
+        {name: one.contention for name, one in later.record.state.jobs.items()}
     )
     last.close()
 
 
 def test_a_name_is_taken_once_and_for_all(service):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     with pytest.raises(RefusedError, match="'one'"):
-        service.submit(named(RIGID, "one"))
+        service.admission.submit(named(RIGID, "one"))
     step(service)
     service.backend.end("one.1")
     look(service)
     with pytest.raises(RefusedError, match="'one'"):
-        service.submit(named(RIGID, "one"))
+        service.admission.submit(named(RIGID, "one"))
 
 
 def test_a_job_that_nothing_can_run_is_refused(service):
@@ -121,21 +124,21 @@ def test_a_job_that_nothing_can_run_is_refused(service):
         ({"options": {"acount": "a"}}, "options: backend 'memory' has no 'acount'"),
     ):
         with pytest.raises(RefusedError, match=what):
-            service.submit(named(RIGID, "odd", **wrong))
-    assert not service.state.jobs and not service.journal.knows("odd")
+            service.admission.submit(named(RIGID, "odd", **wrong))
+    assert not service.record.state.jobs and not service.record.journal.knows("odd")
 
 
 def test_an_elastic_job_is_resized_when_it_shares(service):
-    service.submit(named(ELASTIC, "first"))
+    service.admission.submit(named(ELASTIC, "first"))
     for _ in range(4):
         step(service, 60.0)
-    alone = service.state.jobs["first"].allocation.gpus
+    alone = service.record.state.jobs["first"].allocation.gpus
     assert alone > 1
     for number in range(12):
-        service.submit(named(ELASTIC, f"more-{number}"))
+        service.admission.submit(named(ELASTIC, f"more-{number}"))
     for _ in range(4):
         step(service, 60.0)
-    held = {name: job.allocation for name, job in service.state.jobs.items()}
+    held = {name: job.allocation for name, job in service.record.state.jobs.items()}
     assert sum(one.gpus for one in held.values() if one) <= 12
     assert held["first"] is None or held["first"].gpus < alone
     assert "first.1" in service.backend.stopped
@@ -144,15 +147,15 @@ def test_an_elastic_job_is_resized_when_it_shares(service):
 def test_no_slot_is_held_twice(service):
     rng = random.Random(1)
     for number in range(20):
-        service.submit(named(ELASTIC if number % 2 else RIGID, f"job-{number}"))
+        service.admission.submit(named(ELASTIC if number % 2 else RIGID, f"job-{number}"))
         step(service, 30.0)
-        for job in list(service.state.running()):
+        for job in list(service.record.state.running()):
             if rng.random() < 0.3:
                 service.backend.end(
                     f"{job.name}.{job.run.number}", rng.choice(["completed", "failed", "stopped"])
                 )
         held = {}
-        for job in service.state.running():
+        for job in service.record.state.running():
             type, nodes = job.run.place
             for (node, _), devices in zip(nodes, job.run.devices, strict=True):
                 for device in devices:
@@ -161,7 +164,7 @@ def test_no_slot_is_held_twice(service):
 
 
 def test_a_job_that_fails_is_tried_again_and_given_up_with_a_reason(service):
-    service.submit(named(RIGID, "bad", retries=2))
+    service.admission.submit(named(RIGID, "bad", retries=2))
     step(service)
     for number in (1, 2, 3):
         assert service.backend.started[-1].id == f"bad.{number}"
@@ -169,15 +172,15 @@ def test_a_job_that_fails_is_tried_again_and_given_up_with_a_reason(service):
         look(service)
         look(service, 100.0)
     assert endings(service) == [("bad", "failed")]
-    (closed,) = [event for _, event in service.journal.events(kind="Closed")]
+    (closed,) = [event for _, event in service.record.journal.events(kind="Closed")]
     assert closed.reason == "exit code 7"
 
 
 def test_failures_are_forgotten_when_a_job_came_further(service):
-    service.submit(named(ELASTIC, "slow", retries=1))
+    service.admission.submit(named(ELASTIC, "slow", retries=1))
     step(service)
     for number in range(1, 6):
-        service.report("slow", number, report(100.0 * number))
+        service.admission.report("slow", number, report(100.0 * number))
         service.backend.end(f"slow.{number}", "failed", "exit code 7")
         look(service)
         look(service, 100.0)
@@ -185,7 +188,7 @@ def test_failures_are_forgotten_when_a_job_came_further(service):
 
 
 def test_a_job_whose_node_fails_goes_elsewhere(service):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     host = service.backend.started[0].hosts[0]
     service.backend.broken[host] = "the power is off"
@@ -194,34 +197,34 @@ def test_a_job_whose_node_fails_goes_elsewhere(service):
     step(service, 10.0)
     assert service.backend.started[-1].number == 2
     assert service.backend.started[-1].hosts[0] != host
-    assert service.state.unusable
+    assert service.record.state.unusable
     service.backend.broken.clear()
     look(service)
-    assert not service.state.unusable
+    assert not service.record.state.unusable
 
 
 def test_a_drained_node_is_left(service):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    type, ((node, _),) = service.state.jobs["one"].target
-    service.drain(type, node)
+    type, ((node, _),) = service.record.state.jobs["one"].target
+    service.admission.drain(type, node)
     step(service, 10.0)
     step(service, 10.0)
     assert (type, node) not in [
-        (service.state.jobs["one"].target[0], n) for n, _ in service.state.jobs["one"].target[1]
+        (service.record.state.jobs["one"].target[0], n) for n, _ in service.record.state.jobs["one"].target[1]
     ]
     with pytest.raises(RefusedError, match="no node 9"):
-        service.drain(type, 9)
-    service.drain(type, node, back=True)
-    assert not service.state.unusable
+        service.admission.drain(type, 9)
+    service.admission.drain(type, node, back=True)
+    assert not service.record.state.unusable
 
 
 def test_a_run_that_does_not_end_is_killed(service):
     service.backend.ignores_stop = True
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    type, ((node, _),) = service.state.jobs["one"].target
-    service.drain(type, node)
+    type, ((node, _),) = service.record.state.jobs["one"].target
+    service.admission.drain(type, node)
     step(service, 10.0)
     assert service.backend.stopped and not service.backend.killed
     look(service, CLUSTER.grace_seconds + 1.0)
@@ -229,59 +232,59 @@ def test_a_run_that_does_not_end_is_killed(service):
 
 
 def test_a_job_that_says_nothing_has_failed(service):
-    service.submit(named(ELASTIC, "mute", retries=0, silence_seconds=50.0, report_seconds=5.0))
+    service.admission.submit(named(ELASTIC, "mute", retries=0, silence_seconds=50.0, report_seconds=5.0))
     step(service)
     look(service, 60.0)
     look(service)
     assert endings(service) == [("mute", "failed")]
-    (closed,) = [event for _, event in service.journal.events(kind="Closed")]
+    (closed,) = [event for _, event in service.record.journal.events(kind="Closed")]
     assert "said nothing for 50 s" in closed.reason
 
 
 def test_cancel_kills_and_its_slots_are_free_when_it_is_dead(service):
-    service.submit(named(RIGID, "one", gpus=4, types=("a100",)))
+    service.admission.submit(named(RIGID, "one", gpus=4, types=("a100",)))
     step(service)
-    service.cancel("one")
-    assert service.state.jobs == {} and len(service.state.free()["a100", 0]) == 0
+    service.admission.cancel("one")
+    assert service.record.state.jobs == {} and len(service.record.state.free()["a100", 0]) == 0
     look(service)
-    assert service.backend.killed == ["one.1"] and len(service.state.free()["a100", 0]) == 4
+    assert service.backend.killed == ["one.1"] and len(service.record.state.free()["a100", 0]) == 4
     with pytest.raises(RefusedError, match="is over"):
-        service.cancel("one")
+        service.admission.cancel("one")
     with pytest.raises(RefusedError, match="no job 'two'"):
-        service.cancel("two")
+        service.admission.cancel("two")
 
 
 def test_a_backend_that_does_not_answer_is_asked_again(service):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     service.backend.away = "no route to host"
     step(service)
-    assert "no route" in service.silent and not service.backend.started
+    assert "no route" in service.launcher.silent and not service.backend.started
     service.backend.away = ""
     step(service, 5.0)
     step(service, 5.0)
-    assert not service.silent and [run.job for run in service.backend.started] == ["one"]
-    texts = [event.text for _, event in service.journal.events(kind="Noted")]
+    assert not service.launcher.silent and [run.job for run in service.backend.started] == ["one"]
+    texts = [event.text for _, event in service.record.journal.events(kind="Noted")]
     assert any("does not answer" in text for text in texts) and any("answers again" in text for text in texts)
 
 
 def test_a_former_run_says_nothing_any_more(service):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
     service.backend.end("one.1", "lost")
     look(service, 5.0)
     look(service, 5.0)
-    assert service.state.jobs["one"].run.number == 2
+    assert service.record.state.jobs["one"].run.number == 2
     with pytest.raises(RefusedError) as refused:
-        service.report("one", 1, report())
+        service.admission.report("one", 1, report())
     assert refused.value.status == 410
 
 
 def test_reports_teach_the_policy_and_order_batches(service):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    job = service.state.jobs["one"]
+    job = service.record.state.jobs["one"]
     type = job.allocation.type
-    orders = [service.report("one", 1, report(k, running_seconds=k)) for k in (1.0, 2.0, 3.0)]
+    orders = [service.admission.report("one", 1, report(k, running_seconds=k)) for k in (1.0, 2.0, 3.0)]
     assert any(one.batch is not None and one.batch.local_batch != 32 for one in orders)
     step(service, 10.0)
     seconds = job.seen.models[type].parameters.step_seconds(1, 1, 32)
@@ -290,15 +293,15 @@ def test_reports_teach_the_policy_and_order_batches(service):
 
 
 def test_a_killed_service_goes_on(service):
-    service.submit(named(ELASTIC, "one"))
-    service.submit(named(RIGID, "two"))
+    service.admission.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(RIGID, "two"))
     step(service)
-    service.report("one", 1, report(100.0))
-    service.journal.flush()
+    service.admission.report("one", 1, report(100.0))
+    service.record.journal.flush()
     later = again(service)
     try:
         assert statuses(later) == {"one": "running", "two": "running"}
-        assert later.state.jobs["one"].progress == 100.0
+        assert later.record.state.jobs["one"].progress == 100.0
         assert later.token == service.token
         step(later, 5.0)
         assert len(service.backend.started) == len({run.id for run in service.backend.started})
@@ -310,7 +313,7 @@ def test_a_killed_service_goes_on(service):
 
 
 def test_a_run_that_was_never_begun_is_launched_again(service, monkeypatch):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
 
     def dies(run):
         raise KeyboardInterrupt
@@ -318,7 +321,7 @@ def test_a_run_that_was_never_begun_is_launched_again(service, monkeypatch):
     monkeypatch.setattr(service.backend, "start", dies)
     with pytest.raises(KeyboardInterrupt):
         step(service)
-    assert [event.number for _, event in service.journal.events(kind="Launched")] == [1]
+    assert [event.number for _, event in service.record.journal.events(kind="Launched")] == [1]
     monkeypatch.undo()
     later = again(service)
     try:
@@ -335,43 +338,43 @@ def test_two_services_do_not_share_a_folder(service):
 
 
 def test_a_policy_that_raises_is_replaced_and_nobody_loses_anything(service, monkeypatch):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     monkeypatch.setattr(service.rounds.policy, "schedule", lambda now: 1 / 0)
     broken = service.rounds.policy
-    service.submit(named(RIGID, "two"))
+    service.admission.submit(named(RIGID, "two"))
     step(service, 5.0)
     assert service.rounds.policy is not broken and statuses(service)["one"] == "running"
     step(service, 5.0)
     assert statuses(service)["two"] == "running"
-    errors = [event.error for _, event in service.journal.events(kind="Decided") if event.error]
+    errors = [event.error for _, event in service.record.journal.events(kind="Decided") if event.error]
     assert errors == ["ZeroDivisionError: division by zero"]
 
 
 def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monkeypatch):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     policy, answer = service.rounds.policy, service.rounds.policy.schedule
 
     def slow(now):
         asked = set(now.jobs)
-        service.submit(named(RIGID, "meanwhile"))
+        service.admission.submit(named(RIGID, "meanwhile"))
         with pytest.raises(RefusedError, match="'meanwhile'"):
-            service.submit(named(RIGID, "meanwhile"))
-        service.cancel("one")
+            service.admission.submit(named(RIGID, "meanwhile"))
+        service.admission.cancel("one")
         with pytest.raises(RefusedError, match="is over"):
-            service.cancel("one")
-        service.submit(named(RIGID, "regretted"))
-        service.cancel("regretted")
+            service.admission.cancel("one")
+        service.admission.submit(named(RIGID, "regretted"))
+        service.admission.cancel("regretted")
         with pytest.raises(RefusedError, match="is over"):
-            service.cancel("regretted")
+            service.admission.cancel("regretted")
         assert set(now.jobs) == asked
         return answer(now)
 
     monkeypatch.setattr(policy, "schedule", slow)
     step(service, 5.0)
     monkeypatch.setattr(policy, "schedule", answer)
-    assert list(service.state.jobs) == ["meanwhile"]
+    assert list(service.record.state.jobs) == ["meanwhile"]
     assert endings(service) == [("one", "cancelled"), ("regretted", "cancelled")]
     step(service, 5.0)
     assert statuses(service) == {"meanwhile": "running"}
@@ -380,18 +383,18 @@ def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monk
 
 def test_an_answer_that_comes_late_counts_and_is_noted(tmp_path):
     service = make_service(tmp_path, round_seconds=1e-9)
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     assert statuses(service) == {"one": "running"}
-    texts = [event.text for _, event in service.journal.events(kind="Noted")]
+    texts = [event.text for _, event in service.record.journal.events(kind="Noted")]
     assert len(texts) == 1 and "late" in texts[0]
     service.close()
 
 
 def test_a_record_that_was_changed_does_not_play_again(tmp_path):
     service = make_service(tmp_path)
-    service.submit(named(RIGID, "one"))
-    service.submit(named(ELASTIC, "two"))
+    service.admission.submit(named(RIGID, "one"))
+    service.admission.submit(named(ELASTIC, "two"))
     step(service)
     step(service, 60.0)
     service.close()
@@ -414,21 +417,20 @@ def test_a_policy_adds_and_removes_nodes_where_the_backend_can(tmp_path):
         tmp_path, cluster=cluster, policy="pollux-autoscaling", settings={"patience": 2, "max_nodes": 16}
     )
     for number in range(4):
-        service.submit(named(ELASTIC, f"job-{number}", max_gpus=3))
+        service.admission.submit(named(ELASTIC, f"job-{number}", max_gpus=3))
     for _ in range(8):
         step(service, 60.0)
     assert service.backend.hosts["t4"] == ["t4-0", "t4-1", "t4-2"]
-    assert service.state.cluster.gpus == 12
-    for name in list(service.state.jobs)[1:]:
-        service.cancel(name)
+    assert service.record.state.cluster.gpus == 12
+    for name in list(service.record.state.jobs)[1:]:
+        service.admission.cancel(name)
     for _ in range(12):
         step(service, 60.0)
     assert len(service.backend.hosts["t4"]) < 3
     later = again(service)
-    assert len(later.state.nodes()) == len(service.backend.hosts["t4"]) == 2
-    later._policy, later._settings = "sia", {}
-    other = again(later)
-    assert len(other.state.nodes()) == 1  # nobody else asked for more
+    assert len(later.record.state.nodes()) == len(service.backend.hosts["t4"]) == 2
+    other = again(later, policy="sia", settings={})
+    assert len(other.record.state.nodes()) == 1  # nobody else asked for more
     other.close()
     assert play_again(tmp_path)[1] == []
 
@@ -439,20 +441,20 @@ def test_any_policy_runs_live_and_its_record_plays_again(tmp_path, policy):
     service = make_service(tmp_path, backend, clock, policy=policy)
     for number in range(30):
         if number < 12:
-            service.submit(named(ELASTIC if rng.random() < 0.6 else RIGID, f"job-{number}"))
+            service.admission.submit(named(ELASTIC if rng.random() < 0.6 else RIGID, f"job-{number}"))
         step(service, rng.uniform(20.0, 90.0))
-        for job in list(service.state.running()):
+        for job in list(service.record.state.running()):
             if job.file.elastic and rng.random() < 0.8:
-                done = job.progress + rng.uniform(10.0, 80.0)
-                service.report(job.name, job.run.number, report(done, running_seconds=clock.time - 1000.0))
+                done = report(job.progress + rng.uniform(10.0, 80.0), running_seconds=clock.time - 1000.0)
+                service.admission.report(job.name, job.run.number, done)
             if rng.random() < 0.15:
                 outcome = rng.choice(["completed", "failed", "lost"])
                 backend.end(f"{job.name}.{job.run.number}", outcome, "as it happens")
         if number == 15:
-            service.drain("t4", 1)
+            service.admission.drain("t4", 1)
         if number == 20:
             service = again(service)
-    assert any(event.ending == "completed" for _, event in service.journal.events(kind="Closed"))
+    assert any(event.ending == "completed" for _, event in service.record.journal.events(kind="Closed"))
     service.close()
     rounds, different = play_again(tmp_path)
     assert rounds == 30 and different == []
@@ -467,7 +469,7 @@ def test_whatever_is_killed_each_job_ends_once(tmp_path, seed):
     for number in range(120):
         if number < 60 and rng.random() < 0.5:
             file = named(rng.choice([RIGID, ELASTIC]), f"job-{number}", retries=50)
-            acknowledged.append(service.submit(file))
+            acknowledged.append(service.admission.submit(file))
         dice = rng.random()
         if dice < 0.1:
             service = again(service)
@@ -477,27 +479,26 @@ def test_whatever_is_killed_each_job_ends_once(tmp_path, seed):
             host = rng.choice(["a100-0", "t4-0", "t4-1"])
             backend.broken.pop(host) if host in backend.broken else backend.broken.update({host: "off"})
         step(service, rng.uniform(1.0, 30.0)) if rng.random() < 0.7 else look(service, 5.0)
-        for id in {f"{job.name}.{job.run.number}" for job in service.state.running()} & set(backend.runs):
+        running = {f"{job.name}.{job.run.number}" for job in service.record.state.running()}
+        for id in running & set(backend.runs):
             if rng.random() < 0.2:
                 backend.end(id, rng.choice(["completed", "completed", "failed", "lost", "stopped"]))
     backend.away, backend.broken = "", {}
     for _ in range(400):
-        if not service.state.jobs:
+        if not service.record.state.jobs:
             break
         step(service, 60.0)
-        for job in service.state.running():
+        for job in service.record.state.running():
             backend.end(f"{job.name}.{job.run.number}")
-    assert service.state.jobs == {}
+    assert service.record.state.jobs == {}
     assert sorted(job for job, _ in endings(service)) == sorted(acknowledged)
-    launched = [(event.job, event.number) for _, event in service.journal.events(kind="Launched")]
-    ended = [(event.job, event.number) for _, event in service.journal.events(kind="Ended")]
+    launched = [(event.job, event.number) for _, event in service.record.journal.events(kind="Launched")]
+    ends = [event for _, event in service.record.journal.events(kind="Ended")]
+    ended = [(event.job, event.number) for event in ends]
     assert len(set(launched)) == len(launched) and sorted(launched) == sorted(ended)
-    completed = {
-        event.job for _, event in service.journal.events(kind="Ended") if event.outcome == "completed"
-    }
-    closed = {event.job for _, event in service.journal.events(kind="Closed") if event.ending == "completed"}
-    assert closed <= completed
-    assert service.journal.sound()
+    completed = {event.job for event in ends if event.outcome == "completed"}
+    assert {job for job, ending in endings(service) if ending == "completed"} <= completed
+    assert service.record.journal.sound()
     service.close()
     assert play_again(tmp_path)[1] == []
 
@@ -529,18 +530,18 @@ def test_a_policy_slower_than_its_rounds_starves_nobody(tmp_path, monkeypatch):
         return answer(now)
 
     monkeypatch.setattr(service.rounds.policy, "schedule", slow)
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     service.backend.broken["t4-1"] = "off"
-    serve(service, 20.0, lambda: service.backend.started and ("t4", 1) in service.state.unusable)
+    serve(service, 20.0, lambda: service.backend.started and ("t4", 1) in service.record.state.unusable)
     service.close()
 
 
 def test_an_end_and_what_follows_from_it_are_one(service, monkeypatch):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
-    writes, add = [], service.journal.add
+    writes, add = [], service.record.journal.add
     monkeypatch.setattr(
-        service.journal, "add", lambda *events, **how: writes.append(events) or add(*events, **how)
+        service.record.journal, "add", lambda *events, **how: writes.append(events) or add(*events, **how)
     )
     service.backend.end("one.1")
     look(service)
@@ -550,11 +551,11 @@ def test_an_end_and_what_follows_from_it_are_one(service, monkeypatch):
 def test_the_folder_of_a_job_goes_when_its_run_has_ended(tmp_path):
     cluster = CLUSTER.model_copy(update={"keep_jobs": 0})
     service = make_service(tmp_path, cluster=cluster)
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     assert (tmp_path / "jobs" / "one").is_dir()
     monkey, service.backend.kill = service.backend.kill, lambda run: None
-    service.cancel("one")
+    service.admission.cancel("one")
     look(service)
     assert (tmp_path / "jobs" / "one").is_dir()
     service.backend.kill = monkey
@@ -566,16 +567,16 @@ def test_the_folder_of_a_job_goes_when_its_run_has_ended(tmp_path):
 
 def test_reserved_jobs_are_taken_as_far_as_there_is_room(service):
     for number in range(3):
-        service.submit(named(RIGID, f"job-{number}", gpus=4, reserved=True))
+        service.admission.submit(named(RIGID, f"job-{number}", gpus=4, reserved=True))
     with pytest.raises(RefusedError, match="reserved"):
-        service.submit(named(RIGID, "one-more", gpus=4, reserved=True))
+        service.admission.submit(named(RIGID, "one-more", gpus=4, reserved=True))
     step(service)
-    assert not service.troubled and len(service.state.running()) == 3
+    assert not service.rounds.trouble and len(service.record.state.running()) == 3
 
 
 def test_a_policy_without_an_answer_is_seen(service, monkeypatch):
     monkeypatch.setattr(service.rounds.policy, "schedule", lambda now: 1 / 0)
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     assert "ZeroDivisionError" in service.trouble
     step(service, 10.0)
@@ -587,19 +588,16 @@ def test_a_cluster_with_other_nodes_goes_on(tmp_path, gpus):
     """A service is started again with nodes of another size, and with another policy."""
     service = make_service(tmp_path, policy="srtf")
     for number in range(3):
-        service.submit(named(RIGID, f"job-{number}", gpus=[1, 3, 4][number], preemptible=True))
+        service.admission.submit(named(RIGID, f"job-{number}", gpus=[1, 3, 4][number], preemptible=True))
     step(service)
-    service.journal._file.close()
-    os.close(service._lock)
-    service._lock = os.open(os.devnull, os.O_RDONLY)
     other = ClusterFile(
         gpus=({"type": "a100", "gpus_per_node": gpus, "nodes": 1}, {"type": "t4", "gpus_per_node": gpus})
     )
-    later = make_service(tmp_path, service.backend, service._clock, other)
+    later = again(service, cluster=other, policy="sia")
     for _ in range(4):
         step(later, 30.0)
-    assert not later.troubled
-    for job in later.state.jobs.values():
+    assert not later.rounds.trouble
+    for job in later.record.state.jobs.values():
         for _, held in job.place or ():
             assert held <= gpus
     later.close()
@@ -614,10 +612,9 @@ def test_a_type_that_was_not_measured_cannot_be_paced(tmp_path):
 
 def test_pacing_that_came_later_fails_the_job_that_it_does_not_know(tmp_path):
     service = make_service(tmp_path)
-    service.submit(named(ELASTIC, "one"))
-    service.submit(named(RIGID, "two"))
-    service._policy, service.file = "sia", CLUSTER.model_copy(update={"pace": PaceFile(speed=2.0)})
-    later = again(service)
+    service.admission.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(RIGID, "two"))
+    later = again(service, cluster=CLUSTER.model_copy(update={"pace": PaceFile(speed=2.0)}))
     step(later)
     assert endings(later) == [("one", "failed")] and statuses(later) == {"two": "running"}
     later.close()
@@ -626,7 +623,7 @@ def test_pacing_that_came_later_fails_the_job_that_it_does_not_know(tmp_path):
 def test_a_run_that_cannot_be_written_is_tried_again_and_kills_nobody(service):
     home = service.folder / "jobs"
     home.write_text("in the way")
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     assert not service.backend.started
     home.unlink()
@@ -636,32 +633,32 @@ def test_a_run_that_cannot_be_written_is_tried_again_and_kills_nobody(service):
 
 
 def test_a_full_disk_refuses_and_loses_nothing(service, monkeypatch):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    service.report("one", 1, report(5.0))
-    last, flush = service.journal.last, service.journal.flush
+    service.admission.report("one", 1, report(5.0))
+    last, flush = service.record.journal.last, service.record.journal.flush
 
     def full():
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(service.journal, "flush", full)
+    monkeypatch.setattr(service.record.journal, "flush", full)
     with pytest.raises(sqlite3.OperationalError):
-        service.submit(named(RIGID, "two"))
-    assert list(service.state.jobs) == ["one"] and service.journal.last == last
+        service.admission.submit(named(RIGID, "two"))
+    assert list(service.record.state.jobs) == ["one"] and service.record.journal.last == last
     look(service)
-    monkeypatch.setattr(service.journal, "flush", flush)
-    service.submit(named(RIGID, "two"))
-    kinds = [type(event).__name__ for _, event in service.journal.events()]
+    monkeypatch.setattr(service.record.journal, "flush", flush)
+    service.admission.submit(named(RIGID, "two"))
+    kinds = [type(event).__name__ for _, event in service.record.journal.events()]
     assert kinds.count("Submitted") == 2 and "Reported" in kinds
 
 
 def test_nobody_is_silent_while_nobody_listens_or_it_has_not_begun(service, monkeypatch):
-    service.submit(named(ELASTIC, "one", silence_seconds=100.0, report_seconds=5.0, retries=0))
+    service.admission.submit(named(ELASTIC, "one", silence_seconds=100.0, report_seconds=5.0, retries=0))
     step(service)
-    service._clock.time += 1000.0
+    service.record.clock.time += 1000.0
     later = again(service)
     look(later)
-    assert list(later.state.jobs) == ["one"]
+    assert list(later.record.state.jobs) == ["one"]
     states = later.backend.states
     monkeypatch.setattr(
         later.backend, "states", lambda runs: {one: RunState(waiting=True) for one in states(runs)}
@@ -670,7 +667,7 @@ def test_nobody_is_silent_while_nobody_listens_or_it_has_not_begun(service, monk
         look(later, 90.0)
     monkeypatch.setattr(later.backend, "states", states)
     look(later, 90.0)
-    assert list(later.state.jobs) == ["one"]
+    assert list(later.record.state.jobs) == ["one"]
     look(later, 20.0)
     look(later)
     assert endings(later) == [("one", "failed")]
@@ -685,9 +682,9 @@ def test_the_clock_of_a_service_is_steady(monkeypatch):
 
 
 def test_a_stop_that_did_not_come_through_is_sent_again(service, monkeypatch):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    type, ((node, _),) = service.state.jobs["one"].target
+    type, ((node, _),) = service.record.state.jobs["one"].target
     stop, tries = service.backend.stop, []
 
     def deaf(run):
@@ -695,53 +692,53 @@ def test_a_stop_that_did_not_come_through_is_sent_again(service, monkeypatch):
         raise BackendError("busy")
 
     monkeypatch.setattr(service.backend, "stop", deaf)
-    service.drain(type, node)
+    service.admission.drain(type, node)
     step(service, 5.0)
     assert len(tries) > 1 and not service.backend.stopped
     monkeypatch.setattr(service.backend, "stop", stop)
     look(service, 1.0)
     assert service.backend.stopped == ["one.1"]
-    told = [event for _, event in service.journal.events(kind="Told")]
+    told = [event for _, event in service.record.journal.events(kind="Told")]
     assert len(told) == 1
 
 
 def test_a_job_that_stops_by_itself_again_and_again_is_given_up(service):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
     for _ in range(60):
-        for job in service.state.running():
+        for job in service.record.state.running():
             service.backend.end(f"{job.name}.{job.run.number}", "stopped")
         look(service, 100.0)
     assert endings(service) == [("one", "failed")] and len(service.backend.started) == 21
 
 
 def test_moves_before_a_run_has_begun_are_no_losses(service):
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
     for _ in range(50):
-        job = service.state.jobs["one"]
+        job = service.record.state.jobs["one"]
         if job.run is not None:
-            service._write(Told(time=service.now(), job="one", number=job.run.number))
+            service.record.write(Told(time=service.record.now(), job="one", number=job.run.number))
             service.backend.end(f"one.{job.run.number}", "lost")
         look(service, 10.0)
-    assert service.state.jobs["one"].losses == 0
+    assert service.record.state.jobs["one"].losses == 0
 
 
 def test_a_command_that_ran_for_long_has_its_failures_forgotten(service):
-    service.submit(named(RIGID, "one", retries=1))
+    service.admission.submit(named(RIGID, "one", retries=1))
     step(service)
     for _ in range(8):
-        service._clock.time += 86400.0
-        for job in service.state.running():
+        service.record.clock.time += 86400.0
+        for job in service.record.state.running():
             service.backend.end(f"{job.name}.{job.run.number}", "failed", "exit code 1")
         look(service)
         look(service, 10.0)
-    assert list(service.state.jobs) == ["one"]
+    assert list(service.record.state.jobs) == ["one"]
 
 
 def test_gpus_of_several_nodes_on_one_machine_have_different_numbers(service):
     for number in range(3):
-        service.submit(named(RIGID, f"job-{number}", gpus=4))
+        service.admission.submit(named(RIGID, f"job-{number}", gpus=4))
     step(service)
     numbers = [gpu for run in service.backend.started for node in run.devices for gpu in node]
     assert sorted(numbers) == list(range(12))
@@ -752,21 +749,21 @@ def test_what_was_drained_while_the_policy_was_asked_is_not_given(service, monke
 
     def meanwhile(now):
         for node in (0, 1):
-            service.drain("t4", node)
-        service.drain("a100", 0)
-        service.drain("a100", 0, back=True)
+            service.admission.drain("t4", node)
+        service.admission.drain("a100", 0)
+        service.admission.drain("a100", 0, back=True)
         return answer(now)
 
-    service.submit(named(RIGID, "one", gpus=4, types=("t4",)))
+    service.admission.submit(named(RIGID, "one", gpus=4, types=("t4",)))
     monkeypatch.setattr(policy, "schedule", meanwhile)
     step(service)
-    assert not service.backend.started and service.state.drained == {("t4", 0), ("t4", 1)}
+    assert not service.backend.started and service.record.state.drained == {("t4", 0), ("t4", 1)}
 
 
 def test_folders_may_be_called_anything(tmp_path):
     for name in ("a#1", "a#2", "a?b", "a%20b", "ü ö"):
         service = make_service(tmp_path / name)
-        assert not service.state.jobs
-        service.submit(named(RIGID, "one"))
+        assert not service.record.state.jobs
+        service.admission.submit(named(RIGID, "one"))
         service.close()
         assert (tmp_path / name / "journal.sqlite").exists() and play_again(tmp_path / name) == (0, [])

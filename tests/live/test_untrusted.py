@@ -261,7 +261,7 @@ def service(tmp_path):
 
 @pytest.mark.parametrize("what", NO_FILES)
 def test_a_log_that_is_no_file_is_refused_at_once(service, what):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     folder = service.folder / "jobs" / "one" / "runs" / "1"
     NO_FILES[what](folder / "log-0.txt")
@@ -276,7 +276,7 @@ def test_a_log_that_is_no_file_is_refused_at_once(service, what):
 
 
 def test_logs_are_read_in_a_thread_of_their_own(service, monkeypatch):
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     threads = {}
 
@@ -285,7 +285,7 @@ def test_logs_are_read_in_a_thread_of_their_own(service, monkeypatch):
         return answer
 
     monkeypatch.setattr("copter.live.http.read_log", lambda *_: note("log", (0, "", 0)))
-    monkeypatch.setattr(service.journal, "knows", lambda _: note("loop", True))
+    monkeypatch.setattr(service.record.journal, "knows", lambda _: note("loop", True))
     http = TestClient(make_app(service), headers={"Authorization": f"Bearer {service.token}"})
     assert http.get("/v1/jobs/one/log").status_code == 200
     assert threads["log"] is not threads["loop"]
@@ -313,31 +313,31 @@ def test_a_run_that_cannot_be_started_or_stopped_fails_and_others_go_on(tmp_path
     backend = Spoilt()
     backend.spoilt = [("bad", "start")]
     service = make_service(tmp_path / "live", backend)
-    service.submit(named(RIGID, "bad", retries=0))
-    service.submit(named(RIGID, "good", preemptible=True))
+    service.admission.submit(named(RIGID, "bad", retries=0))
+    service.admission.submit(named(RIGID, "good", preemptible=True))
     step(service)
     assert [run.job for run in backend.started] == ["good"] and not service.trouble
-    (closed,) = service.journal.closed(10)
+    (closed,) = service.record.journal.closed(10)
     assert closed.job == "bad" and closed.ending == "failed" and "its folder is none" in closed.reason
     backend.spoilt = [("good", "stop")]
-    ((node, _),) = service.state.jobs["good"].run.place[1]
-    service.drain(service.state.jobs["good"].run.place[0], node)
+    ((node, _),) = service.record.state.jobs["good"].run.place[1]
+    service.admission.drain(service.record.state.jobs["good"].run.place[0], node)
     step(service)
     step(service)
     assert "good.1" in backend.killed and not service.trouble
-    ended = [event for _, event in service.journal.events(kind="Ended", job="good")]
+    ended = [event for _, event in service.record.journal.events(kind="Ended", job="good")]
     assert ended[0].outcome == "failed" and "its folder is none" in ended[0].reason
     service.close()
 
 
 def test_a_run_does_not_begin_in_a_folder_that_is_there(service):
-    service.submit(named(RIGID, "one", retries=0))
+    service.admission.submit(named(RIGID, "one", retries=0))
     folder = service.folder / "jobs" / "one" / "runs" / "1"
     folder.mkdir(parents=True)
     (folder / "ended-0.json").write_text('{"code": 0, "reason": ""}')
     step(service)
     assert not service.backend.started
-    (closed,) = service.journal.closed(10)
+    (closed,) = service.record.journal.closed(10)
     assert closed.ending == "failed" and "runs/1: " in closed.reason
     look(service)
     assert not service.trouble
@@ -351,7 +351,7 @@ def test_a_folder_that_is_there_keeps_its_mode_and_what_is_in_it(tmp_path, mode)
     (folder / "colleague.txt").chmod(0o664)
     folder.chmod(mode)
     service = make_service(folder)
-    service.submit(named(RIGID, "one"))
+    service.admission.submit(named(RIGID, "one"))
     step(service)
     service.close()
     assert folder.stat().st_mode & 0o7777 == mode
@@ -375,11 +375,11 @@ def test_a_new_folder_is_private_and_what_is_not_the_services_is_refused(tmp_pat
 
 def test_what_was_acknowledged_is_written_before_a_busy_policy_is_waited_for(tmp_path):
     service = make_service(tmp_path / "live")
-    service.submit(named(ELASTIC, "one"))
+    service.admission.submit(named(ELASTIC, "one"))
     step(service)
-    service.report("one", 1, report(7.0))
+    service.admission.report("one", 1, report(7.0))
     go, written = threading.Event(), []
-    service._solver.submit(go.wait)
+    service.rounds._thread.submit(go.wait)
 
     def look_at_the_file():
         journal = LiveJournal(tmp_path / "live" / "journal.sqlite", read_only=True)
@@ -387,8 +387,8 @@ def test_what_was_acknowledged_is_written_before_a_busy_policy_is_waited_for(tmp
         journal.close()
         go.set()
 
-    close = service.journal.close
-    service.journal.close = lambda: (close(), look_at_the_file())
+    close = service.record.journal.close
+    service.record.journal.close = lambda: (close(), look_at_the_file())
     service.close()
     assert len(written) == 1
 

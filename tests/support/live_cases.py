@@ -42,10 +42,10 @@ def step(service, seconds=1.0):
     """Let time pass, ask the policy, and look at the backend until there is nothing to do any more."""
 
     async def go():
-        service._clock.time += seconds
-        await service.round()
+        service.record.clock.time += seconds
+        await service.rounds.ask()
         for _ in range(3):
-            await service.tick()
+            await service.launcher.tick()
 
     asyncio.run(go())
 
@@ -54,9 +54,9 @@ def look(service, seconds=0.0):
     """Let time pass, and look at the backend."""
 
     async def go():
-        service._clock.time += seconds
+        service.record.clock.time += seconds
         for _ in range(3):
-            await service.tick()
+            await service.launcher.tick()
 
     asyncio.run(go())
 

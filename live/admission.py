@@ -1,0 +1,169 @@
+"""What users and runs ask for: each request is checked and written to the record, or refused.
+
+Users submit and cancel jobs and drain nodes; runs report.  A request that is refused changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Collection
+from pathlib import Path
+
+from copter.errors import CopterError, choices
+from copter.live.backends.base import Backend
+from copter.live.events import Closed, Drained, Reported, Submitted
+from copter.live.files import ClusterFile, JobFile
+from copter.live.jobs import LiveJob
+from copter.live.record import Record
+from copter.live.rounds import LiveRounds
+from copter.live.training.plan import Orders, Report
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.rounds import can_run
+
+
+class RefusedError(CopterError, ValueError):
+    """The service refuses a request.
+
+    Attributes
+    ----------
+    status : int
+        Status code of HTTP.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Admission:
+    """The requests of users and runs; `profiled` are the applications whose jobs can be paced."""
+
+    def __init__(
+        self,
+        record: Record,
+        rounds: LiveRounds,
+        file: ClusterFile,
+        backend: Backend,
+        profiled: Collection[str],
+    ) -> None:
+        self._record, self._rounds, self._file, self._backend = record, rounds, file, backend
+        self._profiled = profiled
+
+    def submit(self, file: JobFile) -> str:
+        """Accept a job and return its name; the job is in the journal when this returns.
+
+        Raises
+        ------
+        RefusedError
+            The name is taken, there are too many jobs, or the cluster cannot run the job.
+        """
+        record, name = self._record, file.name or _new_name(file)
+        state = record.state
+        if record.journal.knows(name):
+            raise RefusedError(409, f"there is, or was, a job {name!r}: choose another name")
+        if len(state.jobs) + len(record.pending()) >= self._file.max_jobs:
+            raise RefusedError(503, f"{self._file.max_jobs} jobs are there, as many as this service takes")
+        self._check_fields(file)
+        policy, whole = self._rounds.policy, self._file.cluster()
+        job = LiveJob(file, name, state.timer, whole, policy.kind)
+        if not can_run(policy, job, whole):
+            raise RefusedError(
+                422, "no configuration of this cluster can run it: see gpus, min_gpus and types"
+            )
+        if job.submission.reserved and not self._has_room(job, whole):
+            raise RefusedError(
+                422, "reserved: with those that are there it would not fit on the whole cluster"
+            )
+        record.write(Submitted(time=record.now(), job=name, file=file.model_dump(mode="json")))
+        return name
+
+    def cancel(self, name: str) -> None:
+        """End a job; its run is killed at the next tick.
+
+        Raises
+        ------
+        RefusedError
+            There is no such job, or it is over.
+        """
+        record = self._record
+        if not record.journal.knows(name):
+            raise RefusedError(404, f"there is no job {name!r}")
+        if record.is_over(name):
+            raise RefusedError(409, f"job {name!r} is over")
+        record.write(Closed(time=record.now(), job=name, ending="cancelled", reason="cancelled by its user"))
+
+    def drain(self, type: str, node: int, *, back: bool = False) -> None:
+        """Take a node out of use, or give it back.
+
+        Raises
+        ------
+        RefusedError
+            There is no such node.
+        """
+        record = self._record
+        if (type, node) not in {(one, number) for one, number, _ in record.state.nodes()}:
+            raise RefusedError(404, f"there is no node {node} of type {type!r}")
+        record.write(Drained(time=record.now(), type=type, node=node, back=back))
+
+    def report(self, name: str, number: int, report: Report) -> Orders:
+        """Write the report of a run, and return what the run is to do.
+
+        Raises
+        ------
+        RefusedError
+            The run is not its job's present run: it is to end.
+        """
+        record = self._record
+        job = record.state.jobs.get(name)
+        if job is None or job.run is None or job.run.number != number:
+            raise RefusedError(410, f"run {number} of job {name!r} is over")
+        now = record.now()
+        record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
+        held = job.run.configuration
+        record.past.hear(now, job, report, predicted=float(job.seen.curve(held)[0]))
+        record.metrics.reported()
+        batch = None
+        if not record.deciding:  # a policy's thread may be fitting the same job
+            chosen = job.batch(job.run.place)
+            if chosen is not None and chosen != job.run.batch:
+                batch = job.run.batch = chosen
+        stop = not math.isnan(job.run.told)
+        return Orders(self._file.lease_seconds, stop, batch)
+
+    def _check_fields(self, file: JobFile) -> None:
+        """Raise if the file of a job names a type, an option or an application that is not there."""
+        types = self._record.state.cluster.names
+        unknown = [type for type in file.types if type not in types]
+        if unknown:
+            raise RefusedError(422, f"types: no GPU type {unknown[0]!r}; there are: {list(types)}")
+        known = self._backend.job_options
+        for option in file.options:
+            if option not in known:
+                there = choices(option, known) if known else "it has none"
+                raise RefusedError(422, f"options: backend {self._backend.name!r} has no {option!r}: {there}")
+        if self._file.pace is not None and file.elastic and file.application not in self._profiled:
+            profiled = ", ".join(self._profiled)
+            raise RefusedError(
+                422, f"application: slots are paced, and {file.application!r} has no profile: {profiled}"
+            )
+
+    def _has_room(self, job: LiveJob, whole: Cluster) -> bool:
+        """Return whether a reserved job fits next to all other reserved jobs, placing the largest first."""
+        reserved = [one for one in self._record.state.jobs.values() if one.submission.reserved]
+        free = whole.capacity
+        needs = [
+            (one.gpus or one.submission.min_gpus or 1, one.file.types or whole.names)
+            for one in (*reserved, job)
+        ]
+        for gpus, types in sorted(needs, key=lambda need: (-need[0], len(need[1]))):
+            fits = [type for type in types if free.get(type, 0) >= gpus]
+            if not fits:
+                return False
+            free[max(fits, key=lambda type: free[type])] -= gpus
+        return True
+
+
+def _new_name(file: JobFile) -> str:
+    stem = "".join(c for c in Path(file.command[0]).stem if c.isalnum() or c in "-_")
+    return f"{stem[:40].lstrip('-_') or 'job'}-{secrets.token_hex(4)}"

@@ -1,0 +1,394 @@
+"""The tick of a service: it compares where each job is to run with where it runs, and makes them equal.
+
+A run in the wrong place is told to end, a run that does not end in time is killed, and a job without a run is
+launched as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs what a
+crash, a lost node or a kill between two steps left behind.
+
+A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
+complete when its present run ends with exit code 0; what becomes of former runs does not matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import math
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from copter.live.backends.base import Backend, BackendError, Run, RunRefusedError, RunState, Scalable
+from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, Told
+from copter.live.files import ClusterFile
+from copter.live.folder import JOBS, run_token
+from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
+from copter.live.record import Record
+from copter.live.training.plan import Pace, Plan
+from copter.live.untrusted import UntrustedFileError, blamed_on
+from copter.problems.cluster.profiles.goodput import GoodputProfile
+
+_log = logging.getLogger("copter.live")
+
+_HANGING_SECONDS = 60.0
+"""Time without the end of a tick after which the backend counts as hanging."""
+_MOST_LOSSES = 20
+"""Runs in a row that may be lost before a job is given up."""
+_T = TypeVar("_T")
+
+
+@dataclass
+class _Watched:
+    """A run that has not ended, with what is lost when the service ends."""
+
+    run: Run
+    waited: float = -math.inf  # when it last waited for its nodes
+    told: bool = False  # whether the backend has accepted the notice to end
+    killed: str = ""  # why it is killed; empty if it is not
+
+
+class Launcher:
+    """The runs of a service.
+
+    Runs report to `url`, and show tokens that are made of the service's `token`.  `profiles` has each
+    application whose jobs can be paced.  `silent` is the error of the last tick; empty if there was none.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        folder: Path,
+        file: ClusterFile,
+        backend: Backend,
+        *,
+        url: str,
+        token: str,
+        profiles: Mapping[str, GoodputProfile],
+    ) -> None:
+        self._record, self._file, self._backend, self._profiles = record, file, backend, profiles
+        self._jobs, self._url, self._token = folder / JOBS, url, token
+        self._opened = record.now()
+        self._thread = ThreadPoolExecutor(1, "backend")
+        self._begun = self._ended = 0
+        self._ticked, self._ticked_at = asyncio.Event(), time.monotonic()
+        self._watched: dict[tuple[str, int], _Watched] = {}
+        self._scaled: dict[str, int] = {}
+        self._numbered = file.pace is None and not backend.picks_devices
+        self.silent = ""
+
+    async def tick(self) -> None:
+        """Compare once, and do what is to be done."""
+        self._begun += 1
+        try:
+            await self._scale()
+            await self._look_at_nodes()
+            await self._look_at_runs()
+            await self._launch()
+            await self._prune()
+        except (BackendError, OSError, sqlite3.Error) as error:
+            if self.silent != str(error):
+                self._record.note(f"the backend does not answer: {error}")
+            self.silent = str(error)
+        else:
+            if self.silent:
+                self._record.note("the backend answers again")
+            self.silent = ""
+        finally:
+            self._ended, self._ticked_at = self._begun, time.monotonic()
+            self._ticked.set()
+
+    async def whole_tick(self) -> None:
+        """Wait until a tick that begins from now on has ended."""
+        begun = self._begun
+        while self._begun == begun or self._ended < self._begun:
+            self._ticked.clear()
+            await self._ticked.wait()
+
+    @property
+    def trouble(self) -> str:
+        """Why runs are not looked after; empty if they are."""
+        if self.silent:
+            return f"the backend does not answer: {self.silent}"
+        if time.monotonic() - self._ticked_at > _HANGING_SECONDS:
+            return f"the backend has not answered for {_HANGING_SECONDS:g} s"
+        return ""
+
+    def close(self) -> None:
+        """Wait for the backend's answer, and close it; runs go on."""
+        self._thread.shutdown()
+        self._backend.close()
+
+    async def _ask(self, call: Callable[..., _T], *arguments: Any) -> _T:
+        """Call the backend in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+    # ---- nodes -----------------------------------------------------------------------------------
+
+    async def _scale(self) -> None:
+        """Request the nodes that the policy asked for, from a backend that adds and removes nodes."""
+        if not isinstance(self._backend, Scalable):
+            return
+        for one in self._file.gpus:
+            nodes = sum(type == one.type for type, _, _ in self._record.state.nodes())
+            if self._scaled.get(one.type, one.nodes) != nodes:
+                hosts = [one.host(node) for node in range(nodes)]
+                await self._ask(self._backend.set_hosts, one.type, hosts)
+                self._scaled[one.type] = nodes
+
+    async def _look_at_nodes(self) -> None:
+        """Write which nodes do not work, if that has changed."""
+        reasons, record, state = await self._ask(self._backend.down), self._record, self._record.state
+        if record.deciding:
+            return
+        hosts = {state.host(type, node): (type, node) for type, node, _ in state.nodes()}
+        down = tuple(sorted((*hosts[host], why) for host, why in reasons.items() if host in hosts))
+        if {one[:2] for one in down} != set(state.failed):
+            record.write(NodesChanged(time=record.now(), down=down))
+
+    # ---- runs that are there ---------------------------------------------------------------------
+
+    async def _look_at_runs(self) -> None:
+        """Write which runs have ended, and end those that are to."""
+        asked = [(job, self._watch(job)) for job in self._record.state.running()]
+        self._watched = {(watched.run.job, watched.run.number): watched for _, watched in asked}
+        if not asked:
+            return
+        states = await self._ask(self._backend.states, [watched.run for _, watched in asked])
+        for job, watched in asked:
+            run, state = watched.run, states[watched.run.id]
+            if state.waiting:
+                watched.waited = self._record.now()
+            active = job.run  # it may have changed while other calls were waited for
+            if active is None or active.number != run.number or job.name in self._record.busy():
+                continue
+            if state.outcome is not None:
+                self._end(job, active, state)
+                continue
+            try:
+                await self._end_if_wanted(job, active, watched)
+            except UntrustedFileError as error:  # it concerns the folder of this run only
+                watched.killed = watched.killed or str(error)
+                await self._ask(self._backend.kill, run)
+
+    async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
+        """Kill a run that is to be killed, and tell a run to end whose job is to run elsewhere."""
+        run, why = watched.run, self._why_to_kill(job, active, watched)
+        if why:
+            if not watched.killed:
+                watched.killed = why
+                self._record.note(f"run {run.number} is killed: {why}", job.name)
+            await self._ask(self._backend.kill, run)
+        elif job.target != active.place and not watched.told:
+            if math.isnan(active.told):
+                self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
+            await self._ask(self._backend.stop, run)
+            watched.told = True  # otherwise it is told again
+
+    def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
+        """Return why a run is to be killed; empty if it is not."""
+        if self._is_former(job):
+            return "its job is over"
+        now = self._record.now()
+        if now - run.told > self._file.grace_seconds:
+            return f"it did not end within {self._file.grace_seconds:g} s of the notice"
+        # It cannot report before it has begun, nor while no service listens.
+        heard = max(run.heard, self._opened, watched.waited)
+        if job.file.elastic and now - heard > job.file.silence_seconds:
+            return f"it said nothing for {job.file.silence_seconds:g} s"
+        return ""
+
+    def _is_former(self, job: LiveJob) -> bool:
+        """Return whether a job is over although its run has not ended."""
+        return self._record.state.jobs.get(job.name) is not job
+
+    def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
+        """Write that a run ended, and that its job is over if it is complete or is given up."""
+        assert state.outcome is not None
+        outcome, reason, killed = state.outcome, state.reason, self._watch(job).killed
+        if killed and outcome in ("lost", "failed"):
+            outcome, reason = "failed", killed
+        ended = Ended(
+            time=self._record.now(), job=job.name, number=run.number, outcome=outcome, reason=reason
+        )
+        if self._is_former(job):
+            self._finish(ended)
+        elif outcome == "completed":
+            self._finish(ended, "completed")
+        else:
+            failures, losses = self._record.state.after(job, ended)
+            if failures > job.file.retries:
+                self._finish(ended, "failed", reason)
+            elif losses > _MOST_LOSSES:
+                self._finish(ended, "failed", f"{losses} runs in a row came no further; the last: {reason}")
+            else:
+                self._finish(ended)
+
+    def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
+        """Write that a run ended and, in the same transaction, that its job is over."""
+        if ending is None:
+            self._record.write(ended)
+        else:
+            self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
+
+    async def _prune(self) -> None:
+        """Remove the folders of jobs that have been over for long."""
+        while (gone := self._record.expired(self._file.keep_jobs)) is not None:
+            await self._ask(_remove, self._jobs / gone)
+
+    # ---- runs that begin -------------------------------------------------------------------------
+
+    async def _launch(self) -> None:
+        """Launch the jobs whose GPUs are free."""
+        record, state = self._record, self._record.state
+        if record.deciding:
+            return
+        now, free, launched = record.now(), state.free(), list[tuple[LiveJob, Launched]]()
+        for job in state.jobs.values():
+            target = job.target
+            if target is None or job.run is not None or now < job.retry_at:
+                continue
+            type, nodes = target
+            if any(len(free.get((type, node), ())) < gpus for node, gpus in nodes):
+                continue
+            devices = []
+            for node, gpus in nodes:
+                there = free[type, node]
+                devices.append(tuple(there[:gpus]))
+                del there[:gpus]
+            event = Launched(
+                time=now,
+                job=job.name,
+                number=job.runs + 1,
+                place=target,
+                hosts=tuple(state.host(type, node) for node, _ in nodes),
+                devices=tuple(devices),
+            )
+            launched.append((job, event))
+        if not launched:
+            return
+        record.write(*(event for _, event in launched))
+        for job, event in launched:
+            await self._start(job, event)
+
+    async def _start(self, job: LiveJob, event: Launched) -> None:
+        """Start a run that is in the journal."""
+        active = job.run
+        if active is None or active.number != event.number:
+            return
+        try:
+            run = self._watch(job).run
+            if job.file.elastic:
+                active.batch = job.batch(event.place)
+                run = replace(run, training=self._plan(job, active).as_dict())
+            await self._ask(_begin, self._backend, run)
+        except UntrustedFileError as error:
+            if job.run is active and job.name not in self._record.busy():
+                self._end(job, active, RunState("failed", f"cannot be started: {error}"))
+        except BackendError as error:
+            if not isinstance(error, RunRefusedError):
+                # The next tick finds that it is lost, unless the backend knows it.
+                self._record.note(f"run {event.number} was not started: {error}", job.name)
+                return
+            self._give_up(job, active, str(error))
+        except Exception as error:  # an error of this job must not end the service
+            _log.exception("job %s", job.name)
+            self._give_up(job, active, f"cannot be started: {type(error).__name__}: {error}")
+
+    def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
+        """Write that a run failed to start and that its job, if it is not over, failed with it."""
+        there = not self._is_former(job) and job.name not in self._record.busy()
+        ended = Ended(
+            time=self._record.now(), job=job.name, number=run.number, outcome="failed", reason=reason
+        )
+        self._finish(ended, "failed" if there else None, reason)
+
+    def _watch(self, job: LiveJob) -> _Watched:
+        """Return a job's present run as the backend has it."""
+        active, file = job.run, job.file
+        assert active is not None
+        key = job.name, active.number
+        if key not in self._watched:
+            type, nodes = active.place
+            home = self._jobs / job.name
+            run = Run(
+                job=job.name,
+                number=active.number,
+                command=file.command,
+                directory=file.directory or str(home / "work"),
+                folder=home / "runs" / str(active.number),
+                type=type,
+                hosts=active.hosts,
+                gpus=tuple(gpus for _, gpus in nodes),
+                devices=self._numbers(active) if self._numbered else (),
+                once=not file.elastic,
+                environment=file.environment,
+                options=file.options,
+            )
+            self._watched[key] = _Watched(run)
+        return self._watched[key]
+
+    def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
+        """Number the GPUs of a run on this machine, where all nodes of the file are."""
+        first, at = dict[tuple[str, int], int](), 0
+        for type, node, gpus in self._record.state.nodes():
+            first[type, node], at = at, at + gpus
+        type, nodes = run.place
+        pairs = zip(nodes, run.devices, strict=True)
+        return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
+
+    def _plan(self, job: LiveJob, run: ActiveRun) -> Plan:
+        """Return what the processes of an elastic job are told."""
+        file, type = job.file, run.place[0]
+        assert file.work is not None and file.batch_size is not None and run.batch is not None
+        pace = None
+        if self._file.pace is not None:
+            profile = self._profiles[file.application]
+            pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
+        return Plan(
+            url=f"{self._url}/v1/runs/{job.name}/{run.number}",
+            token=run_token(self._token, job.name, run.number),
+            folder=str(self._jobs / job.name / "checkpoints"),
+            number=run.number,
+            work=file.work,
+            initial_batch=file.batch_size,
+            max_batch=file.max_batch_size or file.batch_size * LARGEST_FACTOR,
+            batch=run.batch,
+            rule=file.rule,
+            checkpoint_seconds=file.checkpoint_seconds,
+            report_seconds=min(file.report_seconds, self._file.lease_seconds / 3.0),
+            lease_seconds=self._file.lease_seconds,
+            pace=pace,
+        )
+
+
+def _begin(backend: Backend, run: Run) -> None:
+    """Write a run's file and start it; the folder of a run must be new."""
+    try:
+        run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # that of all jobs
+        with blamed_on(run.folder):
+            if os.path.lexists(run.folder):
+                raise FileExistsError(errno.EEXIST, "is there already", str(run.folder))
+            run.folder.mkdir(parents=True)
+        if run.folder.is_relative_to(Path(run.directory).parent):  # the job's own
+            with blamed_on(Path(run.directory)):
+                Path(run.directory).mkdir(parents=True, exist_ok=True)
+        run.write()
+        backend.start(run)
+    except UntrustedFileError:
+        raise
+    except OSError as error:
+        raise BackendError(f"run {run.id}: {error}") from error
+
+
+def _remove(folder: Path) -> None:
+    """Remove a job's folder, except for what cannot be removed."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        _log.warning("%s: is nested too deeply to be removed", folder)
