@@ -16,9 +16,9 @@ from copter.cli.options import existing_file, positive
 if TYPE_CHECKING:
     from copter.live.client import Client
 
-PORT = 8421
-FOLDER = Path("runs/live")
-URL_VARIABLE, TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
+_PORT = 8421
+_FOLDER = Path("runs/live")
+_URL_VARIABLE, _TOKEN_VARIABLE = "COPTER_SERVICE", "COPTER_TOKEN"
 
 _SERVE_EXAMPLES = """\b
 Examples:
@@ -45,26 +45,26 @@ def register(app: typer.Typer) -> None:
     app.command("drain", epilog="\b\nExamples:\n  copter drain a100 0\n  copter drain a100 0 --back\n")(drain)
 
 
-ServiceUrl: TypeAlias = Annotated[
-    str, typer.Option("--service", envvar=URL_VARIABLE, help="Address of the service.")
+_ServiceUrl: TypeAlias = Annotated[
+    str, typer.Option("--service", envvar=_URL_VARIABLE, help="Address of the service.")
 ]
-TokenFile: TypeAlias = Annotated[
+_TokenFile: TypeAlias = Annotated[
     Path,
-    typer.Option(help=f"File with the service's token; the variable {TOKEN_VARIABLE} goes before it."),
+    typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} goes before it."),
 ]
-JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
-LOCAL = f"http://127.0.0.1:{PORT}"
+_JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+_LOCAL = f"http://127.0.0.1:{_PORT}"
 
 
 def _client(url: str, token_file: Path) -> Client:
     from copter.live.client import Client, ServiceError
 
-    token = os.environ.get(TOKEN_VARIABLE, "")
+    token = os.environ.get(_TOKEN_VARIABLE, "")
     if not token:
         try:
             token = token_file.read_text().strip()
         except OSError as error:
-            hint = f"set {TOKEN_VARIABLE}, or give the file with --token-file"
+            hint = f"set {_TOKEN_VARIABLE}, or give the file with --token-file"
             raise ServiceError(0, f"no token: {token_file}: {error.strerror}; {hint}") from None
     return Client(url, token)
 
@@ -75,7 +75,7 @@ def serve(
     ],
     policy: Annotated[str, typer.Option(help="Policy by name; an unknown one lists them.")] = "sia",
     backend: Annotated[str, typer.Option(help="Where jobs run: local, ray or slurm.")] = "local",
-    folder: Annotated[Path, typer.Option(help="Of the journal, the token, and jobs' logs.")] = FOLDER,
+    folder: Annotated[Path, typer.Option(help="Of the journal, the token, and jobs' logs.")] = _FOLDER,
     round_seconds: Annotated[
         float | None, typer.Option(callback=positive, help="Length of rounds; the policy's own if not given.")
     ] = None,
@@ -89,7 +89,7 @@ def serve(
         list[str] | None, typer.Option("--set", metavar="SETTING=VALUE", help="Setting of the policy.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = _PORT,
     url: Annotated[
         str | None, typer.Option(help="Where jobs on other machines reach the service; http://HOST:PORT.")
     ] = None,
@@ -150,13 +150,13 @@ def serve(
 
 
 def _end(number: int, _: Any) -> None:
-    """End the process in order: what was acknowledged is written."""
+    """End the process in order, so that what was acknowledged is written."""
     sys.exit(0)
 
 
 def replay(
-    folder: Annotated[Path, typer.Argument(help="Of a service, one that runs included.")] = FOLDER,
-    as_json: JsonOut = False,
+    folder: Annotated[Path, typer.Argument(help="Of a service, one that runs included.")] = _FOLDER,
+    as_json: _JsonOut = False,
 ) -> None:
     """Play a recorded run again: ask the policy what it was asked, and simulate the jobs as they measured.
 
@@ -186,8 +186,8 @@ def submit(
     wait: Annotated[
         bool, typer.Option("--wait", help="Until it is over; exits with 1 if it failed.")
     ] = False,
-    service: ServiceUrl = LOCAL,
-    token_file: TokenFile = FOLDER / "token",
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Hand in a job, and print its name."""
     from copter.live.untrusted import words
@@ -204,9 +204,9 @@ def submit(
 
 def jobs(
     over: Annotated[bool, typer.Option("--over", help="Those that are over, too.")] = False,
-    as_json: JsonOut = False,
-    service: ServiceUrl = LOCAL,
-    token_file: TokenFile = FOLDER / "token",
+    as_json: _JsonOut = False,
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """List jobs: where they are, how far, and how fast."""
     with _client(service, token_file) as client:
@@ -220,13 +220,7 @@ def jobs(
 
 
 def print_jobs(there: list[dict[str, Any]], now: float) -> None:
-    """Print a table of jobs.
-
-    Parameters
-    ----------
-    now : float
-        Seconds on the service's clock.
-    """
+    """Print a table of jobs; `now` is the time of the service's clock in seconds."""
     from copter.live.untrusted import words
 
     rows = []
@@ -252,8 +246,8 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
 
 def cancel(
     name: Annotated[str, typer.Argument(help="Of the job.")],
-    service: ServiceUrl = LOCAL,
-    token_file: TokenFile = FOLDER / "token",
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """End a job."""
     with _client(service, token_file) as client:
@@ -266,8 +260,8 @@ def logs(
     run: Annotated[
         int | None, typer.Option(min=1, help="Which of its runs; the last one if not given.")
     ] = None,
-    service: ServiceUrl = LOCAL,
-    token_file: TokenFile = FOLDER / "token",
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Print what a job printed."""
     with _client(service, token_file) as client:
@@ -282,8 +276,8 @@ def drain(
     type: Annotated[str, typer.Argument(help="GPU type of the node.")],
     node: Annotated[int, typer.Argument(min=0, help="Its number, from 0.")],
     back: Annotated[bool, typer.Option("--back", help="Give it back instead.")] = False,
-    service: ServiceUrl = LOCAL,
-    token_file: TokenFile = FOLDER / "token",
+    service: _ServiceUrl = _LOCAL,
+    token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
     """Take a node out of use: its jobs are told to end and go elsewhere, also those not to be preempted."""
     with _client(service, token_file) as client:

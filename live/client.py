@@ -1,4 +1,4 @@
-"""The service from Python: what `copter submit`, `jobs`, `cancel` and `logs` are made of.
+"""The client of a service in Python, on which `copter submit`, `jobs`, `cancel` and `logs` are built.
 
 client = Client("http://127.0.0.1:8421", token)
 name = client.submit("job.toml")
@@ -21,9 +21,9 @@ from copter.live.files import JobFile, read_toml
 with extra("live"):
     import httpx
 
-POLL_SECONDS = 0.5
-MOST_JOBS = 10_000
-"""That one answer lists."""
+_POLL_SECONDS = 0.5
+_MOST_JOBS = 10_000
+"""Largest number of jobs in one answer."""
 _OVER = ("completed", "failed", "cancelled")
 
 
@@ -44,13 +44,12 @@ class ServiceError(CopterError, RuntimeError):
 
 
 class Client:
-    """A service that runs somewhere.
+    """A running service.
 
     Parameters
     ----------
-    url : str
     token : str
-        The service's, which stands in the file ``token`` of its folder.
+        The text of the file ``token`` in the service's folder.
     patience : float
         Seconds for which a service that cannot be reached is asked again.
     """
@@ -70,7 +69,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._http.close()
 
     def _ask(self, method: str, path: str, **arguments: Any) -> httpx.Response:
@@ -83,7 +82,7 @@ class Client:
                 if time.monotonic() >= deadline:
                     raise ServiceError(0, f"{self.url} cannot be reached: {error}") from None
                 retried = True
-                time.sleep(POLL_SECONDS)
+                time.sleep(_POLL_SECONDS)
         if answer.is_success:
             return answer
         try:
@@ -126,16 +125,16 @@ class Client:
             raise
 
     def _is(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the service has a job as it was just handed in."""
+        """Return whether the service has a job with these fields."""
         there = self.job(str(fields["name"]))["file"]
         return all(there.get(name) == value for name, value in fields.items())
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
-        """Jobs that are there, and, if wanted, those that are over."""
-        return list(self._ask("GET", "/v1/jobs", params={"over": over, "limit": MOST_JOBS}).json())
+        """Return the jobs that are not over or, with `over`, all jobs."""
+        return list(self._ask("GET", "/v1/jobs", params={"over": over, "limit": _MOST_JOBS}).json())
 
     def job(self, name: str) -> dict[str, Any]:
-        """A job with its runs."""
+        """Return a job with its runs."""
         return dict(self._ask("GET", f"/v1/jobs/{name}").json())
 
     def cancel(self, name: str) -> None:
@@ -143,11 +142,11 @@ class Client:
         self._ask("DELETE", f"/v1/jobs/{name}")
 
     def log(self, name: str, run: int | None = None) -> str:
-        """What a run of a job printed, the last one by default."""
+        """Return what a run of a job printed, by default the last run."""
         return "".join(self._log(name, run, follow=False))
 
     def follow(self, name: str) -> Iterator[str]:
-        """What a job prints, through all its runs, until it is over."""
+        """Yield what a job prints, through all its runs, until it is over."""
         return self._log(name, None, follow=True)
 
     def _log(self, name: str, run: int | None, *, follow: bool) -> Iterator[str]:
@@ -171,14 +170,14 @@ class Client:
             elif over:
                 return
             else:
-                time.sleep(POLL_SECONDS)
+                time.sleep(_POLL_SECONDS)
 
     def cluster(self) -> dict[str, Any]:
-        """Nodes, and figures of the service."""
+        """Return the nodes and the figures of the service."""
         return dict(self._ask("GET", "/v1/cluster").json())
 
     def rounds(self) -> list[dict[str, Any]]:
-        """The last rounds."""
+        """Return the last rounds."""
         return list(self._ask("GET", "/v1/rounds").json())
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
@@ -186,7 +185,7 @@ class Client:
         self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
 
     def metrics(self) -> str:
-        """Figures in Prometheus' text format."""
+        """Return the figures in Prometheus' text format."""
         return self._ask("GET", "/metrics").text
 
     def wait(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, dict[str, Any]]:
@@ -215,4 +214,4 @@ class Client:
                 return ended
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"not over after {timeout:g} s: {', '.join(left[:5])}")
-            time.sleep(POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)

@@ -1,9 +1,9 @@
-"""The state of a live cluster: what follows from the events of its journal.
+"""The state of a live cluster, which follows from the events of its journal.
 
-It is a :class:`copter.problems.cluster.rounds.World`, as the simulator is: policies are asked about it, and
-what is decided is collected in :attr:`LiveCluster.changes`, which becomes an event before it becomes true.
-Nothing here reads a clock, a file or the network, so that the same events always make the same state: that is
-how a service goes on after it was killed, and how a recorded run is replayed.
+It is a :class:`copter.problems.cluster.rounds.World`, like the simulator: policies are asked about it.  What
+they decide is collected in :attr:`LiveCluster.changes`, and becomes an event before it is applied.
+This module reads no clock, file or network, so that the same events always make the same state: that is how a
+service goes on after it was killed, and how a recorded run is replayed.
 """
 
 from __future__ import annotations
@@ -33,20 +33,14 @@ from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
 
-LONG_SECONDS = 600.0
-"""A rigid job that ran for so long has come further."""
-FIRST_BACKOFF, LONGEST_BACKOFF = 1.0, 60.0
+_LONG_SECONDS = 600.0
+"""Time after which a run of a rigid job counts as progress."""
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
 """Seconds before a job whose run failed is started again: the first, doubled each time up to the second."""
 
 
 class LiveCluster:
-    """A live cluster.
-
-    Parameters
-    ----------
-    file : ClusterFile
-    policy_kind : {"adaptive", "strong-scaling", "rigid"}
-        What the policy adapts at most.
+    """A live cluster; `policy_kind` is what the policy adapts at most.
 
     Attributes
     ----------
@@ -55,13 +49,13 @@ class LiveCluster:
     cluster : Cluster
         Nodes that work and are not drained.
     jobs : dict of str to LiveJob
-        Those that are not over, in order of their submission.
+        Jobs that are not over, in the order of their submission.
     unusable : dict of (str, int) to str
         Why nodes are not in use, by type and number.
     failed : dict of (str, int) to str
-        Those of them that do not work.
+        Why nodes do not work.
     drained : set of (str, int)
-        Those that are taken out of use.
+        Nodes that are taken out of use.
     leftover : dict of str to LiveJob
         Jobs that are over and whose run has not ended.
     changes : dict of str to Place or None
@@ -93,7 +87,7 @@ class LiveCluster:
         return {type: frozenset(nodes) for type, nodes in down.items()}
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Jobs that arrived, and that are over, since this was asked last."""
+        """Return the jobs that arrived, and those that are over, since the last call."""
         arrived, left = tuple(self._arrived), tuple(self._left)
         self._arrived, self._left = [], []
         return arrived, left
@@ -117,12 +111,9 @@ class LiveCluster:
     # ---- events ----------------------------------------------------------------------------------
 
     def apply(self, event: Event, *, learn: bool = True) -> None:
-        """Let an event be true.
+        """Apply an event.
 
-        Parameters
-        ----------
-        learn : bool
-            What jobs report is fitted at once; otherwise when a fresh policy is asked, who comes next.
+        With `learn`, what a job reports is fitted at once; otherwise when a fresh policy is asked.
         """
         self.timer.time = max(self.timer.time, event.time)
         match event:
@@ -156,7 +147,7 @@ class LiveCluster:
                 self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
-        """A fresh policy knows of nobody, and the cluster's file may say something else than before."""
+        """Give all jobs to a fresh policy; the cluster's file may have changed."""
         before, same = {one.type: one for one in self.file.gpus}, self._policy == event.policy
         self._policy = event.policy
         self.file = ClusterFile.model_validate(dict(event.cluster))
@@ -184,7 +175,7 @@ class LiveCluster:
         self._use_nodes()  # what was drained meanwhile is not given after all
 
     def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
-        """Something about a run; one that is not its job's present run says nothing any more."""
+        """Apply an event of a run, unless it is not its job's present run."""
         job = self.jobs.get(event.job) or self.leftover.get(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
@@ -197,20 +188,20 @@ class LiveCluster:
             job.failures, job.losses = failures, losses
             in_a_row = max(failures, losses)
             if in_a_row and math.isnan(job.run.told):
-                wait = FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
-                job.retry_at = event.time + min(wait, LONGEST_BACKOFF)
+                wait = _FIRST_BACKOFF * 2.0 ** min(in_a_row - 1, 30)
+                job.retry_at = event.time + min(wait, _LONGEST_BACKOFF)
             job.end_run()
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
-        """Failures and losses in a row of a job, once its present run has ended so.
+        """Return the failures and losses in a row of a job after its present run has ended like this.
 
-        They are counted from the last run on that came further than the one before or, of a job that says
+        They are counted since the last run that came further than the one before or, of a job that reports
         nothing, that ran for long.  A run that was told to end has neither failed nor was it lost.
         """
         run = job.run
         assert run is not None
-        long = not job.file.elastic and event.time - run.launched > LONG_SECONDS
+        long = not job.file.elastic and event.time - run.launched > _LONG_SECONDS
         further = job.saved_progress > run.saved or long
         failures, losses = (0, 0) if further else (job.failures, job.losses)
         if not math.isnan(run.told):
@@ -220,7 +211,7 @@ class LiveCluster:
         return failures, losses + (event.outcome == "lost" or not further)
 
     def _use_nodes(self) -> None:
-        """Nodes that work have changed: jobs on others hold nothing any more."""
+        """Count the nodes that work, and take from jobs what they held on others."""
         there = {(type, node): gpus for type, node, gpus in self.nodes()}
         reasons = {node: why for node, why in self.failed.items() if node in there}
         for node in self.drained & there.keys():
@@ -241,7 +232,7 @@ class LiveCluster:
     # ---- what runs where -------------------------------------------------------------------------
 
     def nodes(self) -> list[tuple[str, int, int]]:
-        """Type, number and GPUs of every node, those that are not in use included."""
+        """Return type, number and GPUs of every node, including those that are not in use."""
         return [
             (one.type, node, one.gpus_per_node)
             for one in self.file.gpus
@@ -249,15 +240,15 @@ class LiveCluster:
         ]
 
     def host(self, type: str, node: int) -> str:
-        """Name of a node for the backend."""
+        """Return the backend's name of a node."""
         return next(one.host(node) for one in self.file.gpus if one.type == type)
 
     def running(self) -> list[LiveJob]:
-        """Jobs with a run that has not ended."""
+        """Return the jobs with a run that has not ended."""
         return [job for job in (*self.jobs.values(), *self.leftover.values()) if job.run is not None]
 
     def free(self) -> dict[tuple[str, int], list[int]]:
-        """GPUs of each node in use that no run holds, by their numbers on the node."""
+        """Return the numbers of the GPUs that no run holds, for each node in use."""
         free = {
             (type, node): list(range(gpus))
             for type, node, gpus in self.nodes()
@@ -273,16 +264,16 @@ class LiveCluster:
 
 
 class ReportedSpeeds(Estimator):
-    """What policies know of live jobs: what these have reported, which is fitted as it comes."""
+    """An estimator by which policies know of live jobs what these have reported."""
 
     def observe(self, now: ClusterState) -> None:
-        """Fit what a service that was started again knows from before."""
+        """Fit the reports that a service read from its journal."""
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()
 
 
 def as_place(value: object) -> Place:
-    """A place that may have come from JSON."""
+    """Return a place that may have come from JSON as tuples."""
     name, nodes = cast(Place, value)
     return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)

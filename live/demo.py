@@ -21,21 +21,21 @@ from copter.live.cli import print_jobs
 from copter.live.process import ServiceProcess
 
 SPEED = 20.0
-CLUSTER = f"""\
+_CLUSTER = f"""\
 gpus = [
   {{ type = "a100", gpus_per_node = 4, nodes = 1 }},
   {{ type = "t4", gpus_per_node = 4, nodes = 2 }},
 ]
 pace = {{ speed = {SPEED} }}
 """
-WORK = (5000, 2500, 4000, 2000, 3000, 1500)
+_WORK = (5000, 2500, 4000, 2000, 3000, 1500)
 """Steps at the initial batch size of each job."""
-SECONDS_APART = 2.0
-PATIENCE = 170.0
+_SECONDS_APART = 2.0
+_PATIENCE = 170.0
 
 
 def job(name: str, work: float) -> dict[str, Any]:
-    """A job that trains."""
+    """Return a job that trains."""
     return {
         "name": name,
         "command": [sys.executable, "-m", "copter.live.examples.digits"],
@@ -59,27 +59,27 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     cluster = folder / "cluster.toml"
-    cluster.write_text(CLUSTER)
+    cluster.write_text(_CLUSTER)
     with ServiceProcess(folder, cluster, ("--policy", "sia", "--round-seconds", "4")) as service:
         say(f"page: {service.page}")
         with service.client() as client, progress("{task.fields[doing]}") as bar:
-            line = bar.add_task("jobs", total=len(WORK), doing="")
-            names = [f"digits-{number}" for number in range(1, len(WORK) + 1)]
+            line = bar.add_task("jobs", total=len(_WORK), doing="")
+            names = [f"digits-{number}" for number in range(1, len(_WORK) + 1)]
             begin, submitted = time.monotonic(), 0
             while True:
                 waited = time.monotonic() - begin
-                while submitted < len(WORK) and waited >= SECONDS_APART * submitted:
-                    client.submit(job(names[submitted], WORK[submitted]))
+                while submitted < len(_WORK) and waited >= _SECONDS_APART * submitted:
+                    client.submit(job(names[submitted], _WORK[submitted]))
                     submitted += 1
                 there = client.jobs()
                 held = sum(one["gpus"] for one in there)
                 over = submitted - len(there)
                 bar.update(line, completed=over, doing=f"{held} slots in use")
-                if over == len(WORK):
+                if over == len(_WORK):
                     break
-                if waited > PATIENCE:
+                if waited > _PATIENCE:
                     raise TimeoutError(
-                        f"{len(there)} jobs are not over after {PATIENCE:g} s: see {service.log}"
+                        f"{len(there)} jobs are not over after {_PATIENCE:g} s: see {service.log}"
                     )
                 time.sleep(0.5)
             jobs, now = client.jobs(over=True), client.cluster()["time"]

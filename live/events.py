@@ -1,7 +1,7 @@
-"""What happens on a live cluster, as the journal keeps it: the service's state is what follows from these.
+"""The events of a live cluster, from which the state of the service follows.
 
-An event is written before anything is done about it, so a service that is killed at any moment knows, when it
-comes back, all that it had promised and all that it had begun.
+An event is in the journal before it is acted upon, so a service that is killed at any moment knows, when it
+is started again, all that it had acknowledged and all that it had begun.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Event:
     time: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields, without the time."""
+        """Return the fields without the time."""
         fields = asdict(self)
         del fields["time"]
         return fields
@@ -84,7 +84,7 @@ class Decided(Event):
     contention, weight : float
         As :class:`~copter.problems.cluster.jobs.Timer` had counted them when it was asked.
     error : str
-        Why it has no answer: everybody keeps what he has.
+        Why it has no answer; all jobs keep what they have.
     """
 
     seen: int
@@ -151,7 +151,7 @@ class Closed(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class NodesChanged(Event):
-    """Which nodes do not work: type and number, and why."""
+    """The nodes that do not work are now these: type, number and reason."""
 
     down: tuple[tuple[str, int, str], ...]
 
@@ -167,7 +167,7 @@ class Drained(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Noted(Event):
-    """Something for people: the backend does not answer, an answer came late."""
+    """A remark for people, such as that an answer came late."""
 
     text: str
     job: str | None = None
@@ -182,5 +182,5 @@ KINDS: dict[str, type[Event]] = {
 
 
 def made(kind: str, time: float, fields: Mapping[str, Any]) -> Event:
-    """The event of a row of the journal."""
+    """Make the event of a row of the journal."""
     return KINDS[kind](time=time, **fields)

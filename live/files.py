@@ -25,13 +25,13 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 """Names of jobs: they name folders, and processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
 _LONGEST = 4096
-MOST_PASSES = 1000
-"""Over which the largest batch of a job goes on one GPU."""
+_MOST_PASSES = 1000
+"""Largest number of passes of a batch on one GPU."""
 Name = Annotated[str, Field(pattern=NAME)]
-Word = Annotated[str, Field(pattern=WORD)]
-Text = Annotated[str, Field(max_length=_LONGEST)]
-Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+_Word = Annotated[str, Field(pattern=WORD)]
+_Text = Annotated[str, Field(max_length=_LONGEST)]
+_Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class JobFileError(CopterError, ValueError):
@@ -52,19 +52,20 @@ class JobFile(Strict):
     """
 
     command: Annotated[
-        tuple[Text, ...], Field(min_length=1, max_length=256, strict=False, description="Program, arguments.")
+        tuple[_Text, ...],
+        Field(min_length=1, max_length=256, strict=False, description="Program, arguments."),
     ]
     name: Annotated[Name | None, Field(description="Made up if it is not given.")] = None
     directory: Annotated[
-        Text | None, Field(description="In which the command runs; absolute. The job's folder if not given.")
+        _Text | None, Field(description="In which the command runs; absolute. The job's folder if not given.")
     ] = None
-    environment: Annotated[dict[Name, Text], Field(max_length=256)] = {}
+    environment: Annotated[dict[Name, _Text], Field(max_length=256)] = {}
     kind: Annotated[Kind, Field(description="What may be adapted: batch size and GPUs, GPUs, nothing.")] = (
         "rigid"
     )
-    gpus: Annotated[Count | None, Field(description="Of a rigid job; 1 if not given.")] = None
+    gpus: Annotated[_Count | None, Field(description="Of a rigid job; 1 if not given.")] = None
     types: Annotated[
-        tuple[Word, ...],
+        tuple[_Word, ...],
         Field(max_length=64, strict=False, description="GPU types that run it; all if empty."),
     ] = ()
     preemptible: Annotated[
@@ -72,27 +73,27 @@ class JobFile(Strict):
     ] = None
     reserved: Annotated[bool, Field(description="Is given GPUs in every round.")] = False
     application: Annotated[
-        Word, Field(description="Which kind of training it is; slots are paced by its measured profile.")
+        _Word, Field(description="Which kind of training it is; slots are paced by its measured profile.")
     ] = "job"
     tenant: Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")] = ""
     work: Annotated[
-        Positive | None,
+        _Positive | None,
         Field(description="Steps at the initial batch size until an elastic job is trained."),
     ] = None
     seconds: Annotated[
-        Positive, Field(description="How long a rigid job is thought to take; for policies only.")
+        _Positive, Field(description="How long a rigid job is thought to take; for policies only.")
     ] = 3600.0
-    batch_size: Annotated[Count | None, Field(description="The user's own; the one to begin with.")] = None
-    max_batch_size: Count | None = None
+    batch_size: Annotated[_Count | None, Field(description="The user's own; the one to begin with.")] = None
+    max_batch_size: _Count | None = None
     max_local_batch: Annotated[
-        Count | dict[Word, Count] | None,
+        _Count | dict[_Word, _Count] | None,
         Field(
             description="Examples that fit on one GPU; or on one of each type, the largest batch on others."
         ),
     ] = None
-    min_gpus: Count | None = None
-    max_gpus: Count | None = None
-    tuned_gpus: Annotated[Count | None, Field(description="What a policy that adapts nothing gives.")] = None
+    min_gpus: _Count | None = None
+    max_gpus: _Count | None = None
+    tuned_gpus: Annotated[_Count | None, Field(description="What a policy that adapts nothing gives.")] = None
     rule: Literal["adascale", "square-root"] = "adascale"
     checkpoint_seconds: Annotated[
         float, Field(ge=0.1, le=86400, description="A checkpoint is never older.")
@@ -106,7 +107,7 @@ class JobFile(Strict):
     ] = 600.0
     retries: Annotated[int, Field(ge=0, le=1000, description="Failures in a row before it is given up.")] = 3
     options: Annotated[
-        dict[Name, Text], Field(max_length=32, description="For the backend: account, partition, time.")
+        dict[Name, _Text], Field(max_length=32, description="For the backend: account, partition, time.")
     ] = {}
 
     @field_validator("command", "environment", "directory", "options")
@@ -141,9 +142,9 @@ class JobFile(Strict):
             raise ValueError(f"max_batch_size = {self.max_batch_size}: is below batch_size")
         fits = self.max_local_batch
         least = min(fits.values(), default=None) if isinstance(fits, dict) else fits
-        if least is not None and (self.max_batch_size or self.batch_size) > MOST_PASSES * least:
+        if least is not None and (self.max_batch_size or self.batch_size) > _MOST_PASSES * least:
             raise ValueError(
-                f"max_local_batch = {least}: the largest batch would take over {MOST_PASSES} passes"
+                f"max_local_batch = {least}: the largest batch would take over {_MOST_PASSES} passes"
             )
         if self.silence_seconds < 3 * self.report_seconds:
             raise ValueError(f"silence_seconds = {self.silence_seconds:g}: is below 3 times report_seconds")
@@ -183,11 +184,11 @@ _ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", "min_gpus
 class GpuNodes(Strict):
     """Nodes of one kind of GPU."""
 
-    type: Word
+    type: _Word
     gpus_per_node: Annotated[int, Field(ge=1, le=64)]
     nodes: Annotated[int, Field(ge=1, le=100_000)] = 1
     hosts: Annotated[
-        tuple[Word, ...],
+        tuple[_Word, ...],
         Field(strict=False, description="Names that the backend knows; TYPE-0, ... if empty."),
     ] = ()
     max_nodes: Annotated[
@@ -219,7 +220,7 @@ class ClusterFile(Strict):
 
     gpus: Annotated[tuple[GpuNodes, ...], Field(min_length=1, max_length=64, strict=False)]
     pace: PaceFile | None = None
-    options: Annotated[dict[Word, Any], Field(description="Of the backend.")] = {}
+    options: Annotated[dict[_Word, Any], Field(description="Of the backend.")] = {}
     grace_seconds: Annotated[
         float, Field(gt=0, le=86400, description="From the notice to stop until processes are killed.")
     ] = 60.0
@@ -255,12 +256,12 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_toml(path: str | Path, model: type[Model]) -> Model:
-    """Read a file.
+    """Read a file of a job or a cluster.
 
     Raises
     ------
     JobFileError
-        It cannot be read, is no TOML, or says something wrong: names the file and the field.
+        The file cannot be read, is no TOML, or has an invalid field, which the error names.
     """
     try:
         with open(path, "rb") as file:
@@ -273,13 +274,7 @@ def read_toml(path: str | Path, model: type[Model]) -> Model:
 
 
 def checked(fields: Any, model: type[Model], where: str) -> Model:
-    """What fields stand for.
-
-    Parameters
-    ----------
-    where : str
-        For the error: a file's name.
-    """
+    """Return the model of some fields; an error names the field and `where` it is from."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -287,7 +282,7 @@ def checked(fields: Any, model: type[Model], where: str) -> Model:
 
 
 def describe(errors: Iterable[Mapping[str, Any]]) -> str:
-    """What is wrong, in one line: each field with its reason."""
+    """Return in one line which fields are wrong, and why."""
     said = []
     for one in islice(errors, 5):
         field = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))

@@ -1,4 +1,4 @@
-"""The folder of a service: what is in it is private, and what others have in it is left alone."""
+"""The folder of a service: its own files are private, and other files in it are left alone."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ _OWN = (TOKEN, JOBS, LOG, "began", "failed", "id", "lock", JOURNAL, f"{JOURNAL}-
 def make_folder(folder: Path) -> None:
     """Make a service's folder, which only its user can read; one that is there keeps its mode.
 
-    In a folder that others can read the service's own files and folders are private all the same.
-
-    Raises
-    ------
-    CopterError
-        A file of a service's name in it is a link, or belongs to somebody else.
+    In a folder that others can read, the service's own files and folders are private all the same.  Raises
+    CopterError if one of them is a link or belongs to another user.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -44,13 +40,7 @@ def open_private(path: Path) -> int:
 
 
 def first_content(path: Path, make: Callable[[], str]) -> str:
-    """Return what a private file says, which is made the first time.
-
-    Raises
-    ------
-    CopterError
-        It is empty.
-    """
+    """Return the content of a private file, which is made the first time."""
 
     def write(file: BinaryIO) -> None:
         os.fchmod(file.fileno(), 0o600)
@@ -70,7 +60,7 @@ def run_token(token: str, job: str, number: int) -> str:
 
 
 def _make_private(path: Path) -> None:
-    """Take from others what they may do with a file or folder of this user's, if it is there."""
+    """Take permissions of others from a file or folder of this user, if it is there."""
     try:
         found = path.lstat()
     except FileNotFoundError:

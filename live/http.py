@@ -1,4 +1,4 @@
-"""The service over HTTP: what users, jobs, monitoring and the page ask for, described by OpenAPI.
+"""The service over HTTP: the requests of users, jobs, monitoring and the page, described by OpenAPI.
 
 Everything but ``/health`` and the page's own files needs a token: ``Authorization: Bearer TOKEN``, the
 service's for users, a run's own for its reports.  A body is JSON of at most :data:`MOST_BYTES`.  An error is
@@ -38,13 +38,13 @@ with extra("live"):
     from starlette.exceptions import HTTPException
 
 MOST_BYTES = 256 * 1024
-"""Of a body."""
-MOST_LOG_BYTES = 64 * 1024
-"""Of a log in one answer."""
+"""Largest body of a request."""
+_MOST_LOG_BYTES = 64 * 1024
+"""Largest part of a log in one answer."""
 
-Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
-Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
-Whole = Annotated[int, Field(ge=0, le=2**53)]
+_Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+_Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
+_Whole = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Times(Strict):
@@ -58,18 +58,18 @@ class Times(Strict):
 class ReportBody(Strict):
     """What a run says, see :class:`.training.plan.Report`."""
 
-    progress: Share
-    steps: Whole
-    running_seconds: Share
+    progress: _Share
+    steps: _Whole
+    running_seconds: _Share
     times: Annotated[tuple[Times, ...], Field(max_length=1000, strict=False)] = ()
-    squared_norm: Finite | None = None
+    squared_norm: _Finite | None = None
     variance: Annotated[float, Field(ge=0, le=1e300, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=0, le=2**31)]
-    saved_progress: Share
-    figure: Finite | None = None
+    saved_progress: _Share
+    figure: _Finite | None = None
 
     def report(self) -> Report:
-        """What it stands for."""
+        """Return the report."""
         return Report.from_dict(self.model_dump())
 
 
@@ -101,14 +101,14 @@ class OrdersBody(BaseModel):
     batch: BatchBody | None
 
 
-JobName = Annotated[str, InPath(pattern=NAME)]
-TypeName = Annotated[str, InPath(pattern=WORD)]
-Since = Annotated[
+_JobName = Annotated[str, InPath(pattern=NAME)]
+_TypeName = Annotated[str, InPath(pattern=WORD)]
+_Since = Annotated[
     float | None,
     Query(ge=0, le=1e15, allow_inf_nan=False, description="Leaves out what was over by this time."),
 ]
-Number = Annotated[int, InPath(ge=0, le=2**31)]
-REFUSALS: dict[int | str, dict[str, Any]] = {
+_Number = Annotated[int, InPath(ge=0, le=2**31)]
+_REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refusal, "description": "No token, or a wrong one."},
     404: {"model": Refusal, "description": "There is nothing of this name."},
     409: {"model": Refusal, "description": "It is there already, or over."},
@@ -121,7 +121,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(service: Service) -> FastAPI:
-    """The application that serves a service, and runs it while it is served."""
+    """Make the application that serves a service, and runs it while it is served."""
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -161,7 +161,7 @@ def make_app(service: Service) -> FastAPI:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         return _refused(422, describe(error.errors()))
 
-    users = APIRouter(dependencies=[Depends(user)], responses=REFUSALS)
+    users = APIRouter(dependencies=[Depends(user)], responses=_REFUSALS)
     _add_jobs(users, service)
     _add_cluster(users, service)
     app.include_router(users)
@@ -171,7 +171,7 @@ def make_app(service: Service) -> FastAPI:
 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:
-    """What users ask about jobs."""
+    """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
     async def submit(job: JobFile) -> Named:
@@ -187,23 +187,23 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return jobs_view(service.record, over, limit)
 
     @router.get("/v1/jobs/{name}")
-    async def show(name: JobName) -> dict[str, Any]:
+    async def show(name: _JobName) -> dict[str, Any]:
         """A job, with its runs."""
         return job_view(service.record, name)
 
     @router.delete("/v1/jobs/{name}")
-    async def cancel(name: JobName) -> Named:
+    async def cancel(name: _JobName) -> Named:
         """End a job."""
         service.admission.cancel(name)
         return Named(name=name)
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
     async def job_log(
-        name: JobName,
+        name: _JobName,
         run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
         after: Annotated[int, Query(ge=0, le=2**53, description="Bytes to leave out.")] = 0,
         tail: Annotated[
-            int | None, Query(ge=1, le=MOST_LOG_BYTES, description="Only so many bytes at the end.")
+            int | None, Query(ge=1, le=_MOST_LOG_BYTES, description="Only so many bytes at the end.")
         ] = None,
     ) -> Response:
         """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
@@ -215,16 +215,16 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
 
 
 def _add_cluster(router: APIRouter, service: Service) -> None:
-    """What users ask about the cluster."""
+    """Add the routes of the cluster."""
 
     @router.get("/v1/cluster")
-    async def cluster(since: Since = None) -> dict[str, Any]:
+    async def cluster(since: _Since = None) -> dict[str, Any]:
         """Nodes, who is on them, and figures of the service."""
         return cluster_view(service, -math.inf if since is None else since)
 
     @router.get("/v1/rounds")
     async def rounds(
-        limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: Since = None
+        limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: _Since = None
     ) -> list[dict[str, Any]]:
         """The last rounds."""
         return rounds_view(service.record, limit, -math.inf if since is None else since)
@@ -237,13 +237,13 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
-    async def drain(type: TypeName, node: Number) -> Named:
+    async def drain(type: _TypeName, node: _Number) -> Named:
         """Take a node out of use: its jobs go elsewhere."""
         service.admission.drain(type, node)
         return Named(name=f"{type}-{node}")
 
     @router.post("/v1/nodes/{type}/{node}/undrain")
-    async def undrain(type: TypeName, node: Number) -> Named:
+    async def undrain(type: _TypeName, node: _Number) -> Named:
         """Give a node back."""
         service.admission.drain(type, node, back=True)
         return Named(name=f"{type}-{node}")
@@ -255,11 +255,11 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
 
 
 def _add_runs(app: FastAPI, service: Service) -> None:
-    """What runs say."""
+    """Add the route to which runs report."""
 
-    @app.post("/v1/runs/{name}/{number}", responses=REFUSALS)
+    @app.post("/v1/runs/{name}/{number}", responses=_REFUSALS)
     async def report(
-        name: JobName, number: Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
+        name: _JobName, number: _Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
     ) -> OrdersBody:
         """A run says how far it is, and is told what to do."""
         _check(authorization, run_token(service.token, name, number))
@@ -269,7 +269,7 @@ def _add_runs(app: FastAPI, service: Service) -> None:
 
 
 def _add_page(app: FastAPI, service: Service) -> None:
-    """What needs no token."""
+    """Add the routes that need no token."""
 
     @app.get("/health", responses={503: {"model": Refusal}})
     async def health() -> Response:
@@ -306,7 +306,6 @@ _PAGE_HEADERS = {
 
 
 def _page(name: str) -> Response:
-    """A file of the page."""
     if name not in _KINDS:
         return _refused(404, f"there is no {name!r}")
     text = files("copter.live").joinpath("page", name).read_text(encoding="utf-8")
@@ -314,7 +313,7 @@ def _page(name: str) -> Response:
 
 
 def _end_with(task: asyncio.Task[None]) -> None:
-    """A service that broke does not look well: the process ends, and whoever started it starts it again."""
+    """End the process if the service broke, so that a supervisor starts it again."""
     if not task.cancelled() and task.exception() is not None:
         traceback.print_exception(task.exception())
         os._exit(1)
@@ -333,23 +332,11 @@ def _refused(status: int, why: str, headers: Any = None) -> Response:
 
 
 def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int]:
-    """Part of a run's log: the number of the run, the text, and where the next part begins.
+    """Return the number of a run, a part of its log, and where the next part begins.
 
-    A job can write these files: what is no regular file is refused, and nothing is waited for.
-
-    Parameters
-    ----------
-    home : Path
-        Folder of the job's runs.
-    run : int, optional
-        The last one by default.
-    tail : int, optional
-        Only so many bytes at its end, from the beginning of a line on if there is one.
-
-    Raises
-    ------
-    RefusedError
-        There is no such run, or no log of it any more; or its log is no file.
+    `home` has the folders of the job's runs, which the job can write: files that are not regular are refused.
+    The run is by default the last one.  With `tail`, the part is at most that many bytes at the end, from the
+    beginning of a line.  Raises RefusedError if there is no such run, or its log is gone or is no file.
     """
     try:
         numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
@@ -363,7 +350,7 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
         if size is None:
             return number, "", after
         begin = after if tail is None else max(after, size - tail)
-        content = read_bytes(path, MOST_LOG_BYTES, begin=begin)
+        content = read_bytes(path, _MOST_LOG_BYTES, begin=begin)
         ended = size_of(path.with_name("ended-0.json")) is not None
     except FileNotFoundError:
         raise RefusedError(404, "there is no such log any more") from None
@@ -372,6 +359,6 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     first = content.find(b"\n") + 1
     skipped = first if begin > after and first < len(content) else 0
-    text = decoder.decode(content[skipped:], final=ended and len(content) < MOST_LOG_BYTES)
+    text = decoder.decode(content[skipped:], final=ended and len(content) < _MOST_LOG_BYTES)
     begun, _ = decoder.getstate()  # a character of which the rest is not here yet
     return number, text, begin + len(content) - len(begun)

@@ -1,8 +1,8 @@
-"""A job of a live cluster: what its runs have reported, and what follows for policies.
+"""A job of a live cluster: the reports of its runs, and the profile that policies get of it.
 
-Its profile is what is known of it: the throughput that is fitted to the step times it reported
-(:mod:`copter.problems.cluster.estimation.learned`), the gradient noise that it measured, and how long its
-restarts took.  It has one level: as noise changes the profile is replaced.  A rigid job reports nothing; it
+The profile has the throughput that is fitted to the reported step times
+(:mod:`copter.problems.cluster.estimation.learned`), the measured gradient noise, and the duration of
+restarts.  It has one level: when the noise changes the profile is replaced.  A rigid job reports nothing; it
 counts as equally fast on every type that it may use.
 """
 
@@ -28,9 +28,9 @@ from copter.problems.cluster.workload import Kind
 
 Status: TypeAlias = Literal["queued", "starting", "running", "stopping", "completed", "failed", "cancelled"]
 
-CHANGE = 0.1
+_CHANGE = 0.1
 """Relative change of gradient noise, or of restart seconds, from which on a profile is replaced."""
-TRIED_BATCHES = 3
+_TRIED_BATCHES = 3
 """Local batch sizes that are tried on each type before the best one is used: enough to tell what a pass costs
 from what each example adds to it."""
 LARGEST_FACTOR = 32
@@ -43,20 +43,18 @@ class ActiveRun:
 
     Attributes
     ----------
-    hosts : tuple of str
-        Names of its nodes.
     devices : tuple of tuple of int
-        Its GPUs, by their numbers on each node.
+        Numbers of its GPUs on each node.
     launched, told : float
-        Seconds; NaN before it is told to end.
+        Times in seconds; `told` is NaN before the run is told to end.
     running_seconds : float
-        That it reported.
+        Time since its first step, as it reported.
     heard : float
-        Seconds of its last report; of its launch before.
+        Time of its last report, or of its launch.
     saved : float
-        Progress of the job's last checkpoint when it was launched.
+        Progress of the job's last checkpoint when the run was launched.
     batch : Batch or None
-        That it was told to train with last.
+        The batch that it was told last.
     """
 
     number: int
@@ -72,34 +70,27 @@ class ActiveRun:
 
     @property
     def configuration(self) -> Configuration:
-        """Counts of its place."""
+        """Type, nodes and GPUs of its place."""
         return Placement(*self.place).configuration
 
 
 class LiveJob(Job):
-    """A job of a live cluster.
-
-    Parameters
-    ----------
-    file : JobFile
-        As it was handed in.
-    policy_kind : Kind
-        What the policy adapts at most.
+    """A job of a live cluster, as the user's file has it; `policy_kind` is what the policy adapts at most.
 
     Attributes
     ----------
     run : ActiveRun or None
-        Its present run.  While it is resized it is still that on its former GPUs.
+        The present run.  While the job is resized this is still the run on its former GPUs.
     runs : int
-        How many there were, the present one too.
+        Number of runs, including the present one.
     failures, losses : int
         Runs in a row that failed, or were lost, and came no further.
     retry_at : float
-        Seconds before which it is not started again.
+        Time before which the job is not launched again.
     report : Report or None
-        The last one.
+        The last report.
     noise : float
-        Gradient noise scale, examples; NaN before it is measured.
+        Gradient noise scale in examples; NaN before it is measured.
     """
 
     def __init__(self, file: JobFile, name: str, timer: Timer, cluster: Cluster, policy_kind: Kind) -> None:
@@ -126,19 +117,19 @@ class LiveJob(Job):
 
     @property
     def progress(self) -> float:
-        """Progress that it reported; of a rigid job, the seconds that it ran, below its work."""
+        """Reported progress; of a rigid job, the seconds that it ran, less than its work."""
         if self.report is not None:
             return min(self.report.progress, self.work)
         return 0.0 if self.file.elastic else min(self.run_seconds, math.nextafter(self.work, 0.0))
 
     @property
     def level(self) -> int:
-        """The only one."""
+        """Index of the only level."""
         return 0
 
     @property
     def run_seconds(self) -> float:
-        """Seconds in which it ran, as it reports them; a rigid job from its launch on."""
+        """Seconds that it ran, as reported; of a rigid job, since its launch."""
         if self.run is None:
             return self._run_seconds
         now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
@@ -152,12 +143,12 @@ class LiveJob(Job):
 
     @property
     def since(self) -> float:
-        """Seconds of the last change of what it holds."""
+        """Time of the last change of its allocation."""
         return self._since
 
     @property
     def status(self) -> Status:
-        """Where it is."""
+        """Status of a job that is not over."""
         if self.run is None:
             return "queued" if self.allocation is None else "starting"
         if not math.isnan(self.run.told):
@@ -172,19 +163,19 @@ class LiveJob(Job):
 
     @property
     def target(self) -> Place | None:
-        """Where it is to run."""
+        """Place where it is to run."""
         if self.allocation is None or self.place is None:
             return None
         return self.allocation.type, self.place
 
     def predicted_goodput(self) -> float:
-        """Steps at the initial batch size a second, under what it holds; 0 if that is nothing."""
+        """Return the initial steps per second of its allocation; 0 without one."""
         return 0.0 if self.allocation is None else self.speed(self.allocation)
 
     # ---- what happens to it ----------------------------------------------------------------------
 
     def give(self, place: Place | None) -> None:
-        """It holds something else from now on."""
+        """Change its allocation."""
         now = self._timer.time
         self._gpu_seconds, self._since = self.gpu_seconds, now
         if place is None:
@@ -199,7 +190,7 @@ class LiveJob(Job):
     def launch(
         self, number: int, place: Place, hosts: tuple[str, ...], devices: tuple[tuple[int, ...], ...]
     ) -> None:
-        """A run begins."""
+        """Begin a run."""
         now = self._timer.time
         self.run = ActiveRun(number, place, hosts, devices, now, now, saved=self.saved_progress)
         self.runs = number
@@ -207,33 +198,23 @@ class LiveJob(Job):
             self._waits_since = now
 
     def tell(self) -> None:
-        """Its run is told to end."""
+        """Note that its run is told to end."""
         assert self.run is not None
         self.run.told = self._waits_since = self._timer.time
 
-    def end_run(self) -> ActiveRun:
-        """Its run ended."""
-        run = self.run
-        assert run is not None
+    def end_run(self) -> None:
+        """End its run."""
         self._run_seconds = self.run_seconds
         self.run = None
-        return run
 
     def hear(self, report: Report, *, learn: bool = True) -> None:
-        """Its run reported.
-
-        Parameters
-        ----------
-        learn : bool
-            Fit at once what is worth it, so that no round has to wait for it; otherwise when a fresh policy
-            asks, as while a journal is read.
-        """
+        """Take in a report of its run; with `learn`, fit at once, so that no round has to wait for it."""
         run = self.run
         assert run is not None
         now = self._timer.time
         if report.running_seconds > 0 and run.running_seconds == 0 and not math.isnan(self._waits_since):
             took = max(now - report.running_seconds - self._waits_since, 0.0)
-            if self.runs == 1 or abs(took - self._restart_seconds) > CHANGE * self._restart_seconds:
+            if self.runs == 1 or abs(took - self._restart_seconds) > _CHANGE * self._restart_seconds:
                 self._restart_seconds = took
                 self._stale |= {"": None}
             self._waits_since = math.nan
@@ -251,16 +232,16 @@ class LiveJob(Job):
             self.learn()
 
     def _hear_noise(self, squared_norm: float, variance: float) -> None:
-        """Take a measurement of gradient noise; where the gradient is lost in it there is no end to it."""
+        """Take in a measurement of gradient noise, limited where the gradient vanishes in the noise."""
         initial = self.file.batch_size or 1
         most = 1e6 * initial
         noise = most if squared_norm <= 0 else min(float(noise_scale(squared_norm, variance, initial)), most)
-        if math.isnan(self.noise) or abs(noise - self.noise) > CHANGE * self.noise:
+        if math.isnan(self.noise) or abs(noise - self.noise) > _CHANGE * self.noise:
             self.noise = noise
             self._stale |= {"": None}
 
     def adapt(self, policy_kind: Kind) -> None:
-        """Another policy is in charge, which knows nothing: everything is fitted again when it is asked."""
+        """Prepare for a fresh policy: everything is fitted again when it is asked."""
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
         self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
@@ -270,7 +251,7 @@ class LiveJob(Job):
             self._stale |= {type: None for type, reports in self.learned.reports.items() if reports.total}
 
     def learn(self) -> None:
-        """Fit what was reported and is worth it."""
+        """Fit the reports that may change the profile."""
         if not self._stale:
             return
         stale, self._stale = self._stale, {}
@@ -285,7 +266,7 @@ class LiveJob(Job):
         self.seen = self.profile = known
 
     def measured(self) -> Profile:
-        """How it really ran, for a simulation of it afterwards: a rigid job as long as it did."""
+        """Return the profile for a simulation of the record: a rigid job takes as long as it did."""
         if isinstance(self.profile, CountProfile):
             seconds, profile = max(self.run_seconds, 1e-3), self.profile
             return CountProfile(
@@ -294,16 +275,16 @@ class LiveJob(Job):
         return self.profile
 
     def batch(self, place: Place) -> Batch | None:
-        """How it is to train on some GPUs: the best that is known, once enough sizes were tried there.
+        """Return how it is to train on some GPUs, or None for a job that does not adapt.
 
-        None for a job that does not adapt.
+        This is the best batch that is known, once enough sizes were tried on the type.
         """
         profile, held = self.seen, Placement(*place).configuration
         if not isinstance(profile, GoodputProfile):
             return None
         if self.kind == "adaptive" and self.learned is not None and held.type in self.learned.reports:
             tried = {batch for _, _, batch in self.learned.reports[held.type].keys}
-            if len(tried) < TRIED_BATCHES:
+            if len(tried) < _TRIED_BATCHES:
                 untried = self._untried(profile, held, tried)
                 if untried is not None:
                     return untried
@@ -313,7 +294,7 @@ class LiveJob(Job):
         return Batch(choice.local_batch, choice.accumulation, choice.learning_rate_factor)
 
     def _untried(self, profile: GoodputProfile, held: Configuration, tried: Iterable[int]) -> Batch | None:
-        """A local batch to learn from, within the limits: the first of those that are not like another."""
+        """Return a local batch within the limits that is unlike those that were tried."""
         limits, gpus = profile.limits, held.gpus
         least = -(-limits.initial // gpus)
         most = min(profile.models[held.type].max_local_batch, limits.largest // gpus)
@@ -328,7 +309,7 @@ class LiveJob(Job):
 
 
 def _prior(file: JobFile, name: str, cluster: Cluster) -> Profile:
-    """What is known of a job before it has run."""
+    """Return the profile of a job before it has run."""
     types = [type for type in cluster.names if not file.types or type in file.types]
     if not file.elastic:
         counts = [file.gpus or 1]

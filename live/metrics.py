@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from copter.live.cluster import LiveCluster
     from copter.live.events import Decided
 
-SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-STATUSES = ("queued", "starting", "running", "stopping")
+_SECONDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_STATUSES = ("queued", "starting", "running", "stopping")
 
 
 class ServiceMetrics:
@@ -48,7 +48,7 @@ class ServiceMetrics:
         self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
         self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
         self._rounds = Histogram(
-            "copter_live_round_seconds", "Seconds of a round", buckets=SECONDS, registry=at
+            "copter_live_round_seconds", "Seconds of a round", buckets=_SECONDS, registry=at
         )
         self._asked = Counter("copter_live_rounds", "Rounds", registry=at)
         self._gap = Gauge("copter_live_round_gap", "Certified gap of the last round", registry=at)
@@ -74,17 +74,9 @@ class ServiceMetrics:
         self._ended.labels(outcome).inc()
 
     def text(self, state: LiveCluster, over: Mapping[str, int], *, silent: bool, journal_bytes: int) -> str:
-        """All figures as of now.
-
-        Parameters
-        ----------
-        over : mapping of str to int
-            Jobs that are over, by how they ended.
-        silent : bool
-            Whether the backend does not answer.
-        """
+        """Return all figures as of now; `over` counts the jobs that are over by how they ended."""
         statuses = Counts[str](job.status for job in state.jobs.values())
-        for status in STATUSES:
+        for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])
         for ending, count in over.items():
             self._over.labels(ending).set(count)

@@ -17,8 +17,8 @@ from copter.errors import CopterError
 from copter.live.client import Client, ServiceError
 from copter.live.folder import LOG, TOKEN, make_folder, open_private
 
-START_SECONDS = 60.0
-"""Within which a service answers after it was started."""
+_START_SECONDS = 60.0
+"""Time within which a service must answer after its start."""
 
 
 class ServiceProcess:
@@ -26,14 +26,12 @@ class ServiceProcess:
 
     Parameters
     ----------
-    folder : Path
-        The service's.
     cluster : Path
         File of the cluster.
     arguments : sequence of str
         More arguments of `copter serve`.
     port : int, optional
-        A free one by default.
+        A free port by default.
     """
 
     def __init__(
@@ -58,23 +56,20 @@ class ServiceProcess:
 
     @property
     def log(self) -> Path:
-        """What it prints."""
+        """File with the output."""
         return self.folder / LOG
 
     def start(self) -> None:
-        """Start it, and wait until it answers.
+        """Start the service and wait until it answers.
 
-        Raises
-        ------
-        CopterError
-            It ended, or did not answer in time.
+        Raises CopterError if it ends or does not answer in time.
         """
         make_folder(self.folder)
         with os.fdopen(open_private(self.log), "ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise CopterError(f"the service ended: {self.log.read_text()[-2000:]}")
@@ -85,34 +80,34 @@ class ServiceProcess:
             except (ServiceError, OSError):
                 time.sleep(0.1)
         self.kill()
-        raise CopterError(f"the service did not answer within {START_SECONDS:g} s: see {self.log}")
+        raise CopterError(f"the service did not answer within {_START_SECONDS:g} s: see {self.log}")
 
     def client(self, *, patience: float = 0.0) -> Client:
-        """A client of it."""
+        """Return a client of the service."""
         return Client(self.url, self.token, patience=patience)
 
     @property
     def pid(self) -> int:
-        """Number of its process; it must have been started."""
+        """Process number; the service must have been started."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def token(self) -> str:
-        """What clients must show."""
+        """Token of the users."""
         return (self.folder / TOKEN).read_text().strip()
 
     @property
     def page(self) -> str:
-        """Address of its page, with the token."""
+        """Address of the page, with the token."""
         return f"{self.url}/#token={self.token}"
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End the service as a crash would."""
         self._end(signal.SIGKILL)
 
     def end(self) -> None:
-        """End it as an operator would; jobs go on."""
+        """End the service as an operator would; jobs go on."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: int) -> None:
@@ -127,7 +122,7 @@ class ServiceProcess:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port that is not in use."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -1,10 +1,10 @@
 """A recorded run of a live cluster, played again: with the same reports, and in the simulator.
 
-:func:`play_again` lets the events of a journal be true one after the other and asks a fresh policy where one
-was asked, with the same settings: its answers must be those of the record, to the node.
+:func:`play_again` applies the events of a journal one after the other and asks a fresh policy, with the same
+settings, where one was asked: its answers must be those of the record, to the node.
 
-:func:`measured_scenario` makes a scenario of a journal for the simulator: the jobs when they were handed in,
-with the throughput, the gradient noise and the restart seconds that they measured.
+:func:`simulate` plays the completed jobs in the simulator, with the throughput, the gradient noise and the
+restart seconds that they measured.
 """
 
 from __future__ import annotations
@@ -29,40 +29,21 @@ from copter.problems.cluster.rounds import Decision, Rounds
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
-REPORT_NOISE = 0.02
+_REPORT_NOISE = 0.02
 """Standard deviation of the logarithm of a reported step time, in the simulation of a record."""
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A round in which the policy answers something else than the record has.
-
-    Attributes
-    ----------
-    time : float
-        When it was asked.
-    recorded, answered : mapping of str to Place or None
-        Jobs that get something else from then on.
-    """
+class _Difference:
+    """A round, asked at a time, that gives jobs other places than the record has."""
 
     time: float
     recorded: Mapping[str, Place | None]
     answered: Mapping[str, Place | None]
 
 
-def play_again(folder: Path) -> tuple[int, list[Difference]]:
-    """Ask the policy of a record again.
-
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-
-    Returns
-    -------
-    int, list of Difference
-        How many rounds there were, and which differ.
-    """
+def play_again(folder: Path) -> tuple[int, list[_Difference]]:
+    """Ask the policy of a record again; return the number of rounds, and those that differ."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     events = list(journal.events())
     journal.close()
@@ -71,7 +52,7 @@ def play_again(folder: Path) -> tuple[int, list[Difference]]:
     state = LiveCluster(ClusterFile.model_validate(dict(opened.cluster)), opened.kind)
     rounds = _rounds(opened, state)
     decision: Decision | None = None
-    different: list[Difference] = []
+    different: list[_Difference] = []
     for number, event in events:
         if isinstance(event, Decided):
             if decision is not None:
@@ -79,7 +60,7 @@ def play_again(folder: Path) -> tuple[int, list[Difference]]:
             answered, state.changes = state.changes, {}
             recorded = {name: None if one is None else as_place(one) for name, one in event.places.items()}
             if recorded != answered or (decision is None) != bool(event.error):
-                different.append(Difference(event.asked, recorded, answered))
+                different.append(_Difference(event.asked, recorded, answered))
         state.apply(event)
         if isinstance(event, Opened):
             rounds = _rounds(event, state)
@@ -94,12 +75,11 @@ def play_again(folder: Path) -> tuple[int, list[Difference]]:
 
 
 def _rounds(opened: Opened, state: LiveCluster) -> Rounds[LiveJob]:
-    """A fresh policy, as the service began with."""
     return make_rounds(make_policy(opened.policy, **opened.settings), state, opened.round_seconds)
 
 
 def _first(events: list[tuple[int, Event]], folder: Path) -> Opened:
-    """The first event, which is always that the service began."""
+    """Return the first event, which must be the start of a service."""
     first = events[0][1] if events else None
     if not isinstance(first, Opened):
         raise FileError(folder / JOURNAL, "does not begin with the start of a service")
@@ -107,19 +87,17 @@ def _first(events: list[tuple[int, Event]], folder: Path) -> Opened:
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What a journal says of the jobs that are complete.
+class _Recorded:
+    """The completed jobs of a journal, with what they measured.
 
     Attributes
     ----------
-    scenario : Scenario
-        The jobs, with what they measured.
     jct : dict of str to float
         Seconds from submission to completion.
     opened : Opened
-        With which policy it began.
+        The policy that it began with.
     report_seconds : float
-        Between two reports of a job, their median.
+        Median time between two reports.
     """
 
     scenario: Scenario
@@ -128,14 +106,8 @@ class Recorded:
     report_seconds: float
 
 
-def measured_scenario(folder: Path) -> Recorded:
-    """Jobs of a record that are complete, as the simulator can play them.
-
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-    """
+def _measured_scenario(folder: Path) -> _Recorded:
+    """Return the completed jobs of a record as the simulator can play them."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     events = list(journal.events())
     journal.close()
@@ -162,26 +134,22 @@ def measured_scenario(folder: Path) -> Recorded:
     begin = min(job.time for job in jobs)
     named = [_renamed(job, begin) for job in sorted(jobs, key=lambda job: job.time)]
     scenario = Scenario(state.file.cluster(), named, profiles)
-    return Recorded(scenario, jct, opened, median(every))
+    return _Recorded(scenario, jct, opened, median(every))
 
 
 def _renamed(job: JobSubmission, begin: float) -> JobSubmission:
-    """A submission whose application is its own, with the time from the first one on."""
+    """Return a submission whose application is its own, with its time since the first one."""
     return replace(job, application=job.name, time=max(job.time - begin, 0.0))
 
 
 def simulate(folder: Path) -> dict[str, float]:
     """Play the jobs of a record in the simulator, under the policy that it began with.
 
-    The policy learns of the jobs in the simulation as it did live, by their reports alone; each change costs
-    the job the restart seconds that it measured.
-
-    Returns
-    -------
-    dict of str to float
-        ``jobs``; their average JCT, ``live_jct`` and ``simulated_jct``, in seconds; their ``ratio``.
+    The policy learns of the jobs by their reports alone, as it did live; each change costs the job the
+    restart seconds that it measured.  Return the number of ``jobs``, their average JCT in seconds,
+    ``live_jct`` and ``simulated_jct``, and their ``ratio``.
     """
-    recorded = measured_scenario(folder)
+    recorded = _measured_scenario(folder)
     opened = recorded.opened
     policy = make_policy(opened.policy, **opened.settings)
     simulator = Simulator(
@@ -189,7 +157,7 @@ def simulate(folder: Path) -> dict[str, float]:
         policy,
         round_seconds=opened.round_seconds,
         placer=placer_for(policy),
-        estimator=NoProf(noise=REPORT_NOISE, report_seconds=recorded.report_seconds),
+        estimator=NoProf(noise=_REPORT_NOISE, report_seconds=recorded.report_seconds),
     ).play()
     live = sum(recorded.jct.values()) / len(recorded.jct)
     simulated = sum(job.jct for job in simulator.job_results()) / len(recorded.jct)

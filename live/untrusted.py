@@ -39,7 +39,7 @@ class UntrustedFileError(CopterError, OSError):
 
 @contextmanager
 def blamed_on(path: Path) -> Iterator[None]:
-    """Turn errors that come of what is in a run's folder into an UntrustedFileError that names the path.
+    """Turn errors that come of the contents of a run's folder into an UntrustedFileError with the path.
 
     A missing file stays a FileNotFoundError, and an error of the machine an OSError.
     """
@@ -55,22 +55,10 @@ def blamed_on(path: Path) -> Iterator[None]:
 
 
 def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | None:
-    """Read a JSON object of at most :data:`MOST_RECORD_BYTES`.
+    """Read a JSON object of at most :data:`MOST_RECORD_BYTES`; return None if there is no such file.
 
-    Parameters
-    ----------
-    unfinished : bool
-        Whether the file may be seen while it is written: what is no JSON then counts as an empty object.
-
-    Returns
-    -------
-    dict or None
-        None if there is no such file.
-
-    Raises
-    ------
-    UntrustedFileError
-        It is something else.
+    If the file may still be `unfinished`, a text that is no JSON counts as an empty object.  Raises
+    UntrustedFileError for anything else.
     """
     try:
         content = read_bytes(path, MOST_RECORD_BYTES + 1)
@@ -92,20 +80,7 @@ def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | Non
 
 
 def read_bytes(path: Path, most: int, *, begin: int = 0) -> bytes:
-    """Read at most ``most`` bytes of a regular file, from a place on.
-
-    Parameters
-    ----------
-    begin : int
-        The place, in bytes.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
-    UntrustedFileError
-        It is no regular file, or one of the folders above it is none.
-    """
+    """Read at most `most` bytes of a regular file, from byte `begin` on."""
     with blamed_on(path), _folder(path.parent) as folder:
         handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
         with os.fdopen(handle, "rb", buffering=0) as file:
@@ -118,13 +93,7 @@ def read_bytes(path: Path, most: int, *, begin: int = 0) -> bytes:
 
 
 def size_of(path: Path) -> int | None:
-    """Return the size of a regular file; None if there is no such file.
-
-    Raises
-    ------
-    UntrustedFileError
-        It is no regular file.
-    """
+    """Return the size of a regular file; None if there is no such file."""
     try:
         with blamed_on(path), _folder(path.parent) as folder:
             handle = os.open(path.name, os.O_RDONLY | _QUIET, dir_fd=folder)
@@ -137,13 +106,7 @@ def size_of(path: Path) -> int | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder; none if it is not there.
-
-    Raises
-    ------
-    UntrustedFileError
-        It is no folder.
-    """
+    """Return the names in a folder; none if it is not there."""
     try:
         with blamed_on(folder), _folder(folder) as handle:
             return os.listdir(handle)
@@ -152,13 +115,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def open_to_append(path: Path) -> int:
-    """Return a handle of a regular file to append to, which only its owner can read; made if need be.
-
-    Raises
-    ------
-    UntrustedFileError
-        Something else is in its place.
-    """
+    """Return a handle of a regular file to append to, which only its owner can read; made if need be."""
     with blamed_on(path), _folder(path.parent) as folder:
         handle = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _QUIET, 0o600, dir_fd=folder)
         try:
@@ -177,7 +134,7 @@ def words(text: str) -> str:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """A handle of a run's folder, or of one above it; no folder below the service's may be a link."""
+    """Open a run's folder, or one above it; no folder below the service's may be a link."""
     below = path.parts[-_BELOW:] if len(path.parts) > _BELOW else path.parts[1:]
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     handle = os.open(Path(*path.parts[: len(path.parts) - len(below)]), flags)
@@ -192,7 +149,7 @@ def _folder(path: Path) -> Iterator[int]:
 
 
 def _check_regular(handle: int, path: Path) -> int:
-    """Raise if an open file is not regular; returns its size."""
+    """Return the size of an open file; raise if it is not regular."""
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
@@ -201,5 +158,5 @@ def _check_regular(handle: int, path: Path) -> int:
 
 
 def _shown(path: Path) -> str:
-    """The end of a path, for messages."""
+    """Return the end of a path, for messages."""
     return str(Path(*path.parts[-2:]))

@@ -1,4 +1,4 @@
-"""What the service shows: jobs, nodes, rounds and events as plain dictionaries, for HTTP and the page."""
+"""Jobs, nodes, rounds and events as plain dictionaries, for HTTP and the page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from copter.live.record import Record
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
-KEPT_OVER = 10_000
-"""Jobs that are over, as they were read from the journal."""
+_KEPT_OVER = 10_000
+"""Number of jobs that are over and kept as they were read from the journal."""
 
 
 def jobs_view(record: Record, over: bool, limit: int) -> list[dict[str, Any]]:
-    """Jobs that are there, in order of their submission; then those that are over, the last first."""
+    """Return the jobs in the order of their submission; then those that are over, the last first."""
     jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
     jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
@@ -31,7 +31,7 @@ def jobs_view(record: Record, over: bool, limit: int) -> list[dict[str, Any]]:
 
 
 def _waiting(event: Submitted) -> dict[str, Any]:
-    """A job that was handed in while the policy was being asked."""
+    """Return a job that was submitted while the policy was being asked."""
     return _blank(event.job, "queued") | {
         "submitted": event.time,
         "application": event.file["application"],
@@ -41,7 +41,7 @@ def _waiting(event: Submitted) -> dict[str, Any]:
 
 
 def _blank(name: str, status: str) -> dict[str, Any]:
-    """A job of which nothing is known."""
+    """Return a job of which nothing is known."""
     return {
         "name": name,
         "status": status,
@@ -69,13 +69,13 @@ def _live(record: Record, job: LiveJob) -> dict[str, Any]:
         "tenant": job.submission.tenant,
         "kind": job.kind,
         "submitted": job.submitted,
-        "started": finite(job.started),
+        "started": _finite(job.started),
         "type": None if held is None else held.type,
         "gpus": 0 if held is None else held.gpus,
         "nodes": [] if job.place is None else [node for node, _ in job.place],
         "progress": job.progress / job.work,
-        "goodput": finite(job.predicted_goodput()),
-        "measured": finite(record.past.measured(job)),
+        "goodput": _finite(job.predicted_goodput()),
+        "measured": _finite(record.past.measured(job)),
         "batch_size": None if report is None else report.batch_size,
         "figure": None if report is None else report.figure,
         "restarts": job.restarts,
@@ -85,14 +85,14 @@ def _live(record: Record, job: LiveJob) -> dict[str, Any]:
 
 
 def _over(record: Record, event: Closed) -> dict[str, Any]:
-    """A job that is over, by what the journal says of it; that does not change any more."""
+    """Return a job that is over, as the journal has it; it does not change any more."""
     known = record.past.over.get(event.job)
     if known is None:
         known = _read_over(record.journal, event)
         if event.job in record.state.leftover:  # its run has not ended
             return known
         record.past.over[event.job] = known
-        while len(record.past.over) > KEPT_OVER:
+        while len(record.past.over) > _KEPT_OVER:
             del record.past.over[next(iter(record.past.over))]
     return dict(known)
 
@@ -121,7 +121,7 @@ def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
 
 
 def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
-    """What happened to a job; of its reports, of which there may be very many, the last one, at the end."""
+    """Yield what happened to a job and, at the end, the last one of its reports."""
     for kind in ("Submitted", "Launched", "Told", "Ended"):
         for _, event in journal.events(kind=kind, job=name):
             assert isinstance(event, JobEvent)
@@ -132,13 +132,7 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
 
 
 def job_view(record: Record, name: str) -> dict[str, Any]:
-    """A job with its runs, and what is known of it.
-
-    Raises
-    ------
-    RefusedError
-        There is no such job.
-    """
+    """Return a job with its runs, and what is known of it; raises RefusedError if there is none."""
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
@@ -154,7 +148,7 @@ def job_view(record: Record, name: str) -> dict[str, Any]:
             "run_seconds": job.run_seconds,
             "gpu_seconds": job.gpu_seconds,
             "restart_seconds": job.profile.restart_seconds,
-            "noise": finite(job.noise),
+            "noise": _finite(job.noise),
             "throughput": {}
             if job.learned is None
             else {type: dict(parameters._asdict()) for type, parameters in job.learned.fitted.items()},
@@ -184,13 +178,7 @@ def job_view(record: Record, name: str) -> dict[str, Any]:
 
 
 def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
-    """Nodes, who is on them and was, and figures of the service.
-
-    Parameters
-    ----------
-    since : float
-        Of the past: what ended, or was measured, after this time.
-    """
+    """Return nodes, runs and figures, and of the past what ended or was measured after `since`."""
     record, state = service.record, service.record.state
     nodes = [
         {
@@ -233,7 +221,7 @@ def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
 
 
 def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
-    """A run that has not ended, with what a :class:`copter.live.past.Span` has."""
+    """Return a run that has not ended, with the fields of a :class:`copter.live.past.Span`."""
     type, nodes = run.place
     return {
         "job": job.name,
@@ -248,7 +236,7 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
 
 
 def rounds_view(record: Record, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
-    """The last rounds that began after a time."""
+    """Return the last rounds that began after a time."""
     return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
 
 
@@ -258,14 +246,14 @@ def _round(round: Decided) -> dict[str, Any]:
         "time": round.asked,
         "seconds": round.seconds,
         "policy_seconds": round.policy_seconds,
-        "gap": finite(gap),
+        "gap": _finite(gap),
         "changes": len(round.places),
         "figures": dict(round.figures),
     }
 
 
 def events_view(record: Record, after: int, limit: int) -> list[dict[str, Any]]:
-    """What happened, reports and rounds left out."""
+    """Return events except reports and rounds."""
     return [_event(number, event) for number, event in record.journal.told(after, limit)]
 
 
@@ -281,7 +269,7 @@ def _event(number: int, event: Event) -> dict[str, Any]:
 
 
 def _plain(key: str, value: Any) -> str:
-    """The value of an event's field, for people."""
+    """Return the value of an event's field for people."""
     if key == "place":
         configuration = Placement(*as_place(value)).configuration
         return f"{configuration.gpus}x{configuration.type}"
@@ -292,6 +280,5 @@ def _plain(key: str, value: Any) -> str:
     return str(value)
 
 
-def finite(value: float) -> float | None:
-    """A number that JSON knows, or None."""
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

@@ -1,12 +1,12 @@
-"""Runs the processes of one run on one node, and leaves what became of them in the run's folder.
+"""The agent: a program that runs the processes of one run on one node, and writes how they ended.
 
     python -I -S agent.py FOLDER NODE
 
-Nothing but the standard library: it starts in 20 ms, on any node that has Python and sees the folder.  It
-reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if somebody has), starts
-one process for each GPU, or one in all, sends them SIGTERM if it gets it or SIGURG, and writes
-``ended-NODE.json``.  If one fails the others are ended, and in the end all that they left behind.  What they
-print is in ``log-NODE.txt``.  They die with the agent.
+It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
+folder.  It reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if that exists),
+starts one process for each GPU, or one in all, sends them SIGTERM if it gets SIGTERM or SIGURG, and writes
+``ended-NODE.json``.  If a process fails the others are ended, and at the end all that they left behind.
+``log-NODE.txt`` is what they print.  They die with the agent.
 
 Each process is told, in its environment,
 
@@ -29,8 +29,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-GRACE_SECONDS = 5.0
-"""Between SIGTERM and SIGKILL for processes whose sibling failed."""
+_GRACE_SECONDS = 5.0
+"""Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 STOPPED = 75
 """Exit code of a process that wrote a checkpoint and ended because it was told to (sysexits' EX_TEMPFAIL)."""
@@ -38,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(folder: str, node: int) -> int:
-    """Run the processes of a node; returns 0 if all ended well, 75 if they were stopped, 1 if not."""
+    """Run the processes of a node; return 0 if all ended well, 75 if they were stopped, 1 if not."""
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         run = json.load(file)
     processes: list[subprocess.Popen[bytes]] = []
@@ -50,7 +50,7 @@ def main(folder: str, node: int) -> int:
             terminate(process, run["once"])
 
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what processes leave behind becomes a child of this one
-    # Before the part is claimed: who sees that it has begun may signal at once.
+    # Before the part is claimed, because a signal may come as soon as it is.
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGURG, hand_on)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -69,25 +69,25 @@ def main(folder: str, node: int) -> int:
         for process in processes:
             process.kill()
         outcome = {"code": 1, "reason": f"cannot be started: {error}"}
-    end_the_rest()
+    _end_the_rest()
     write(os.path.join(folder, f"ended-{node}.json"), outcome | {"began": began, "ended": time.time()})
     return int(outcome["code"]) if outcome["code"] in (0, STOPPED) else 1
 
 
-def claim(folder: str, node: int, who: dict[str, Any]) -> bool:
-    """Claim a node's part of a run, which can be done once; returns False if somebody has."""
+def claim(folder: str, node: int, content: dict[str, Any]) -> bool:
+    """Claim a node's part of a run, which can be done once; return False if it has been claimed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         handle = os.open(os.path.join(folder, f"begun-{node}.json"), flags, 0o600)
     except FileExistsError:
         return False
     with os.fdopen(handle, "w") as begun:
-        json.dump(who, begun)
+        json.dump(content, begun)
     return True
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """What tells a process from a later one with the same number."""
+    """Return what tells a process from a later one with the same number."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         ticks = file.read().rpartition(")")[2].split()[19]
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -129,13 +129,14 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
 
 
 def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
-    """Tell a process to end and, of a command, all that it has started: a shell does not hand signals on.
+    """Tell a process to end, and the descendants of a command, because a shell does not forward signals.
 
-    Of a job that trains only the process itself: what loads its data is needed until the checkpoint is there.
+    Of a job that trains only the process itself is told: its data loaders are needed until the checkpoint is
+    there.
     """
     if process.poll() is not None:
         return
-    for pid in descendants(process.pid) if all_of_it else ():
+    for pid in _descendants(process.pid) if all_of_it else ():
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
@@ -143,8 +144,7 @@ def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
     process.terminate()
 
 
-def descendants(pid: int) -> list[int]:
-    """Processes that a process started, and those that they did."""
+def _descendants(pid: int) -> list[int]:
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -152,12 +152,12 @@ def descendants(pid: int) -> list[int]:
                 found += [int(child) for child in file.read().split()]
     except (FileNotFoundError, ProcessLookupError):  # it ended
         return found
-    return found + [one for child in found for one in descendants(child)]
+    return found + [one for child in found for one in _descendants(child)]
 
 
-def end_the_rest() -> None:
-    """End what processes left behind, so that nobody uses the GPUs of a run that has ended."""
-    while rest := descendants(os.getpid()):
+def _end_the_rest() -> None:
+    """Kill what processes left behind, so that it does not use the GPUs of a run that has ended."""
+    while rest := _descendants(os.getpid()):
         for pid in rest:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -177,9 +177,9 @@ def die_with(parent: int) -> None:
 
 
 def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str, Any]:
-    """Wait for all; the first that fails ends the others.
+    """Wait for all processes; the first that fails ends the others.
 
-    One that dies of the SIGTERM that it was to get was stopped: it had nothing to say about that, yet.
+    A process that dies of the SIGTERM that it was to get was stopped: it could not answer the signal yet.
     """
     code, reason, deadline = 0, "", None
     left = dict(enumerate(processes))
@@ -187,7 +187,7 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
         if deadline is None:
             gone = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
             if gone is not None and gone.si_pid not in [process.pid for process in processes]:
-                os.waitpid(gone.si_pid, 0)  # somebody that a process had left behind
+                os.waitpid(gone.si_pid, 0)  # a process that another one had left behind
         for rank, process in list(left.items()):
             got = process.poll()
             if got is None:
@@ -199,7 +199,7 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
                 code = got if got > 0 else 128 - got
                 how = f"exit code {got}" if got > 0 else f"signal {signal.Signals(-got).name}"
                 reason = f"process {rank} on the node ended with {how}"
-                deadline = time.monotonic() + GRACE_SECONDS
+                deadline = time.monotonic() + _GRACE_SECONDS
                 for other in left.values():
                     other.terminate()
         if deadline is not None and time.monotonic() > deadline:

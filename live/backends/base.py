@@ -1,12 +1,12 @@
-"""What a backend is: it starts, stops and looks after runs, and says which nodes work.
+"""The interface of backends, which start and stop runs and report their states and the nodes that work.
 
 A run is one attempt of a job: its processes under one allocation, from their start to their end.  Every run
-has a folder, on a file system that all nodes see, and on every node of the run an agent (:mod:`.agent`)
-starts the processes and leaves in that folder what became of them.  So a backend needs no memory: what it was
-asked to start, and how it ended, is in the folders, and a service that was killed finds its runs again.
+has a folder on a file system that all nodes see.  On every node of the run an agent (:mod:`.agent`) starts
+the processes and writes into the folder how they ended.  So a backend needs no memory, and a service that was
+killed finds its runs again.
 
-A run is never started twice: the first who claims it in the folder has it, and a backend that is asked to
-kill a run that has not begun claims it itself.
+A run is never started twice: an agent must claim its part in the folder, which can be done once, and a
+backend that is to kill a run that has not begun claims the part itself.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from copter.live.backends import agent
 from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, words
 
 STOPPED = agent.STOPPED
-RUN_FILE = "run.json"
+_RUN_FILE = "run.json"
 LATE_SECONDS = 5.0
-"""A file that a node wrote may be seen here so much later than the end of what ran there."""
+"""Largest delay between the end of a process on a node and when its files are seen."""
 PASSED_ON = (
     "HOME",
     "LANG",
@@ -45,15 +45,15 @@ Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
 
 class BackendError(CopterError, RuntimeError):
-    """A backend does not answer, or refuses: it is asked again later."""
+    """A backend does not answer, or refuses a call, which is repeated later."""
 
 
 class BackendSettingError(CopterError, ValueError):
-    """A backend that there is none of, or an option that it does not have."""
+    """A backend that does not exist, or an option that the backend does not have."""
 
 
 class RunRefusedError(BackendError):
-    """A backend will never start this run, such as one with an account that is not there."""
+    """A backend will never start this run, for example because its account does not exist."""
 
 
 @dataclass(frozen=True)
@@ -104,26 +104,26 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Its name, which no other run has."""
+        """Name of the run; no other run has it."""
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file that agents read; other users cannot."""
+        """Write the file that agents read; only its owner can read it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self) | {"folder": str(self.folder)})
-        write_whole(self.folder / RUN_FILE, lambda file: file.write(text.encode()))
-        os.chmod(self.folder / RUN_FILE, 0o600)
+        write_whole(self.folder / _RUN_FILE, lambda file: file.write(text.encode()))
+        os.chmod(self.folder / _RUN_FILE, 0o600)
 
 
 @dataclass(frozen=True)
 class RunState:
-    """What became of a run so far.
+    """What has become of a run.
 
     Attributes
     ----------
     outcome : {"completed", "stopped", "failed", "lost"} or None
-        None while it waits or runs.  Stopped: it wrote a checkpoint because it was told to end.  Lost: nobody
-        knows, and it cannot run any more.
+        None while the run waits or runs.  Stopped: it wrote a checkpoint because it was told to end.  Lost:
+        it cannot run any more, and its end is unknown.
     reason : str
         Why it failed or was lost, for people.
     waiting : bool
@@ -136,7 +136,7 @@ class RunState:
 
 
 class Backend(Protocol):
-    """A cluster that runs runs.
+    """A cluster that executes runs.
 
     Every method may raise :class:`BackendError` if the backend does not answer; none takes longer than some
     seconds, and all are called from one thread.
@@ -145,9 +145,9 @@ class Backend(Protocol):
     ----------
     name : str
     picks_devices : bool
-        It chooses the GPUs of a run on each node; otherwise the run says which they are.
+        Whether the backend chooses the GPUs of a run on each node; otherwise the run names them.
     job_options : tuple of str
-        What a job may ask of it.
+        Options that a job may give.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Backend(Protocol):
     job_options: tuple[str, ...]
 
     def down(self) -> Mapping[str, str]:
-        """Why hosts of the cluster file that do not work do not; those that work are left out."""
+        """Return why hosts do not work, by host; hosts that work are left out."""
 
     def start(self, run: Run) -> None:
         """Start a run, whose file is written.  It may wait for its nodes before it begins.
@@ -170,13 +170,13 @@ class Backend(Protocol):
         """Tell the processes of a run to write a checkpoint and end (SIGTERM)."""
 
     def kill(self, run: Run) -> None:
-        """End a run at once, and see to it that it does not begin if it has not."""
+        """End a run at once; a run that has not begun never begins."""
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """What became of runs, by their ids; all of them are answered."""
+        """Return the state of every run by its id."""
 
     def close(self) -> None:
-        """Let go of the backend; runs go on."""
+        """Release the backend; runs go on."""
 
 
 @runtime_checkable
@@ -184,27 +184,21 @@ class Scalable(Backend, Protocol):
     """A backend that can add and remove nodes."""
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
-        """Have these nodes of a type, and no others, as soon as it can be done."""
+        """Provide these nodes of a type, and no others, as soon as possible."""
 
 
 # ---- what agents leave in a run's folder --------------------------------------------------------
 
 
 def claim(folder: Path, node: int) -> bool:
-    """Claim a node's part of a run, so that no agent can begin it; returns False if one has.
-
-    Raises
-    ------
-    UntrustedFileError
-        The folder is none any more.
-    """
+    """Claim a node's part of a run, so that no agent can begin it; return False if one has."""
     with blamed_on(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return agent.claim(str(folder), node, {})
 
 
 def claim_to_kill(folder: Path, node: int) -> bool:
-    """Claim a node's part of a run that is to be killed; returns False if an agent may have begun it."""
+    """Claim a part of a run that is to be killed; return False if an agent may have begun it."""
     try:
         return claim(folder, node)
     except UntrustedFileError:  # no agent can begin in it, and one may have before
@@ -212,23 +206,17 @@ def claim_to_kill(folder: Path, node: int) -> bool:
 
 
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
-    """What an agent noted when it began: ``pid``, ``ticks``, ``boot``; empty if the part was claimed away.
-
-    Raises
-    ------
-    UntrustedFileError
-        The file, or the folder, is not an agent's.
-    """
+    """Return what an agent noted when it began: empty if its part was claimed away, None if it has not."""
     return read_record(folder / f"begun-{node}.json", unfinished=True)
 
 
 def has_begun(run: Run) -> bool:
-    """Whether an agent has claimed a part of a run."""
+    """Return whether an agent has claimed a part of a run."""
     return any(begun(run.folder, node) for node in range(len(run.hosts)))
 
 
 def may_have_begun(run: Run) -> bool:
-    """Whether an agent may have claimed a part of a run, as far as its folder can be believed."""
+    """Return whether an agent may have claimed a part of a run; a damaged folder counts as yes."""
     try:
         return has_begun(run)
     except UntrustedFileError:
@@ -236,28 +224,25 @@ def may_have_begun(run: Run) -> bool:
 
 
 class Missing:
-    """Runs of which nothing is left at the backend, and that may have left files that are not seen yet."""
+    """Runs of which the backend has nothing left, and whose files may still arrive."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def may_be_late(self, run: Run) -> bool:
-        """Whether files of a run that is missing may still come."""
+        """Return whether files of a run that is missing may still arrive."""
         since = self._since.setdefault(run.id, time.monotonic())
         return has_begun(run) and time.monotonic() - since < LATE_SECONDS
 
     def found(self, run: Run) -> None:
-        """A run is not missing, or not any more."""
+        """Note that a run is not missing."""
         self._since.pop(run.id, None)
 
 
 def ended(folder: Path, node: int) -> RunState | None:
-    """How an agent's part ended; None if it has not, as far as is known here.
+    """Return how an agent's part ended; None if its end is not known yet.
 
-    Raises
-    ------
-    UntrustedFileError
-        The file, or the folder, is not an agent's.
+    Raises UntrustedFileError if the file is not an agent's.
     """
     path = folder / f"ended-{node}.json"
     outcome = read_record(path)
@@ -277,16 +262,9 @@ def ended(folder: Path, node: int) -> RunState | None:
 def isolated(
     runs: Sequence[Run], look: Callable[[Run], RunState], end: Callable[[Run], None]
 ) -> dict[str, RunState]:
-    """States of runs by their ids, where an error of one run is that of no other.
+    """Return the states of runs by their ids; only a run whose own files are damaged fails for that.
 
-    A run whose files are not what an agent writes has failed, and what is left of it is ended.
-
-    Parameters
-    ----------
-    look : callable
-        Returns the state of a run, or raises UntrustedFileError.
-    end : callable
-        Ends what is left of a run, whatever is in its folder.
+    `look` returns the state of a run or raises UntrustedFileError; `end` ends what is left of the run.
     """
     states = {}
     for run in runs:
@@ -299,7 +277,7 @@ def isolated(
 
 
 def merged(parts: Sequence[RunState]) -> RunState:
-    """State of a run by those of its nodes: it has ended when all have, and failed if one has."""
+    """Return the state of a run from its nodes': it has ended when all have, and failed if one has."""
     for outcome in ("failed", "lost"):
         for part in parts:
             if part.outcome == outcome:
@@ -311,13 +289,7 @@ def merged(parts: Sequence[RunState]) -> RunState:
 
 
 def passed_on(more: Sequence[str]) -> tuple[str, ...]:
-    """Names of the variables that jobs get: :data:`PASSED_ON`, and those of the option ``environment``.
-
-    Raises
-    ------
-    BackendSettingError
-        The option is no list of names, or names one of the service's own variables.
-    """
+    """Return the names of the variables that jobs get: :data:`PASSED_ON`, and the option `environment`."""
     if isinstance(more, str) or not all(isinstance(name, str) and name.isidentifier() for name in more):
         raise BackendSettingError(f"options: environment = {more!r}: must be a list of names of variables")
     own = [name for name in more if name.startswith("COPTER_")]
@@ -327,5 +299,5 @@ def passed_on(more: Sequence[str]) -> tuple[str, ...]:
 
 
 def environment_of(names: Sequence[str]) -> dict[str, str]:
-    """Variables of this process by those names, as far as they are set."""
+    """Return those variables of this process that are set."""
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,8 +1,8 @@
 """Runs as processes of this machine, on slots that stand for GPUs.
 
 Every agent is a session of its own, so that it outlives the service, and is known by its process number and
-start time: a service that was killed finds its runs by their folders.  What a job writes into the folder of
-its run is not believed against the process table.  To rehearse failures: a node whose
+start time: a service that was killed finds its runs by their folders.  Where the folder of a run, which the
+job can write, and the process table differ, the process table counts.  To rehearse failures: a node whose
 name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
 """
 
@@ -34,22 +34,18 @@ from copter.live.backends.base import (
 )
 from copter.live.untrusted import UntrustedFileError, open_to_append
 
-BEGIN_SECONDS = 20.0
-"""An agent that has not claimed its part by then, after it was started, never will."""
+_BEGIN_SECONDS = 20.0
+"""Time after its start by which an agent has claimed its part, or never will."""
 _MOST_PIDS = 2**31
-CLAIMED_SECONDS = 2.0
-"""An agent that has claimed its part has said by then who it is."""
+_CLAIMED_SECONDS = 2.0
+"""Time after its claim by which an agent has written its process number."""
 
 
 class LocalBackend:
-    """Processes of this machine.
+    """Processes of this machine; `folder` is the service's.
 
-    Parameters
-    ----------
-    folder : Path
-        The service's.
-    environment : sequence of str
-        Names of more variables of the service that jobs get, besides :data:`.base.PASSED_ON`.
+    The option `environment` names more variables of the service that jobs get, as well as
+    :data:`.base.PASSED_ON`.
     """
 
     name = "local"
@@ -63,14 +59,14 @@ class LocalBackend:
         self._asked: dict[str, float] = {}
 
     def down(self) -> Mapping[str, str]:
-        """Nodes that are said to fail."""
+        """Return the nodes whose failure is rehearsed."""
         try:
             return {name: "it is rehearsed to have failed" for name in os.listdir(self._failed)}
         except FileNotFoundError:
             return {}
 
     def set_hosts(self, type: str, hosts: Sequence[str]) -> None:
-        """Slots are there as soon as they are asked for."""
+        """Do nothing: slots exist as soon as they are requested."""
 
     def start(self, run: Run) -> None:
         """Start an agent for each node."""
@@ -91,25 +87,25 @@ class LocalBackend:
                 )
 
     def stop(self, run: Run) -> None:
-        """SIGTERM for the agents, which hand it on; a part that has not begun never does."""
+        """Send SIGTERM to the agents, which forward it; a part that has not begun never begins."""
         for node in range(len(run.hosts)):
             if not claim(run.folder, node):
                 self._signal(run, node, signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
-        """SIGKILL for the agents and, as their session, their processes."""
+        """Send SIGKILL to the sessions of the agents, which their processes belong to."""
         for node in range(len(run.hosts)):
             if not claim_to_kill(run.folder, node):
                 self._signal(run, node, signal.SIGKILL)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """What the folders and the process table say."""
+        """Return what the folders and the process table show."""
         self._reap()
         down = self.down()
         return isolated(runs, lambda run: self._state_of(run, down), self.kill)
 
     def close(self) -> None:
-        """Agents go on."""
+        """Take the exit codes of agents that have ended; agents go on."""
         self._reap()
 
     def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
@@ -134,16 +130,16 @@ class LocalBackend:
             if self._seen_for(run, node) < LATE_SECONDS:
                 return RunState()  # the last thing that it does is to say how its part ended
             raise UntrustedFileError(f"ended-{node}.json: says that the run ended, and its agent goes on")
-        who = begun(run.folder, node)
-        if who is None:
+        noted = begun(run.folder, node)
+        if noted is None:
             asked = self._asked.get(run.id)
-            if asked is not None and time.monotonic() - asked < BEGIN_SECONDS:
+            if asked is not None and time.monotonic() - asked < _BEGIN_SECONDS:
                 return RunState(waiting=True)
             if claim(run.folder, node):
                 return RunState("lost", "it was never begun")
             return RunState(waiting=True)  # it began in between
-        if not who:  # claimed: by kill, or by an agent that has not said who it is
-            if self._seen_for(run, node) < CLAIMED_SECONDS:
+        if not noted:  # claimed by kill, or by an agent that has not written its number yet
+            if self._seen_for(run, node) < _CLAIMED_SECONDS:
                 return RunState(waiting=True)
             return RunState("lost", "it was ended before it began")
         if agent_lives:
@@ -152,15 +148,14 @@ class LocalBackend:
         return ended(run.folder, node) or RunState("lost", "its agent was killed")
 
     def _seen_for(self, run: Run, node: int) -> float:
-        """Seconds since the state of a part was first seen to be one that does not last."""
+        """Return for how long a part has been in a state that does not last."""
         now = time.monotonic()
         return now - self._since.setdefault((run.id, node), now)
 
     def _agent(self, run: Run, node: int) -> int | None:
-        """Number of the process that is a part's agent; None if none lives.
+        """Return the process number of a part's agent; None if the agent does not live.
 
-        One that this process started is known.  Of others the folder says the number, but only the process
-        table says whether that is an agent of this run; where it is not, the table is looked through.
+        The folder suggests the number; only the process table decides whether that process is the agent.
         """
         child = self._children.get((run.id, node))
         if child is not None:
@@ -186,14 +181,12 @@ class LocalBackend:
             return  # it ended just now
 
     def _reap(self) -> None:
-        """Take the exit codes of agents that this process started, which are in the folders too."""
         for key, child in list(self._children.items()):
             if child.poll() is not None:
                 del self._children[key]
 
 
 def _is_agent(pid: int, run: Run, node: int) -> bool:
-    """Whether a process lives and is the agent of a part of a run."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read().split(b"\0")  # empty of a process that has ended

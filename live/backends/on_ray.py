@@ -1,4 +1,4 @@
-"""Runs as actors of a Ray cluster: one on every node of a run, which runs the agent there.
+"""Runs as actors of a Ray cluster: one actor on every node of a run starts the agent there.
 
 A run has a placement group, so that it begins on all of its nodes or on none, and its GPUs are its own until
 it has ended everywhere.  Actors and group are detached and known by their names: a service that was killed
@@ -49,13 +49,13 @@ with extra("ray"):
     )
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-KILL_SECONDS = 1.0
-"""An actor that has not killed its agent by then is killed itself, and the agent with it."""
+_KILL_SECONDS = 1.0
+"""Time after which an actor that has not killed its agent is killed, and the agent with it."""
 _NAMESPACE = "copter"
 
 
 class _Node:
-    """Runs the agent of a run on a node, and ends when it does; the agent ends when this does."""
+    """An actor that starts the agent of a run on a node; either ends with the other."""
 
     def __init__(self, folder: str, node: int, python: str, passed: Sequence[str]) -> None:
         devices = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
@@ -138,12 +138,12 @@ class RayBackend:
             pass
 
     def down(self) -> Mapping[str, str]:
-        """Nodes that Ray lost, or never had."""
+        """Return the nodes that Ray lost or never had."""
         with self._answering():
             return self._down()
 
     def start(self, run: Run) -> None:
-        """Ask for a placement group and, in it, for actors; Ray starts them when there is room."""
+        """Request a placement group and actors in it; Ray starts them when there is room."""
         with self._answering():
             down, nodes = self._down(), _nodes()
             resource = self._resources.get(run.type, "GPU")
@@ -156,7 +156,7 @@ class RayBackend:
             self._create(run, [nodes[host]["NodeManagerAddress"] for host in run.hosts], resource)
 
     def stop(self, run: Run) -> None:
-        """SIGTERM for the agents; a part that has not begun never does."""
+        """Send SIGTERM to the agents; a part that has not begun never begins."""
         with self._answering():
             for node in range(len(run.hosts)):
                 claim(run.folder, node)
@@ -168,18 +168,18 @@ class RayBackend:
                     actor.signal.remote(signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
-        """SIGKILL for the agents and, as their session, their processes."""
+        """Send SIGKILL to the sessions of the agents, which their processes belong to."""
         with self._answering():
             self._kill(run)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """What the folders say, and which actors Ray has."""
+        """Return what the folders and the actors of Ray show."""
         with self._answering():
             down, actors, groups = self._down(), _actors(), _groups()
             return isolated(runs, lambda run: self._state(run, down, actors, groups), self._kill)
 
     def close(self) -> None:
-        """Let go of Ray; actors go on."""
+        """Leave Ray; actors go on."""
         if self._session is not None:
             self._session.leave()
             self._session = None
@@ -236,7 +236,7 @@ class RayBackend:
         actors = [actor for node in nodes if (actor := self._actor(run, node))]
         if actors and may_have_begun(run):
             told = [actor.signal.remote(signal.SIGKILL) for actor in actors]
-            ray.wait(told, num_returns=len(told), timeout=KILL_SECONDS)
+            ray.wait(told, num_returns=len(told), timeout=_KILL_SECONDS)
         for actor in actors:
             ray.kill(actor)
         group = _groups().get(self._name(run))
@@ -244,7 +244,6 @@ class RayBackend:
             remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group))))
 
     def _actor(self, run: Run, node: int) -> Any:
-        """The handle of an actor; None if it has ended."""
         try:
             return ray.get_actor(self._name(run, node), namespace=_NAMESPACE)
         except ValueError:
@@ -265,10 +264,10 @@ class RayBackend:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Use Ray, if it answers.
+        """Use Ray if it answers, and leave it if its head is gone.
 
-        A process that is connected to a Ray whose head ends is ended by Ray itself, a minute later, and its
-        calls wait so long: so it is looked at first, and left when it is gone.
+        Ray ends a connected process one minute after the end of its head, and calls wait as long: so probe it
+        first.
         """
         try:
             if self._session is None:
@@ -284,17 +283,17 @@ class RayBackend:
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
-    """Nodes by their names; of those that were started again, the living one."""
+    """Return nodes by name; a living node replaces a dead one of the same name."""
     return {node["NodeName"]: node for node in sorted(ray.nodes(), key=lambda node: bool(node["Alive"]))}
 
 
 def _actors() -> set[str]:
-    """Names of actors that have not ended, those that wait for their nodes among them."""
+    """Return the names of actors that have not ended, including those that wait for their nodes."""
     named = ray.util.list_named_actors(all_namespaces=True)
     return {each["name"] for each in named if each["namespace"] == _NAMESPACE}
 
 
 def _groups() -> dict[str, str]:
-    """Ids of placement groups by name, as hexadecimal digits."""
+    """Return the hexadecimal ids of placement groups by name."""
     table = placement_group_table().values()
     return {each["name"]: each["placement_group_id"] for each in table if each["state"] != "REMOVED"}

@@ -17,14 +17,7 @@ BACKENDS = ("local", "ray", "slurm")
 
 
 def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
-    """Make a backend.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`BACKENDS`.
-    folder : Path
-        The service's.
+    """Make the backend of a service's folder and cluster by its name, one of :data:`BACKENDS`.
 
     Raises
     ------
@@ -60,5 +53,5 @@ def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *argume
 
 
 def _id(folder: Path) -> str:
-    """What tells the runs of this service from those of others, the same whenever it is started."""
+    """Return what tells the runs of this service from those of others; it never changes."""
     return first_content(folder / "id", lambda: secrets.token_hex(3))

@@ -1,9 +1,9 @@
 """Runs as jobs of Slurm: one for each run, or for each number of GPUs on a node where these differ.
 
-A job is never changed: to resize a run is to stop it and to start another one.  Jobs are known by their
-names, so a service that was killed, or that never heard sbatch's answer, finds them again; the jobs of others
-are left alone.  In a job, one step starts an agent on every node.  What Slurm reads has no word of the
-user's in it: command and environment are in ``run.json``.
+A job is never changed: to resize a run, it is stopped and another run is started.  Jobs are known by their
+names, so a service that was killed, or that did not get sbatch's answer, finds them again; other jobs are
+left alone.  In a job, one step starts an agent on every node.  What Slurm reads contains no text of the
+user: command and environment are in ``run.json``.
 
 Slurm gives a job the same number of GPUs on all of its nodes: it packs tasks with a GPU each as it likes,
 whatever layout they ask for.  (Components of a heterogeneous job may differ, and wait for backfilling.)
@@ -44,7 +44,7 @@ from copter.live.backends.base import (
 from copter.live.untrusted import UntrustedFileError, read_bytes, size_of, words
 
 COMMAND_SECONDS = 10.0
-"""A command that has not answered by then is given up."""
+"""Time after which a command without an answer is given up."""
 _LAST_LINE_BYTES = 4096
 _WORKING = frozenset(
     ("allocated", "blocked", "completing", "idle", "mixed", "planned", "reserved")
@@ -70,7 +70,7 @@ _NEVER = re.compile(
     r"|launch failed requeued held|job requeued in held state"
     r"|(Assoc|QOS)(Max\w*Per(Job|Node)\w*|Min\w+)"
 )
-"""Reasons that no waiting removes: a limit of one job alone, or a hold.
+"""Reasons that do not go away: a limit of a single job, or a hold.
 
 Limits that several jobs share, such as QOSGrpGRES and QOSMaxGRESPerUser, are not among them.
 """
@@ -97,7 +97,7 @@ exec {agent} "$node"
 
 @dataclass(frozen=True)
 class _Job:
-    """A line of squeue."""
+    """One line of squeue."""
 
     id: str
     state: str
@@ -109,7 +109,7 @@ class _Job:
 
     @property
     def never(self) -> bool:
-        """Whether it waits for what will not come."""
+        """Whether it waits for something that will not come."""
         return self.state == "PENDING" and _NEVER.fullmatch(self.reason) is not None
 
 
@@ -169,7 +169,7 @@ class SlurmBackend:
         self._unbegun: dict[tuple[str, int], float] = {}
 
     def down(self) -> Mapping[str, str]:
-        """What sinfo says about nodes that take no jobs; one that drains goes on with what it runs."""
+        """Return the nodes that take no jobs according to sinfo; a draining node goes on with its jobs."""
         lines = self._ask("sinfo", "--Node", "--all", "--noheader", "--format=%N|%T|%E").splitlines()
         nodes = {}
         for line in lines:
@@ -211,10 +211,10 @@ class SlurmBackend:
                     raise BackendError(f"run {run.id}: {error}") from error
 
     def stop(self, run: Run) -> None:
-        """SIGURG for the steps; a job in which no agent has begun is cancelled.
+        """Send SIGURG to the steps, or cancel a job in which no agent has begun.
 
-        Unless it tracks processes by cgroups, Slurm signals all of them, and SIGTERM would come twice, from
-        the agent as well: Python dies of the second one.  Nobody but an agent minds SIGURG.
+        Unless it tracks processes by cgroups, Slurm signals all of them, and a process would get a second
+        SIGTERM from the agent, which kills Python.  Only agents react to SIGURG.
         """
         for node in range(len(run.hosts)):
             claim(run.folder, node)
@@ -225,10 +225,10 @@ class SlurmBackend:
             self._cancel(*jobs)
 
     def kill(self, run: Run) -> None:
-        """SIGKILL for the steps, and the jobs are cancelled.
+        """Send SIGKILL to the steps, and cancel the jobs.
 
-        A job that is only cancelled gets SIGTERM first, and SIGKILL after KillWait; and scancel mixes up
-        several steps in one call.
+        Cancelling alone sends SIGTERM first, and SIGKILL after KillWait; scancel confuses several steps in
+        one call.
         """
         for node in range(len(run.hosts)):
             claim_to_kill(run.folder, node)
@@ -237,12 +237,12 @@ class SlurmBackend:
             self._cancel(job)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """What folders say, and squeue about the rest."""
+        """Return what the folders show and, if they do not tell, squeue."""
         jobs = cache(self._jobs)
         return isolated(runs, lambda run: self._state(run, jobs), self.kill)
 
     def close(self) -> None:
-        """Jobs go on."""
+        """Do nothing: jobs go on."""
 
     def _state(self, run: Run, jobs: Callable[[], Mapping[str, Sequence[_Job]]]) -> RunState:
         known = [ended(run.folder, node) for node in range(len(run.hosts))]
@@ -273,9 +273,10 @@ class SlurmBackend:
     def _never_begins(
         self, run: Run, known: Sequence[RunState | None], jobs: Mapping[int, Sequence[_Job]]
     ) -> bool:
-        """Whether a job has been running for too long without an agent on one of its nodes.
+        """Return whether a job has been running for too long without an agent on one of its nodes.
 
-        It stays so when its node was claimed away since: what has to be killed may take several attempts.
+        A node that was claimed since to kill the run does not change that, because killing may take several
+        attempts.
         """
         for part, (_, nodes) in enumerate(_parts(run)):
             running = any(job.state == "RUNNING" for job in jobs.get(part, ()))
@@ -288,14 +289,13 @@ class SlurmBackend:
         return False
 
     def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
-        """Why a run was lost, for people."""
         state = jobs[-1].state if jobs else self._accounted(self._name(run, part))
         words = _ENDED.get(state, "Slurm does not know its job any more")
         said = _last_line(run.folder / f"slurm-{part}.txt") if state in ("COMPLETED", "FAILED") else ""
         return f"{words}: {said}" if said else words
 
     def _accounted(self, name: str) -> str:
-        """The state in Slurm's accounting, where there is one, of a job that slurmctld forgot."""
+        """Return the state of a job that slurmctld forgot from the accounting, where there is one."""
         command = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=State")
         try:
             said = self._ask(*command, "--starttime=now-30days", f"--name={name}")
@@ -304,12 +304,12 @@ class SlurmBackend:
         return said.splitlines()[-1].split()[0] if said.strip() else ""  # "CANCELLED by 1000"
 
     def _living(self, *names: str) -> list[str]:
-        """Ids of jobs of these names that have not ended."""
+        """Return the ids of the jobs of these names that have not ended."""
         jobs = self._jobs()
         return [job.id for name in names for job in jobs.get(name, ()) if not job.over]
 
     def _jobs(self) -> dict[str, list[_Job]]:
-        """Jobs of this user by name, with those that ended some minutes ago."""
+        """Return the jobs of this user by name, including those that ended some minutes ago."""
         jobs: dict[str, list[_Job]] = {}
         command = ("squeue", "--me", "--all", "--states=all", "--noheader", "--sort=i")
         for line in self._ask(*command, "--format=%i|%T|%j|%r").splitlines():
@@ -324,7 +324,7 @@ class SlurmBackend:
         return [self._name(run, part) for part in range(len(_parts(run)))]
 
     def _submission(self, run: Run, part: int) -> list[str]:
-        """Options of sbatch."""
+        """Return the options of sbatch."""
         count, nodes = _parts(run)[part]
         asked = {name: run.options.get(name) or self._options.get(name) for name in self.job_options}
         return [
@@ -346,11 +346,11 @@ class SlurmBackend:
         ]
 
     def _script(self, run: Run, part: int) -> str:
-        """What the first node of a job does: a step that starts an agent on every node."""
+        """Return the script of a job: one step that starts an agent on every node."""
         count, nodes = _parts(run)[part]
         options = (f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1") + (
             f"--cpus-per-task={self._cpus * count}",
-            "--kill-on-bad-exit=0",  # who was told to stop ends with a code that is not 0
+            "--kill-on-bad-exit=0",  # processes that were told to stop end with a code that is not 0
             "--wait=0",
             "--mpi=none",
         )
@@ -360,13 +360,13 @@ class SlurmBackend:
         return _BATCH.format(options=shlex.join(options), node=shlex.quote(node))
 
     def _cancel(self, *arguments: str) -> None:
-        """Call scancel; it complains of what has ended just now, which is no error."""
+        """Call scancel; its complaint about a job that has just ended is no error."""
         done = self._call("scancel", *arguments)
         if "Unable to contact" in done.stderr:
             raise BackendError(f"scancel: {' '.join(done.stderr.split())}")
 
     def _ask(self, *command: str) -> str:
-        """What a command printed."""
+        """Return what a command printed."""
         done = self._call(*command)
         if done.returncode:
             words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
@@ -392,7 +392,7 @@ class SlurmBackend:
 
 
 def _parts(run: Run) -> list[tuple[int, list[int]]]:
-    """Numbers of GPUs, and the nodes with so many of them: a job each."""
+    """Return the nodes of each Slurm job of a run, with the number of GPUs on each of them."""
     parts: dict[int, list[int]] = {}
     for node, count in enumerate(run.gpus):
         parts.setdefault(count, []).append(node)
@@ -400,13 +400,13 @@ def _parts(run: Run) -> list[tuple[int, list[int]]]:
 
 
 def _notice(limit: str | None, wanted: int) -> int:
-    """Seconds before a time limit at which a run is signalled: at most half of a limit that is known."""
+    """Return for how long before its limit a run is signalled: at most half of a limit that is known."""
     seconds = None if limit is None else _seconds(limit)
     return wanted if seconds is None else max(1, min(wanted, seconds // 2))
 
 
 def _seconds(limit: str) -> int | None:
-    """Seconds of a time limit in one of sbatch's forms; None if it is endless or of another form.
+    """Return the seconds of sbatch's time limit; None if it is endless or of another form.
 
     The forms are MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS.
     """

@@ -27,7 +27,7 @@ _FONT = """
 01110 01110 11111 01110 00010 01110 01110 01000 01110 01100
 """
 _ROWS = [[[int(dot) for dot in row] for row in line.split()] for line in _FONT.split("\n") if line]
-GLYPHS = np.array(_ROWS, np.float64).transpose(1, 0, 2)
+_GLYPHS = np.array(_ROWS, np.float64).transpose(1, 0, 2)
 """(10, 7, 5)."""
 
 
@@ -51,7 +51,7 @@ def generate(examples: int, noise: float, seed: int) -> tuple[Floats, NDArray[np
     down, right = rng.integers(SIDE - 6, size=examples), rng.integers(SIDE - 4, size=examples)
     rows = (down[:, None] + np.arange(7))[:, :, None]
     columns = (right[:, None] + np.arange(5))[:, None, :]
-    pictures[np.arange(examples)[:, None, None], rows, columns] += brightness * GLYPHS[digits]
+    pictures[np.arange(examples)[:, None, None], rows, columns] += brightness * _GLYPHS[digits]
     return pictures.reshape(examples, -1), digits
 
 

@@ -21,38 +21,24 @@ from numpy.typing import NDArray
 from copter.durable.files import TEMPORARY, write_whole
 from copter.errors import FileError
 
-KEPT = 2
+_KEPT = 2
 _NAME = re.compile(r"checkpoint-(\d+)-(\d+)\.npz")
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile)
-"""What numpy raises for a file that is none of its own, cut short or changed."""
+"""Errors of numpy for a file that is not its own, cut short or changed."""
 
 
 class Checkpoints:
-    """The checkpoints of a job, as one of its runs writes them.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the job; made if it is not there.
-    run : int
-        Number of the run.
-    """
+    """The checkpoints of a job in its folder, as one of its runs writes them."""
 
     def __init__(self, folder: Path, run: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._run = folder, run
 
     def write(self, step: int, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Write a checkpoint, and remove those before the last two.
-
-        Raises
-        ------
-        OSError
-            It could not be written; those before are still there.
-        """
+        """Write a checkpoint, and remove those before the last two unless that fails with an OSError."""
         name = f"checkpoint-{self._run}-{step}.npz"
         write_whole(self._folder / name, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
-        for path in self._paths()[KEPT:]:
+        for path in self._paths()[_KEPT:]:
             path.unlink(missing_ok=True)
         for path in self._folder.glob(f".checkpoint-*{TEMPORARY}"):  # of runs that were killed
             match = _NAME.match(path.name[1:])
@@ -60,17 +46,9 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
 
     def latest(self, say: Callable[[str], None]) -> dict[str, NDArray[Any]] | None:
-        """The latest checkpoint that is whole; None if there is none at all.
+        """Return the latest intact checkpoint, and `say` which ones are damaged; None if there is none.
 
-        Parameters
-        ----------
-        say : callable
-            Is told of those that are damaged.
-
-        Raises
-        ------
-        FileError
-            There are some, and all are damaged: to begin anew is for a human to decide.
+        Raises FileError if all are damaged, because only a human can decide to begin again.
         """
         paths = self._paths()
         for path in paths:
@@ -84,30 +62,22 @@ class Checkpoints:
         return None
 
     def _paths(self) -> list[Path]:
-        """The latest first."""
         found = [(_NAME.fullmatch(path.name), path) for path in self._folder.iterdir()]
         keyed = [(int(match[1]), int(match[2]), path) for match, path in found if match]
         return [path for _, _, path in sorted(keyed, reverse=True)]
 
 
 class CheckpointTimer:
-    """Says when the next checkpoint is due, so that none gets older than promised.
+    """A timer of the next checkpoint, so that none is older than `seconds`.
 
-    The age of a checkpoint is counted from when what it holds was true until the next one is on disk.  One is
+    The age of a checkpoint is counted from when its content was true until the next one is on disk.  One is
     written if it would be too old by the end of another step and another writing, each 1.5 times as long as
     the longest of late: the promise holds unless one takes longer than that, and fails by no more than that.
     Before the first was written, a tenth of the age is taken for the writing.
-
-    Parameters
-    ----------
-    seconds : float
-        The age that is promised.
-    clock : callable
-        The time in seconds.
     """
 
-    MARGIN = 1.5
-    FORGET = 0.98
+    _MARGIN = 1.5
+    _FORGET = 0.98
     """What is left, after a step, of the longest one's length."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -117,15 +87,15 @@ class CheckpointTimer:
         self._first = True
 
     def step(self) -> bool:
-        """A step ends; returns whether a checkpoint has to be written now."""
+        """Note the end of a step; return whether a checkpoint has to be written now."""
         now = self._clock()
-        self._longest = max(now - self._stepped, self.FORGET * self._longest)
+        self._longest = max(now - self._stepped, self._FORGET * self._longest)
         self._stepped = now
-        return now - self._held + self.MARGIN * (self._longest + self._writing) >= self._seconds
+        return now - self._held + self._MARGIN * (self._longest + self._writing) >= self._seconds
 
     def written(self, began: float) -> None:
-        """A checkpoint of what was true at a time is on disk since now."""
+        """Note that a checkpoint of what was true at a time is on disk."""
         self._held, self._stepped = began, self._clock()
         took = self._stepped - began
-        self._writing = took if self._first else max(took, self.FORGET * self._writing)
+        self._writing = took if self._first else max(took, self._FORGET * self._writing)
         self._first = False

@@ -13,7 +13,7 @@ through everyone's: it is for models of some million parameters.  `torch.py` lea
 vectors to torch.distributed and only agrees here.
 
 A process that ends takes its connections with it, and all others fail at once.  A node that is gone is
-noticed by TCP's keepalive within `GONE_SECONDS`, a process that hangs after `SILENCE_SECONDS`.
+noticed by TCP's keepalive within `_GONE_SECONDS`, a process that hangs after `SILENCE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ JOIN_SECONDS = 300.0
 """How long processes wait for each other at the beginning."""
 SILENCE_SECONDS = 300.0
 """How long one waits for another's part of a step, or for it to take what it is sent."""
-GONE_SECONDS = 30
+_GONE_SECONDS = 30
 """After which a node that does not answer TCP is gone."""
 _HANDSHAKE_SECONDS = 5.0
 _NONCE, _DIGEST = 16, 32
@@ -302,10 +302,10 @@ def _configure(peer: socket.socket) -> None:
     peer.settimeout(SILENCE_SECONDS)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, GONE_SECONDS // 3)
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, GONE_SECONDS // 6)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _GONE_SECONDS // 3)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _GONE_SECONDS // 6)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * GONE_SECONDS)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _GONE_SECONDS)
 
 
 @contextmanager

@@ -13,26 +13,14 @@ Gradient: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 
 
 class Layout:
-    """Where the parts of a gradient are in its flat vector.
-
-    Parameters
-    ----------
-    gradient : array_like or mapping of str to array_like
-        One like all others.
-    """
+    """Positions of the parts of a gradient in its flat vector; all gradients have the form of the first."""
 
     def __init__(self, gradient: Gradient) -> None:
         self._named = isinstance(gradient, Mapping)
         self._shapes = {name: array.shape for name, array in _arrays(gradient).items()}
 
     def pack(self, gradient: Gradient) -> NDArray[Any]:
-        """The flat vector of a gradient, in single precision if all of it is, and double if not.
-
-        Raises
-        ------
-        ValueError
-            It has other names or shapes than the first.
-        """
+        """Return the flat vector of a gradient, in single precision if all of it is, else in double."""
         arrays = _arrays(gradient)
         shapes = {name: array.shape for name, array in arrays.items()}
         if shapes != self._shapes or isinstance(gradient, Mapping) != self._named:
@@ -42,7 +30,7 @@ class Layout:
         return np.concatenate(parts, dtype=np.float32 if single else np.float64)
 
     def unpack(self, vector: NDArray[Any]) -> Any:
-        """The parts of a flat vector, as the first gradient was given; they share its memory."""
+        """Return the parts of a flat vector in the form of the first gradient; they share its memory."""
         found, start = {}, 0
         for name, shape in self._shapes.items():
             size = int(np.prod(shape))

@@ -14,22 +14,7 @@ from numpy.typing import NDArray
 
 
 class Loader:
-    """Position of a job in its examples.
-
-    Parameters
-    ----------
-    examples : int
-        n, of the data set.
-    seed : int
-        Of all epochs' orders.
-    consumed : int
-        c, examples that were seen before.
-
-    Raises
-    ------
-    ValueError
-        There are no examples, or fewer than none were seen.
-    """
+    """Position of a job in its n examples, after it has seen c of them (`consumed`)."""
 
     def __init__(self, examples: int, seed: int = 0, consumed: int = 0) -> None:
         if examples < 1:
@@ -41,16 +26,16 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """Epochs that were gone through."""
+        """Number of epochs that are complete."""
         return self.consumed // self.examples
 
     @property
     def position(self) -> int:
-        """Examples that were seen of the epoch under way."""
+        """Number of examples that were seen in this epoch."""
         return self.consumed % self.examples
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """The next examples' numbers, and go on behind them."""
+        """Return the numbers of the next examples, and go on after them."""
         parts = []
         while count > 0:
             part = self._permutation(self.epoch)[self.position : self.position + count]

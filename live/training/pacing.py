@@ -1,4 +1,4 @@
-"""How long steps take where a slot stands for a GPU: the one place that says it.
+"""The duration of steps where a slot stands for a GPU.
 
 A step of the measured model (:class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`) takes
 T = s T_grad + T_iter seconds on its GPUs, here so many times fewer as the pace says.  The job's first process
@@ -18,27 +18,12 @@ from collections.abc import Callable
 from copter.live.training.plan import Pace
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
-MOST_CAUGHT_UP = 0.5
+_MOST_CAUGHT_UP = 0.5
 """Share of a step by which the next one may be shorter."""
 
 
 class Pacing:
-    """Makes steps take as long as measured ones.
-
-    Parameters
-    ----------
-    pace : Pace or None
-        None for steps that take as long as they do.
-    nodes, gpus : int
-        Of the run.
-    clock, sleep : callable
-        The time in seconds, and waiting for some.
-
-    Raises
-    ------
-    ValueError
-        The pace's parameters or its speed stand for no job.
-    """
+    """Waits that make steps as long as measured ones; none without a pace."""
 
     def __init__(
         self,
@@ -61,7 +46,7 @@ class Pacing:
         ThroughputParameters(*pace.parameters).check()
 
     def begin(self, local_batch: int, accumulation: int) -> None:
-        """A step begins."""
+        """Begin a step."""
         if self._pace is None:
             return
         model, speed = ThroughputParameters(*self._pace.parameters), self._pace.speed
@@ -69,7 +54,7 @@ class Pacing:
         self._seconds = float(seconds) / speed
         self._pass_seconds = float(model.grad_seconds(local_batch)) / speed
         now = self._clock()
-        earliest = now - MOST_CAUGHT_UP * self._seconds
+        earliest = now - _MOST_CAUGHT_UP * self._seconds
         self._began = now if self._due is None else max(self._due, earliest)
         self._due = self._began + self._seconds
 
@@ -82,7 +67,7 @@ class Pacing:
         self._wait(self._began + self._seconds)
 
     def restart(self) -> None:
-        """The next step begins when it does: what was done since the last one takes its own time."""
+        """Time the next step from its own beginning, after something else than a step."""
         self._due = None
 
     def _wait(self, until: float) -> None:

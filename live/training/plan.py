@@ -1,10 +1,9 @@
-"""What a run is told, and what it says: the words between the service and the job's side.
+"""Messages between the service and a run: the plan at its start, its reports, and the orders in return.
 
-The plan stands in the ``training`` field of ``run.json``.  Every ``report_seconds`` a run's first process
-posts a report to ``url`` with the run's own token (``Authorization: Bearer TOKEN``), as JSON, and is answered
-with orders.  A report that does not get through is left out: the next one says more.  A job whose lease is
-over, because nobody has answered it for so long, writes a checkpoint and ends: the service may have given its
-GPUs away.
+The plan is the ``training`` field of ``run.json``.  Every ``report_seconds`` a run's first process posts a
+report to ``url`` with the run's own token (``Authorization: Bearer TOKEN``), as JSON, and is answered with
+orders.  A report that does not get through is left out, because the next one covers it.  A job without an
+answer for ``lease_seconds`` writes a checkpoint and ends: the service may have given its GPUs away.
 """
 
 from __future__ import annotations
@@ -25,27 +24,16 @@ class Batch(NamedTuple):
     learning_rate_factor: float
 
     def check(self) -> None:
-        """Refuse a batch that nobody can train with.
-
-        Raises
-        ------
-        ValueError
-            It has no examples, fewer passes than one, or a factor that is not positive.
-        """
+        """Raise ValueError for a batch that cannot be trained with."""
         if self.local_batch < 1 or self.accumulation < 0 or not 0 < self.learning_rate_factor < math.inf:
             raise ValueError(f"{self}: a pass has at least one example, and the factor is positive")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A slot that stands for a GPU: steps take as long as measured ones of this model on that GPU.
+    """A slot that stands for a GPU: steps take as long as measured ones, divided by `speed`.
 
-    Attributes
-    ----------
-    parameters : tuple of float
-        The seven of :class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`.
-    speed : float
-        Steps are so many times quicker than measured.
+    `parameters` are the seven of :class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`.
     """
 
     parameters: tuple[float, ...]
@@ -59,25 +47,25 @@ class Plan:
     Attributes
     ----------
     url, token : str
-        Where reports go, nowhere if it is empty, and the run's own word for it.
+        Where reports go (nowhere if empty), and the run's own token.
     folder : str
-        The job's folder of checkpoints, the same for all of its runs.
+        Checkpoints of the job, the same for all of its runs.
     number : int
-        Of the run: of two that write checkpoints the later one is right.
+        Number of the run; the checkpoints of a later run replace those of an earlier one.
     work : float
         Steps at the initial batch size until the job is trained.
     initial_batch, max_batch : int
-        Examples of the whole batch: the user's own, and the most.
+        Examples of the whole batch: the user's own, and the largest.
     batch : Batch
-        To begin with.
-    rule : str
-        How the learning rate follows the batch size: "adascale" or "square-root".
+        The first batch.
+    rule : {"adascale", "square-root"}
+        How the learning rate follows the batch size.
     checkpoint_seconds : float
-        A checkpoint is never older than this.
+        Largest age of a checkpoint.
     report_seconds : float
-        Between two reports.
+        Time between two reports.
     lease_seconds : float
-        How long a run goes on that nobody answers.
+        How long a run goes on without an answer.
     pace : Pace or None
         None on real GPUs.
     """
@@ -97,12 +85,12 @@ class Plan:
     pace: Pace | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
+        """Return the fields as they stand in ``run.json``."""
         return asdict(self) | {"batch": self.batch._asdict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The plan of a dictionary that :meth:`as_dict` made."""
+        """Return the plan of a dictionary that :meth:`as_dict` made."""
         pace = fields.get("pace")
         made = {
             "batch": Batch(**fields["batch"]),
@@ -113,7 +101,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Place:
-    """Which process of which run this is, by the environment that the agent made."""
+    """Position of a process in its run, by the environment that the agent made."""
 
     plan: Plan
     job: str
@@ -127,7 +115,7 @@ class Place:
 
     @classmethod
     def here(cls) -> Self | None:
-        """The place of this process; None if it was not started by copter."""
+        """Return the place of this process; None if it was not started by copter."""
         path = os.environ.get("COPTER_RUN_FILE")
         if path is None:
             return None
@@ -140,15 +128,10 @@ class Place:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Steps since the last report that were alike.
+    """Steps since the last report that were alike: `local_batch` examples on each GPU in one pass.
 
-    Attributes
-    ----------
-    local_batch, count : int
-        Examples on each GPU in one pass; how many steps.
-    log_seconds : float
-        Mean logarithm of the seconds of a step without accumulation: of its last pass, the one that
-        synchronises.
+    `log_seconds` is the mean logarithm of the seconds of a step without accumulation, that is of its last
+    pass, which synchronises.
     """
 
     local_batch: int
@@ -158,26 +141,24 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run says.
+    """What a run reports.
 
     Attributes
     ----------
-    progress : float
-        Of the whole job: steps at the initial batch size that its steps were worth.
-    steps : int
-        Of the whole job.
+    progress, steps : float, int
+        Progress of the whole job in steps at the initial batch size, and its steps.
     running_seconds : float
-        Since this run's first step began.
+        Time since this run's first step began.
     times : tuple of StepTimes
-        Since the last report that got through.
+        Steps since the last report that got through.
     squared_norm, variance : float or None
-        Of the gradient: mu^2 and sigma^2 at the initial batch size; None while they are not known.
+        mu^2 and sigma^2 of the gradient at the initial batch size; None while they are not known.
     batch_size : int
-        Of the last step, whole.
+        Examples of the last step, of all processes.
     saved_progress : float
-        Of the last checkpoint.
+        Progress of the last checkpoint.
     figure : float or None
-        The training script's own, such as its loss.
+        The training script's own figure, such as its loss.
     """
 
     progress: float
@@ -191,27 +172,20 @@ class Report:
     figure: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is posted."""
+        """Return the fields as they are posted."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """The report of a dictionary that :meth:`as_dict` made."""
+        """Return the report of a dictionary that :meth:`as_dict` made."""
         return cls(**{**fields, "times": tuple(StepTimes(**one) for one in fields["times"])})
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What a report is answered with.
+    """What a report is answered with: the lease from now on, whether to stop, and a batch unless it stays.
 
-    Attributes
-    ----------
-    lease_seconds : float
-        From now on, in place of the plan's.
-    stop : bool
-        Write a checkpoint and end: the run has no right to its GPUs any more.
-    batch : Batch or None
-        From now on; None for no change.
+    A run that is told to stop has no right to its GPUs any more.
     """
 
     lease_seconds: float
@@ -220,13 +194,7 @@ class Orders:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The orders of an answer.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            It is none.
-        """
+        """Return the orders of an answer; raises ValueError, TypeError or KeyError if it has none."""
         if not isinstance(fields, dict):
             raise TypeError(f"orders are fields by their names, not {fields!r}")
         if (batch := fields.get("batch")) is not None:

@@ -19,28 +19,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
 
-POST_SECONDS = 3.0
-"""After which a post is given up."""
-NO_RIGHT = (403, 404, 409, 410)
-"""Answers that say that the run is none any more."""
+_POST_SECONDS = 3.0
+"""Time after which a post is given up."""
+_NO_RIGHT = (403, 404, 409, 410)
+"""Statuses that mean that the run is over."""
 
 
 class Reporter:
-    """Posts what a run says, and keeps what it is told.
-
-    Parameters
-    ----------
-    plan : Plan
-    report : Report
-        What there is to say before the first step.
-    clock : callable
-        The time in seconds.
-
-    Attributes
-    ----------
-    stop : bool
-        The service wants the run to end.
-    """
+    """Posts what a run reports, and keeps what it is told; `stop` is whether the service wants it to end."""
 
     def __init__(self, plan: Plan, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
         self._plan, self._report, self._clock = plan, report, clock
@@ -53,42 +39,34 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     def start(self) -> None:
-        """Post from now on."""
+        """Begin to post."""
         self._thread.start()
 
     def note(self, report: Report, local_batch: int, seconds: float | None) -> None:
-        """A step was done.
-
-        Parameters
-        ----------
-        report : Report
-            What there is to say now, but for the times.
-        seconds : float or None
-            Of the step's last pass, with the synchronisation; None if it is not to be counted.
-        """
+        """Take in the report after a step, and the seconds of its last pass unless they do not count."""
         with self._lock:
             self._report = report
             if seconds is not None:
                 self._add(local_batch, 1, math.log(seconds))
 
     def lease_over(self) -> bool:
-        """Whether the service has been silent for too long."""
+        """Return whether the service has been silent for too long."""
         with self._lock:
             return self._clock() >= self._lease_ends
 
     def ordered_batch(self) -> Batch | None:
-        """A batch that was ordered since this was last asked."""
+        """Return the batch that was ordered since the last call."""
         with self._lock:
             batch, self._batch = self._batch, None
         return batch
 
     def close(self) -> None:
-        """Post what is left to say, once, and end the thread."""
+        """Post once more, and end the thread."""
         self._closing.set()
-        self._thread.join(3 * POST_SECONDS)
+        self._thread.join(3 * _POST_SECONDS)
 
     def post(self) -> None:
-        """Post a report, and take in the answer; what goes wrong is left to the next one."""
+        """Post a report and take in the answer; the next report makes up for one that is lost."""
         began = self._clock()
         with self._lock:
             sent, self._times = self._times, {}
@@ -122,7 +100,7 @@ class Reporter:
         if url.hostname is None:
             raise ValueError(f"{self._plan.url!r} is no address of a service")
         make = HTTPSConnection if url.scheme == "https" else HTTPConnection
-        connection = make(url.hostname, url.port, timeout=POST_SECONDS)
+        connection = make(url.hostname, url.port, timeout=_POST_SECONDS)
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
         path = urlunsplit(("", "", url.path or "/", url.query, ""))
         try:
@@ -133,7 +111,7 @@ class Reporter:
             raise OSError(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
-        if answer.status in NO_RIGHT:
+        if answer.status in _NO_RIGHT:
             self._refused = True
             return Orders(self._plan.lease_seconds, stop=True)
         if answer.status >= 300:
@@ -141,12 +119,12 @@ class Reporter:
         return Orders.from_dict(json.loads(content))
 
     def _add(self, local_batch: int, count: int, logs: float) -> None:
-        """Called with the lock."""
+        """Add the times of steps; the caller holds the lock."""
         had = self._times.get(local_batch, (0, 0.0))
         self._times[local_batch] = had[0] + count, had[1] + logs
 
     def _say(self, error: Exception | None) -> None:
-        """Into the job's log, when it begins and when it is over."""
+        """Print to the job's log when reports begin to fail and when they get through again."""
         if self._heard == (error is None):
             return
         self._heard = error is None

@@ -79,7 +79,7 @@ class TorchStep:
         self._squares, self._added = 0.0, 0
 
     def passes(self) -> Iterator[Any]:
-        """The numbers of this process's examples in each pass, as tensors of int64 on the CPU."""
+        """Yield the numbers of this process's examples in each pass, as tensors of int64 on the CPU."""
         for indices in self._step.passes():
             yield torch.from_numpy(indices)
 
@@ -187,7 +187,7 @@ class TorchTraining:
         return self.training.work
 
     def steps(self) -> Iterator[TorchStep]:
-        """As :meth:`copter.live.training.training.Training.steps`."""
+        """Yield steps as :meth:`copter.live.training.training.Training.steps` does."""
         try:
             for step in self.training.steps():
                 yield TorchStep(self, step)

@@ -61,33 +61,17 @@ class TrainingError(CopterError, RuntimeError):
 
 
 class State(Protocol):
-    """What a job has learned."""
+    """What a job learns, for its checkpoints."""
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """As arrays."""
+        """Return the state as arrays."""
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Be what was saved.
-
-        Raises
-        ------
-        TrainingError
-            It was another job that saved it.
-        """
+        """Restore the state that was saved; raises TrainingError if another job saved it."""
 
 
 class ArrayState:
-    """State in numpy arrays, which are written to in place.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-
-    Raises
-    ------
-    TypeError
-        A name is no text, or its value no array of numbers.
-    """
+    """State in numpy arrays, which are written to in place."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
@@ -96,7 +80,7 @@ class ArrayState:
         self._arrays = arrays
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """The arrays themselves."""
+        """Return the arrays themselves."""
         return dict(self._arrays)
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -113,14 +97,14 @@ class ArrayState:
 
 
 class _Note(NamedTuple):
-    """What each process says at a step: whether it was told to stop; its gradients' squared norms, summed."""
+    """What each process says at a step: whether it was told to stop; sum of its squared gradient norms."""
 
     told: bool
     squares: float
 
 
 class _Decision(NamedTuple):
-    """What the first process says at a step: what follows it, and how the next one trains."""
+    """What the first process decides at a step: what follows it, and how the next one trains."""
 
     done: bool
     stop: bool
@@ -137,13 +121,13 @@ _NOTE, _DECISION = struct.Struct("<?d"), struct.Struct("<???ddqqd")
 
 @dataclass(frozen=True)
 class _Scaling:
-    """The gain and the factor of the learning rate at any batch size."""
+    """Gain and learning rate factor at any batch size."""
 
     rule: ScalingRule
     initial_batch: int
 
     def gain(self, noise: float, batch_size: int) -> float:
-        """Initial steps that a step is worth; 1 while the noise is not known."""
+        """Return the initial steps that a step counts for; 1 while the noise is not known."""
         if math.isnan(noise) or batch_size == self.initial_batch:
             return 1.0
         if math.isinf(noise):  # the limit
@@ -151,7 +135,7 @@ class _Scaling:
         return float(adascale_gain(noise, self.initial_batch, batch_size))
 
     def factor(self, noise: float, batch_size: int, ordered: float) -> float:
-        """On the learning rate; what was ordered where it hangs on the noise and that is not known."""
+        """Return the factor of the learning rate: as ordered if it depends on unknown noise."""
         if self.rule == "adascale":
             return ordered if math.isnan(noise) else self.gain(noise, batch_size)
         return float(learning_rate_factor(self.rule, noise, self.initial_batch, batch_size))
@@ -182,11 +166,11 @@ class Step:
 
     @property
     def pass_count(self) -> int:
-        """Passes of the step, the accumulating ones and the last."""
+        """Number of passes, including the last."""
         return len(self._parts)
 
     def passes(self) -> Iterator[NDArray[np.int64]]:
-        """The numbers of this process's examples in each pass, which are as many in all processes."""
+        """Yield the numbers of this process's examples in each pass; all processes have equally many."""
         for number, part in enumerate(self._parts):
             self._last_pass_began = time.monotonic()
             yield part
@@ -194,12 +178,7 @@ class Step:
                 self._training._pacing.end_pass(number)
 
     def add(self, gradient: Gradient) -> None:
-        """Take in the mean gradient over a pass.
-
-        Parameters
-        ----------
-        gradient : array_like or mapping of str to array_like
-            Of any shapes, the same in every pass and process.
+        """Add the mean gradient over a pass, an array or a mapping of names to arrays.
 
         Raises
         ------
@@ -214,7 +193,7 @@ class Step:
         self._added += 1
 
     def gradient(self) -> Any:
-        """The mean gradient of all processes and passes, in the form in which the first one was added.
+        """Return the mean gradient of all processes and passes, in the form of the first that was added.
 
         It has the same bits in every process.
 
@@ -234,15 +213,15 @@ class Step:
     def agree(
         self, squares: float, square_of_mean: Callable[[], float], mean: Callable[[], NDArray[Any]]
     ) -> None:
-        """Say what :meth:`gradient` would, where something else has averaged the gradients.
+        """End a step whose gradients were averaged by other means than :meth:`gradient`.
 
         Parameters
         ----------
         squares : float
             Sum of the squared norms of this process's gradients, one for each pass.
         square_of_mean, mean : callable
-            Squared norm of the mean gradient over all processes and passes, and its flat vector; called in
-            the first process, if they are needed.
+            Return the squared norm of the mean gradient over all processes and passes, and its flat vector;
+            called in the first process, if needed.
         """
         self._agree(squares, square_of_mean, mean, np.empty(0))
 
@@ -352,7 +331,7 @@ class Training:
 
     @property
     def epoch(self) -> int:
-        """Times that the job has gone through all examples."""
+        """Number of times that the job has gone through all examples."""
         return self._loader.epoch
 
     @property
@@ -361,10 +340,10 @@ class Training:
         return self._plan.work
 
     def steps(self) -> Iterator[Step]:
-        """The steps of the job, until its work is done.
+        """Yield the steps of the job until its work is done.
 
-        Told to stop, it writes a checkpoint after the step under way and raises SystemExit with the exit
-        code 75, in every process.
+        If the job is told to stop, it writes a checkpoint after the current step and raises SystemExit with
+        the exit code 75, in every process.
 
         Raises
         ------
@@ -394,7 +373,7 @@ class Training:
             self.close()
 
     def close(self) -> None:
-        """Say what is left to say, and leave the other processes; :meth:`steps` does at its end."""
+        """Send the last report, and leave the other processes; :meth:`steps` does so at its end."""
         if self._reporter is not None:
             self._reporter.close()
             self._reporter = None
@@ -413,7 +392,7 @@ class Training:
         plan.batch.check()
 
     def _join(self, place: Place) -> None:
-        """Be one process of a run."""
+        """Join the other processes of a run."""
         signal.signal(signal.SIGTERM, self._hear)
         plan, saved = place.plan, None
         try:
@@ -444,10 +423,7 @@ class Training:
         self._told = True
 
     def _hear_no_more(self) -> None:
-        """There is nothing left to stop: SIGTERM, from now on, must not turn an end into a failure.
-
-        Nodes are told one after the other, and the last may be when its processes have agreed and are ending.
-        """
+        """Ignore SIGTERM from now on: the run ends anyway, and must not fail by it."""
         if self._place.folder:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -455,7 +431,7 @@ class Training:
 
     @property
     def _local(self) -> int:
-        """Examples of this process in one pass."""
+        """Return the examples of this process in one pass."""
         return self._batch.local_batch * sum(self._place.gpus) // self.ranks
 
     def _size(self, batch: Batch) -> int:
@@ -480,7 +456,7 @@ class Training:
         square_of_mean: Callable[[], float],
         mean: Callable[[], NDArray[Any]],
     ) -> _Decision:
-        """What follows the step under way; in the first process."""
+        """Return what follows the current step, in the first process."""
         progress = self.progress + self._scaling.gain(self._noise.noise_scale, self.batch_size)
         squares, count = sum(note.squares for note in notes), self._gradient_count
         if count > 1 and math.isfinite(squares):  # loss scaling overflows now and then
@@ -512,7 +488,7 @@ class Training:
             self._reporter.note(self._report(), trained.local_batch, None if first else last_pass_seconds)
 
     def _report(self) -> Report:
-        """What there is to say now, but for the times of steps."""
+        """Return the report of now, without the times of steps."""
         known = not math.isnan(self._noise.noise_scale)
         return Report(
             progress=self.progress,
@@ -529,7 +505,7 @@ class Training:
     # ---- checkpoints ----------------------------------------------------------------------------
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """All that a later run has to know."""
+        """Return all that a later run has to know."""
         own = {
             "examples": self._loader.examples,
             "seed": self._loader.seed,
@@ -556,7 +532,7 @@ class Training:
 
 
 def _by_itself(initial_batch: int, work: float) -> Place:
-    """The place of a process that copter did not start."""
+    """Return the place of a process that copter did not start."""
     batch = Batch(initial_batch, 0, 1.0)
     plan = Plan("", "", "", 0, work, initial_batch, initial_batch, batch)
     return Place(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
