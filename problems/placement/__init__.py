@@ -1,11 +1,12 @@
-"""Tasks on single servers: CPU, memory, shares of GPUs or whole ones, placed as they come.
+"""Tasks on single servers: CPU, memory, shares of GPUs or whole ones.
 
-Read `reserving.py` (copter's own policy) and `plan.py` (the program behind it) first.  `servers.py` and
-`tasks.py` are what there is and what is asked for, `occupancy.py` what is free, `policy.py` what a policy is,
-`scored.py` FGD and its rivals.  `rounds.py` places tasks that wait together
-(`relaxation.py`, `mixes.py`), `groups.py` is what tasks keep to beside each other, `regions.py` has rounds on
-Ray actors.  `inflation.py` is the authors' protocol, `online.py` plays it; `cli.py` and
-`report.py` are the command.
+`online/` places each task as it comes: `policy.py` is what a policy is, `reserving.py` copter's own, with the
+program behind it (`plan.py`), `scored.py` FGD and its rivals; `inflation.py` is the authors' protocol, and
+`play.py` plays it.  `rounds/` places tasks that wait together: read `rounds.py` and `relaxation.py` first.
+
+Both share `servers.py` and `tasks.py` (what there is, what is asked for), `occupancy.py` and `fragments.py`
+(what is free), and `place.py`.  `regions.py` has rounds on Ray actors.  `experiment.py` plays either,
+`cli.py` and `report.py` are the command.
 """
 
 from copter.lazy import attach

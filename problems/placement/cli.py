@@ -37,7 +37,7 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 
 def _policies() -> list[str]:
-    from copter.problems.placement.policy import policy_names
+    from copter.problems.placement.online.policy import policy_names
 
     return policy_names()
 
@@ -113,7 +113,7 @@ def _sizes(text: str) -> str:
 
 
 def _rivals(text: str) -> str:
-    from copter.problems.placement.scale import RIVALS
+    from copter.problems.placement.rounds.scale import RIVALS
 
     for name in text.split(","):
         if name not in (*RIVALS, "none"):
@@ -150,7 +150,7 @@ def bench_placement(options: PlacementBenchOptions) -> None:
     from dataclasses import asdict
 
     from copter.bench.machine import machine
-    from copter.problems.placement.scale import measure
+    from copter.problems.placement.rounds.scale import measure
     from copter.problems.placement.servers import read_servers
     from copter.problems.placement.tasks import read_tasks
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from copter.problems.placement.inflation import arrivals
 from copter.problems.placement.occupancy import Fleet, Free
-from copter.problems.placement.online import Course, play
-from copter.problems.placement.plan import Planner
-from copter.problems.placement.policy import make_policy
-from copter.problems.placement.reserving import CPU_WORTH
-from copter.problems.placement.rounds import Rounds
+from copter.problems.placement.online.inflation import arrivals
+from copter.problems.placement.online.plan import Planner
+from copter.problems.placement.online.play import Course, play
+from copter.problems.placement.online.policy import make_policy
+from copter.problems.placement.online.reserving import CPU_WORTH
+from copter.problems.placement.rounds.rounds import Rounds
 from copter.problems.placement.servers import Servers, read_servers
 from copter.problems.placement.tasks import Tasks, read_tasks
 

@@ -9,9 +9,9 @@ no placement of the round is worth more, for any prices v, than
 
     D(v) = sum_k d_k v_k + sum_r sum_{s in S_r} phi_s(w - v),
 
-as in :mod:`copter.problems.placement.relaxation`: each region says what its servers come to, with what they
-had free before the round, at prices that are the same for all: means of theirs, and those of each.  So the
-bound is one of all servers together, and has what is lost by parting them.
+as in :mod:`copter.problems.placement.rounds.relaxation`: each region says what its servers come to, with
+what they had free before the round, at prices that are the same for all: means of theirs, and those of each.
+So the bound is one of all servers together, and has what is lost by parting them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.extras import extra
 from copter.parallel import limit_threads
-from copter.problems.placement.groups import Group
-from copter.problems.placement.mixes import Counts, Values, best_mixes
 from copter.problems.placement.occupancy import Fleet
-from copter.problems.placement.policy import Place, PlacementError, check
-from copter.problems.placement.relaxation import Found, settled
-from copter.problems.placement.rounds import GAP, Round, Rounds, open_servers, worth_of
-from copter.problems.placement.running import checked_kinds
+from copter.problems.placement.place import Place, PlacementError, check
+from copter.problems.placement.rounds.groups import Group
+from copter.problems.placement.rounds.mixes import Counts, Values, best_mixes
+from copter.problems.placement.rounds.relaxation import Found, settled
+from copter.problems.placement.rounds.rounds import GAP, Round, Rounds, open_servers, worth_of
+from copter.problems.placement.rounds.running import checked_kinds
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind, Tasks
 from copter.ray.session import Session, check_room

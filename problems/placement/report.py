@@ -14,7 +14,7 @@ from copter.cli.plots import over_time
 from copter.cli.run import Run
 from copter.cli.runfolder import RunFolder
 from copter.problems.placement.experiment import Experiment
-from copter.problems.placement.online import DEMANDS, Course
+from copter.problems.placement.online.play import DEMANDS, Course
 
 FULL = 100
 """Demand, in percent of the GPUs, at which failures are counted."""

@@ -16,7 +16,7 @@ from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.errors import InputError
 from copter.problems.placement.experiment import Experiment
-from copter.problems.placement.scale import measure, measure_regions
+from copter.problems.placement.rounds.scale import measure, measure_regions
 from copter.problems.placement.servers import Servers, read_servers
 from copter.problems.placement.tasks import Tasks, read_tasks
 from copter.problems.reading import find, read_csv

@@ -9,11 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from copter.cli.main import app
-from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, Together, mixes
+from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, Together
+from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
-from copter.problems.placement.rivals import branch_and_bound, two_stages
-from copter.problems.placement.scored import Types
-from copter.problems.placement.steady import Steady
+from copter.problems.placement.rounds import mixes
+from copter.problems.placement.rounds.rivals import branch_and_bound, two_stages
+from copter.problems.placement.rounds.steady import Steady
 
 MODELS = ("", "A", "B")
 

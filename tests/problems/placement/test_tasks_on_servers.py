@@ -28,8 +28,8 @@ from copter.problems.placement import (
     read_servers,
     read_tasks,
 )
+from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
-from copter.problems.placement.scored import Types
 
 MODELS = ("", "A", "B")
 

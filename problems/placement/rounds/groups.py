@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.placement.policy import PlacementError
+from copter.problems.placement.place import PlacementError
 
 
 class Group(ABC):

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.placement.policy import Place, PlacementError, Policy
+from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.place import Place, PlacementError
 
 DEMANDS = tuple(range(10, 131, 10))
 """Demands, in percent of the cluster's GPUs, at which it is looked at what is allocated."""

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest, tightest_server
-from copter.problems.placement.plan import Counts, Planner
-from copter.problems.placement.policy import Place, Policy, give_back
+from copter.problems.placement.online.plan import Counts, Planner
+from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.place import Place, give_back
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 

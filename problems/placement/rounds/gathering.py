@@ -1,7 +1,7 @@
 """Moves that gather what is free: a task goes where it leaves fewer fragments than where it runs.
 
 F_s is what of server s is free and in fragments, the mean over the types of tasks that came, as FGD counts it
-(:mod:`copter.problems.placement.scored`).  A move of task t from s to r changes it by
+(:mod:`copter.problems.placement.fragments`).  A move of task t from s to r changes it by
 
     F_s(without t) - F_s  +  F_r(with t) - F_r,
 
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.mixes import Counts, Values
+from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.running import Running
-from copter.problems.placement.scored import Types, fragments
+from copter.problems.placement.rounds.mixes import Counts, Values
+from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import MILLI
 from copter.problems.placement.tasks import Tasks
 

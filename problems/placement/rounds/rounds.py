@@ -1,7 +1,7 @@
 """Rounds: tasks that wait are placed together, by the prices of a program that is kept from round to round.
 
 Tasks that run stay where they are.  The program, its prices v_k of kinds and its bound D(v) are those of
-:mod:`copter.problems.placement.relaxation`.
+:mod:`copter.problems.placement.rounds.relaxation`.
 
 A round is:
 
@@ -10,7 +10,7 @@ A round is:
 2. Else the program is solved and rounded, and mixes are added as long as prices say that they are missing.
    To round it, servers get their mixes without the tasks that there are no more of; then they choose among
    what is left, as before.
-3. Tasks of a kind are alike but for those of groups (:mod:`copter.problems.placement.groups`):
+3. Tasks of a kind are alike but for those of groups (:mod:`copter.problems.placement.rounds.groups`):
    each place goes to the task that has waited longest of those that may run there.
 
 Prices go half of the way from those with the best bound so far to the program's, which jump while it lacks
@@ -32,15 +32,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.gathering import gather
-from copter.problems.placement.groups import Group
-from copter.problems.placement.mixes import Counts, Values, fill
-from copter.problems.placement.moving import make_room
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest, tightest_server
-from copter.problems.placement.policy import Place, PlacementError
-from copter.problems.placement.relaxation import Found, Relaxation
-from copter.problems.placement.rivals import Waiting
-from copter.problems.placement.running import Running
+from copter.problems.placement.place import Place, PlacementError
+from copter.problems.placement.rounds.gathering import gather
+from copter.problems.placement.rounds.groups import Group
+from copter.problems.placement.rounds.mixes import Counts, Values, fill
+from copter.problems.placement.rounds.moving import make_room
+from copter.problems.placement.rounds.relaxation import Found, Relaxation
+from copter.problems.placement.rounds.rivals import Waiting
+from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind
 from copter.solution import Solution
@@ -228,7 +228,7 @@ class Rounds:
         ----------
         moves : int
             Tasks that may be moved at most: first those on drained servers, then such as make room for tasks
-            that fit nowhere (:mod:`copter.problems.placement.moving`).
+            that fit nowhere (:mod:`copter.problems.placement.rounds.moving`).
         price : float
             Of a move that makes room, in what tasks are worth.
 
@@ -266,7 +266,7 @@ class Rounds:
         )
 
     def gather(self, moves: int) -> dict[Hashable, Place]:
-        """Move tasks so that what is free is in fewer fragments (:mod:`copter.problems.placement.gathering`).
+        """Move tasks so that what is free is in fewer fragments (see `gathering.py`).
 
         Parameters
         ----------

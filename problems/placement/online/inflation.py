@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.placement.policy import PlacementError
+from copter.problems.placement.place import PlacementError
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 

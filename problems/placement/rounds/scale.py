@@ -1,9 +1,9 @@
 """How long a round takes, and how good it is, from a hundred servers to a hundred thousand.
 
-All systems are asked for the same rounds of a full cluster (:mod:`copter.problems.placement.steady`), which
-goes on with copter's placements.  The others place each round anew, as they do it; what one is short by is
-measured by the lowest bound that any of them proves.  A system that would be over its time at the next size,
-if its time grew with the servers, is not asked on.
+All systems are asked for the same rounds of a full cluster (`steady.py`), which goes on with copter's
+placements.  The others place each round anew, as they do it; what one is short by is measured by the lowest
+bound that any of them proves.  A system that would be over its time at the next size, if its time grew with
+the servers, is not asked on.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from functools import partial
 
 import numpy as np
 
-from copter.problems.placement import rounds as placing
-from copter.problems.placement.rivals import Placed, Waiting, branch_and_bound, two_stages
+from copter.problems.placement.rounds import rounds as placing
+from copter.problems.placement.rounds.rivals import Placed, Waiting, branch_and_bound, two_stages
+from copter.problems.placement.rounds.steady import Steady
 from copter.problems.placement.servers import MILLI, Servers
-from copter.problems.placement.steady import Steady
 from copter.problems.placement.tasks import Tasks
 
 SIZES = (100, 1_000, 10_048, 100_480)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.kernels import kernel
-from copter.problems.placement.mixes import Counts
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.rounds import GAP
+from copter.problems.placement.rounds.mixes import Counts
+from copter.problems.placement.rounds.rounds import GAP
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 

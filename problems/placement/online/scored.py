@@ -1,13 +1,11 @@
 """Policies that score every server on which a task fits, and take the best; ties go to the first by name.
 
-Fragmentation gradient descent (FGD): a server's fragments for a task of type m are all that its GPUs have
-free if m cannot run there, and else what is free on GPUs with less left than m asks of one.  F is their mean
-over the typical types of tasks, by frequency; a task goes where it adds least to F:
+Fragmentation gradient descent (FGD): a task goes where it adds least to F, a server's mean fragments
+(:mod:`copter.problems.placement.fragments`):
 
     score = int(100 sigmoid((F_before - F_after) / 1000)),
 
-on the GPU, if it asks for a share, that scores best.  Typical types are the most frequent ones, of all CPU,
-GPUs, shares and models that are asked for, up to 95% of the tasks.
+on the GPU, if it asks for a share, that scores best.
 
 Best fit: least left, as a mean over CPU and GPUs.  Dot product: least product of what is free and what is
 asked.  GPU packing: shares on GPUs in use, then GPUs of servers in use, then free servers.  GPU clustering:
@@ -21,21 +19,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, tightest
-from copter.problems.placement.policy import Place, Policy
+from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.place import Place
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 
 BEST = 100
 """Scores are whole numbers up to this."""
-TYPICAL = 0.95
-"""Share of the tasks whose types FGD looks at."""
 
 Scores = NDArray[np.int64]
 
@@ -188,46 +185,6 @@ class GpuClustering(Scored):
         return step * (BEST // 4) + used
 
 
-class Types(NamedTuple):
-    """Typical types of tasks.
-
-    Attributes
-    ----------
-    cpu, gpus, milli : (t,) ndarray
-    allowed : (t, models) ndarray
-    share : (t,) ndarray
-        Of the tasks; their sum is 1.
-    """
-
-    cpu: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    milli: NDArray[np.int64]
-    allowed: NDArray[np.bool_]
-    share: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, known: Tasks, servers: Servers, up_to: float = TYPICAL) -> Types:
-        """Most frequent types of a list of tasks, until they are so much of it."""
-        count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
-        allowed = known.allowed(servers)
-        first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
-        for index, number in enumerate(np.bincount(known.kind, minlength=len(known.kinds))):
-            kind = known.kinds[index]
-            key = kind.cpu, kind.gpus, kind.milli, kind.models
-            count[key] = count.get(key, 0) + int(number)
-            first.setdefault(key, index)
-        chosen, total = list[tuple[int, int, int, tuple[str, ...]]](), 0
-        for key in sorted(count, key=lambda key: (-count[key], key)):
-            if total >= up_to * len(known) or not count[key]:
-                break
-            chosen.append(key)
-            total += count[key]
-        at = [first[key] for key in chosen]
-        cpu, gpus, milli = (np.array([key[place] for key in chosen], np.int64) for place in range(3))
-        share = np.array([count[key] for key in chosen]) / max(total, 1)
-        return cls(cpu, gpus, milli, allowed[at], share)
-
-
 class Fgd(Scored):
     """Fragmentation gradient descent."""
 
@@ -253,28 +210,6 @@ def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, g
         if fits(free, fleet, kind, server):
             scores[server] = 0
             gpus[server] = tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
-
-
-@kernel(inner=True)
-def fragments(cpu: int, left: Scores, model: int, types: Types) -> float:
-    """Mean fragments of a server with so much CPU and `left` of each GPU."""
-    total, mean = int(left.sum()), 0.0
-    if total == 0:
-        return 0.0
-    for type in range(types.cpu.size):
-        milli, wanted = types.milli[type], types.gpus[type]
-        fragments = total
-        if wanted and types.cpu[type] <= cpu and types.allowed[type, model]:
-            enough, short = 0, 0
-            for gpu in range(left.size):
-                if left[gpu] >= milli:
-                    enough += 1
-                else:
-                    short += left[gpu]
-            if enough >= wanted:
-                fragments = short
-        mean += types.share[type] * fragments
-    return mean
 
 
 @kernel(inner=True)

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from copter.kernels import kernel
-from copter.problems.placement.mixes import Counts, Values
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.policy import PlacementError
-from copter.problems.placement.relaxation import Found
+from copter.problems.placement.place import PlacementError
+from copter.problems.placement.rounds.mixes import Counts, Values
+from copter.problems.placement.rounds.relaxation import Found
 from copter.problems.placement.servers import MILLI
 
 

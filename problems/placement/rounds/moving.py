@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.mixes import Counts, Values
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest, tightest_server
-from copter.problems.placement.running import Running
+from copter.problems.placement.rounds.mixes import Counts, Values
+from copter.problems.placement.rounds.running import Running
 
 MOST_MOVES = 4
 """Tasks that move for one that waits, at most."""

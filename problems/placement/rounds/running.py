@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.kernels import kernel
-from copter.problems.placement.groups import Closeness, Group
 from copter.problems.placement.occupancy import Fleet, Free, take
-from copter.problems.placement.policy import Place, PlacementError, check
+from copter.problems.placement.place import Place, PlacementError, check
+from copter.problems.placement.rounds.groups import Closeness, Group
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind, Tasks
 

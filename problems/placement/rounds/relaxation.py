@@ -10,7 +10,7 @@ c), and columns p, the mixes of tasks that fit on such a server, a_kp of each ki
 
 Kinds are resources of the program, states its requests.  Mixes are added when prices say that they are
 missing (:mod:`copter.solvers.generation`): a state's best one is worth phi_c(w - v)
-(:mod:`copter.problems.placement.mixes`), and no placement is worth more than
+(:mod:`copter.problems.placement.rounds.mixes`), and no placement is worth more than
 
     D(v) = sum_k d_k v_k + sum_c n_c phi_c(w - v).
 
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from copter.kernels import kernel
-from copter.problems.placement.mixes import NODES, Counts, Mixes, Values, best_mixes
 from copter.problems.placement.occupancy import Fleet, Free, take
+from copter.problems.placement.rounds.mixes import NODES, Counts, Mixes, Values, best_mixes
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
 from copter.solvers.registry import make_solver

@@ -1,0 +1,84 @@
+"""Fragments: what of a server is free and of no use to a task, as a mean over the typical types of tasks.
+
+A server's fragments for a task of type m are all that its GPUs have free if m cannot run there, and else
+what is free on GPUs with less left than m asks of one.  Typical types are the most frequent ones, of all CPU,
+GPUs, shares and models that are asked for, up to 95% of the tasks.
+
+Source: Weng et al. (ATC 2023), section 4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.problems.placement.servers import Servers
+from copter.problems.placement.tasks import Tasks
+
+TYPICAL = 0.95
+"""Share of the tasks whose types are typical."""
+
+
+class Types(NamedTuple):
+    """Typical types of tasks.
+
+    Attributes
+    ----------
+    cpu, gpus, milli : (t,) ndarray
+    allowed : (t, models) ndarray
+    share : (t,) ndarray
+        Of the tasks; their sum is 1.
+    """
+
+    cpu: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    milli: NDArray[np.int64]
+    allowed: NDArray[np.bool_]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, known: Tasks, servers: Servers, up_to: float = TYPICAL) -> Types:
+        """Most frequent types of a list of tasks, until they are so much of it."""
+        count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+        allowed = known.allowed(servers)
+        first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+        for index, number in enumerate(np.bincount(known.kind, minlength=len(known.kinds))):
+            kind = known.kinds[index]
+            key = kind.cpu, kind.gpus, kind.milli, kind.models
+            count[key] = count.get(key, 0) + int(number)
+            first.setdefault(key, index)
+        chosen, total = list[tuple[int, int, int, tuple[str, ...]]](), 0
+        for key in sorted(count, key=lambda key: (-count[key], key)):
+            if total >= up_to * len(known) or not count[key]:
+                break
+            chosen.append(key)
+            total += count[key]
+        at = [first[key] for key in chosen]
+        cpu, gpus, milli = (np.array([key[place] for key in chosen], np.int64) for place in range(3))
+        share = np.array([count[key] for key in chosen]) / max(total, 1)
+        return cls(cpu, gpus, milli, allowed[at], share)
+
+
+@kernel(inner=True)
+def fragments(cpu: int, left: NDArray[np.int64], model: int, types: Types) -> float:
+    """Mean fragments of a server with so much CPU and `left` of each GPU."""
+    total, mean = int(left.sum()), 0.0
+    if total == 0:
+        return 0.0
+    for type in range(types.cpu.size):
+        milli, wanted = types.milli[type], types.gpus[type]
+        fragments = total
+        if wanted and types.cpu[type] <= cpu and types.allowed[type, model]:
+            enough, short = 0, 0
+            for gpu in range(left.size):
+                if left[gpu] >= milli:
+                    enough += 1
+                else:
+                    short += left[gpu]
+            if enough >= wanted:
+                fragments = short
+        mean += types.share[type] * fragments
+    return mean

@@ -1,0 +1,1 @@
+"""Policies that place one task as it comes, and move none."""
