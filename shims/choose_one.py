@@ -140,7 +140,7 @@ class Rounded:
         return self.choice.unplaced
 
 
-class Solves(Protocol):
+class _Solves(Protocol):
     """A solver of integral allocations, as the shim asks it."""
 
     def solve(self, program: ContinualProgram) -> Solution:
@@ -160,7 +160,9 @@ class ChooseOneShim(Checked):
         find an allocation of everybody.  Requests must be added with ``integral=True``.
     """
 
-    def __init__(self, *, unplaced: Literal["error", "allow"] = "error", exact: Solves | None = None) -> None:
+    def __init__(
+        self, *, unplaced: Literal["error", "allow"] = "error", exact: _Solves | None = None
+    ) -> None:
         if unplaced not in ("error", "allow"):
             raise SettingError("ChooseOneShim", "unplaced", unplaced, 'is neither "error" nor "allow"')
         if exact is not None and not hasattr(exact, "solve"):

@@ -20,7 +20,7 @@ import numpy as np
 from copter.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 
-Array = Any
+_Array = Any
 
 _MOST_OUT = 4
 """Requests that one throws out at most."""
@@ -32,7 +32,7 @@ _STIRRED = 12
 
 @kernel(allocates=True)
 def place_everybody(
-    first: Array, items: Any, has: Array, strict: Array, left: Array, turns: int, found: Array
+    first: _Array, items: Any, has: _Array, strict: _Array, left: _Array, turns: int, found: _Array
 ) -> int:
     """Look for an allocation in which every request that must have a column has one.
 

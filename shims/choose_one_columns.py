@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of
 
-Array = Any
+_Array = Any
 
 _ENDLESS = 1e300
 """Of a row without a bound: sums of it stay finite."""
@@ -125,7 +125,7 @@ def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[n
 
 
 @kernel(inlined=True)
-def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Array) -> None:
+def take(row: _Array, value: _Array, begin: int, end: int, sign: float, left: _Array) -> None:
     """Take a column's entries off what is left (sign -1), or give them back (+1)."""
     for e in range(begin, end):
         r = row[e]
@@ -137,7 +137,7 @@ def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Arra
 
 
 @kernel(inlined=True)
-def fits(row: Array, value: Array, begin: int, end: int, left: Array) -> bool:
+def fits(row: _Array, value: _Array, begin: int, end: int, left: _Array) -> bool:
     """Whether what is left is enough for a column's entries."""
     for e in range(begin, end):
         high = left[2 * row[e]]

@@ -20,7 +20,7 @@ from copter.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 from copter.store.store import EXACTLY
 
-Array = Any
+_Array = Any
 
 _PASSES = 3
 _WORTH_MAKING_ROOM = 2e-5
@@ -34,15 +34,15 @@ DUST = 1e-12
 
 @kernel(allocates=True)
 def improve(
-    relation: Array,
-    requests: Array,
-    first: Array,
+    relation: _Array,
+    requests: _Array,
+    first: _Array,
     items: Any,
-    has: Array,
-    chosen: Array,
-    left: Array,
-    upper: Array,
-    marginal: Array,
+    has: _Array,
+    chosen: _Array,
+    left: _Array,
+    upper: _Array,
+    marginal: _Array,
     size: float,
 ) -> Any:
     """Let requests move while that lowers the cost.
@@ -97,7 +97,9 @@ def improve(
 
 
 @kernel(allocates=True)
-def offers(n_columns: Array, requests: Array, chosen: Array, far: Array, slot: Array, column: Array) -> Any:
+def offers(
+    n_columns: _Array, requests: _Array, chosen: _Array, far: _Array, slot: _Array, column: _Array
+) -> Any:
     """What requests may have: what they got, then what they may move to, and last of all nothing.
 
     They may move to candidates; those that got much less than their best may have any of their columns.

@@ -16,11 +16,11 @@ from copter.store.executor import Part, together
 from copter.store.store import EXACTLY, ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
 
-MINIMUM_FRACTION = 1e-7
-WHOLE = 1.0 - 1e-9
+_MINIMUM_FRACTION = 1e-7
+_WHOLE = 1.0 - 1e-9
 """A column that has as much of its request has all of it."""
 
-SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
+_SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 """What :func:`unsound` finds."""
 
 
@@ -33,7 +33,7 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
 
     Returns
     -------
-    what : :data:`SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
+    what : `_SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
     slot : int
         -1 if it is sound.
     """
@@ -45,7 +45,7 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
     if negative >= 0:
         return NEGATIVE, negative
     other = np.flatnonzero((table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0))
-    return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (SOUND, -1)
+    return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (_SOUND, -1)
 
 
 def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -135,7 +135,7 @@ def place_fractions(
     left : (2 * row slots,) array
         What is left; changed.
     """
-    whole, fraction = value >= WHOLE, (value > MINIMUM_FRACTION) & (value < WHOLE)
+    whole, fraction = value >= _WHOLE, (value > _MINIMUM_FRACTION) & (value < _WHOLE)
     for these in (bound[slot], ~bound[slot]):
         some = np.flatnonzero(these & fraction)
         order = np.concatenate((np.flatnonzero(these & whole), some[np.argsort(-value[some], kind="stable")]))

@@ -32,7 +32,7 @@ from scipy.optimize import lsq_linear
 from copter.errors import InputError
 from copter.problems.reading import find, read_csv
 
-SCALE = 5.5
+_SCALE = 5.5
 """s of e = s / (s + k*): median over ElasticFlow's curves on A100."""
 
 BEST_COUNTS = {
@@ -48,10 +48,10 @@ BEST_COUNTS = {
 }
 """GPUs with which each model of the paper is fastest (Table 4)."""
 
-MEASURED_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+_MEASURED_COUNTS = (1, 2, 4, 8, 16, 32, 64)
 """GPUs on which ElasticFlow measured."""
 
-ELASTICFLOW = "pkusys_ElasticFlow/ElasticFlow/scheduler"
+_ELASTICFLOW = "pkusys_ElasticFlow/ElasticFlow/scheduler"
 """Where ElasticFlow's measurements lie in the folder of real data."""
 
 
@@ -100,7 +100,7 @@ def stand_ins() -> list[ModelCurve]:
     curves = []
     for name, best in BEST_COUNTS.items():
         counts = np.arange(1, best + 1)
-        share = SCALE / (SCALE + best)
+        share = _SCALE / (_SCALE + best)
         growth = (1.0 - share) / best**2
         seconds = share + (1.0 - share) / counts + growth * (counts - 1)
         curves.append(ModelCurve(name, counts, 1.0 / seconds))
@@ -108,7 +108,7 @@ def stand_ins() -> list[ModelCurve]:
 
 
 @dataclass(frozen=True)
-class Fit:
+class _Fit:
     """A measured curve by the formula of this module.
 
     Attributes
@@ -124,7 +124,7 @@ class Fit:
     error: float
 
 
-def fit(counts: ArrayLike, speedup: ArrayLike) -> Fit:
+def fit(counts: ArrayLike, speedup: ArrayLike) -> _Fit:
     """Fit the formula to a measured curve: least squares of relative errors, 0 <= e <= 1, c >= 0.
 
     Parameters
@@ -136,7 +136,7 @@ def fit(counts: ArrayLike, speedup: ArrayLike) -> Fit:
     terms = np.column_stack(((1.0 - 1.0 / k), k - 1.0)) / seconds[:, None]
     result = lsq_linear(terms, 1.0 - 1.0 / (k * seconds), bounds=([0.0, 0.0], [1.0, np.inf]))
     share, growth = result.x
-    return Fit(float(share), float(growth), math.sqrt(2.0 * result.cost / k.size))
+    return _Fit(float(share), float(growth), math.sqrt(2.0 * result.cost / k.size))
 
 
 def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
@@ -176,12 +176,12 @@ def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.i
     str, (m,) int array, (m,) array
         Name with batch size, counts, throughput relative to one GPU.
     """
-    folder = find(Path(data), f"{ELASTICFLOW}/throughputs_{gpu}")
+    folder = find(Path(data), f"{_ELASTICFLOW}/throughputs_{gpu}")
     if folder is None:
-        raise InputError(Path(data) / ELASTICFLOW, f"throughputs_{gpu}", "does not exist")
+        raise InputError(Path(data) / _ELASTICFLOW, f"throughputs_{gpu}", "does not exist")
     for file in sorted(folder.glob("*.csv")):
         for row in read_csv(file, ("global_batch_size", "1")):
-            texts = {count: row.text(str(count)) for count in MEASURED_COUNTS}
+            texts = {count: row.text(str(count)) for count in _MEASURED_COUNTS}
             counts = np.array([count for count, text in texts.items() if text not in ("", "0", "nan")])
             speeds = np.array([row.amount(str(count)) for count in counts])
             yield f"{file.stem} {row.text('global_batch_size')}", counts, speeds / speeds[0]

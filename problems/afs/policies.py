@@ -28,12 +28,14 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
 
-UNIT_SECONDS = 7200.0
+_UNIT_SECONDS = 7200.0
 """Unit of processor sharing (footnote 11)."""
 _ROUNDING = 1e-9
 
 
-Gain: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+_Gain: TypeAlias = Callable[
+    [NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]
+]
 """What jobs gain, from their positions and their speeds before and after."""
 
 
@@ -101,7 +103,7 @@ def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def raise_by_gain(
-    pool: Pool, jobs: NDArray[np.int64], count: NDArray[np.int64], free: int, gain: Gain
+    pool: Pool, jobs: NDArray[np.int64], count: NDArray[np.int64], free: int, gain: _Gain
 ) -> int:
     """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
 
@@ -158,7 +160,7 @@ class AfsP(SharePolicy):
     name = "afs-p"
     watch = ("ran",)
 
-    def __init__(self, *, unit_seconds: float = UNIT_SECONDS, seed: int = 0) -> None:
+    def __init__(self, *, unit_seconds: float = _UNIT_SECONDS, seed: int = 0) -> None:
         super().__init__(seed=seed)
         if not unit_seconds > 0:
             raise ValueError(f"unit_seconds = {unit_seconds}: must be positive")

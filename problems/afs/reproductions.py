@@ -94,11 +94,11 @@ def _play_trace(
 
 
 def simulated(effort: Effort, **settings: Any) -> list[Figure]:
-    """Policies on traces, see :func:`sample`."""
-    return grid(effort, sample, _UNITS, **settings)
+    """Policies on traces, see `_sample`."""
+    return grid(effort, _sample, _UNITS, **settings)
 
 
-def sample(
+def _sample(
     effort: Effort, row: str, k: int, *, trace: int, policy: str, regime: bool = False, **settings: Any
 ) -> dict[str, float]:
     """Hours of completion times and, with `regime`, averages over time."""
@@ -140,7 +140,7 @@ def _ranged(
         ratio | {"row": "least", "pick": "least"},
         ratio | {"row": "most", "pick": "most"},
     ]
-    return grid(effort, sample, _UNITS, row=row, axes=axes, derived=derived, **settings)
+    return grid(effort, _sample, _UNITS, row=row, axes=axes, derived=derived, **settings)
 
 
 def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[Figure]:

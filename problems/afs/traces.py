@@ -47,7 +47,7 @@ VIRTUAL_CLUSTERS = (
 )
 """Those of Table 3, in its order: trace 1 of the paper is the first one."""
 
-RESIZE_SECONDS = 0.004
+_RESIZE_SECONDS = 0.004
 """Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
 
 
@@ -120,7 +120,7 @@ def generate_virtual_cluster(
     ]
 
 
-def curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
+def _curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
     """Curves to draw models from.
 
     Parameters
@@ -146,7 +146,7 @@ def make_scenario(
     rng: np.random.Generator,
     *,
     peak_requests: bool = False,
-    restart_seconds: float = RESIZE_SECONDS,
+    restart_seconds: float = _RESIZE_SECONDS,
 ) -> Scenario:
     """Jobs that train models drawn at random, with the work of a trace.
 
@@ -217,4 +217,4 @@ def virtual_cluster(
         trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
     else:
         trace = read_virtual_cluster(data, vc)[:jobs]
-    return make_scenario(trace, cluster, curves_by_name(curves, data), rng, peak_requests=peak_requests)
+    return make_scenario(trace, cluster, _curves_by_name(curves, data), rng, peak_requests=peak_requests)

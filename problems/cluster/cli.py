@@ -38,11 +38,11 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("cluster", epilog=_RUN_EXAMPLES)(command(ClusterRunOptions, run_cluster))
-    bench.command("cluster", epilog=_BENCH_EXAMPLES)(command(ClusterBenchOptions, bench_cluster))
+    run.command("cluster", epilog=_RUN_EXAMPLES)(command(ClusterRunOptions, _run_cluster))
+    bench.command("cluster", epilog=_BENCH_EXAMPLES)(command(ClusterBenchOptions, _bench_cluster))
 
 
-def run_cluster(options: ClusterRunOptions) -> None:
+def _run_cluster(options: ClusterRunOptions) -> None:
     """Play all policies and seeds, each under a progress bar of completed jobs."""
     from copter.cli.run import conclude
     from copter.problems.cluster.experiment import Progress, run_tasks
@@ -68,7 +68,7 @@ def run_cluster(options: ClusterRunOptions) -> None:
         conclude(run)
 
 
-def bench_cluster(options: ClusterBenchOptions) -> None:
+def _bench_cluster(options: ClusterBenchOptions) -> None:
     """Run the sweep."""
     from copter.problems.cluster.report.sweep import run_sweep
 
@@ -103,14 +103,14 @@ def parse_value(text: str) -> Any:
     return text
 
 
-Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
+_Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConditionOptions(Spreading):
+class _ConditionOptions(Spreading):
     """What policies are played under."""
 
-    policies: Policies = Names(("sia",))
+    policies: _Policies = Names(("sia",))
     cluster: Annotated[
         str, typer.Option(help="Cluster by name, such as heterogeneous-64; an unknown one lists them.")
     ] = "heterogeneous-64"
@@ -206,7 +206,7 @@ class ConditionOptions(Spreading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterRunOptions(ConditionOptions, RunOptions):
+class ClusterRunOptions(_ConditionOptions, RunOptions):
     """Play schedulers of GPU clusters on the same jobs, and compare.
 
     Every policy plays the same samples of the trace in the same simulator; the run folder holds rounds, jobs,
@@ -215,7 +215,7 @@ class ClusterRunOptions(ConditionOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterBenchOptions(ConditionOptions):
+class ClusterBenchOptions(_ConditionOptions):
     """Sweep one thing (number of jobs, round length, a policy's setting...) over policies and seeds."""
 
     sweep: Annotated[

@@ -1,6 +1,6 @@
 """Policies over seeds: what `copter run cluster`, its sweeps and the reproductions play and average.
 
-:class:`Conditions` are what a policy is played under; every policy plays the same jobs of a seed.
+`_Conditions` are what a policy is played under; every policy plays the same jobs of a seed.
 :class:`Setup` makes conditions of the names that the commands take.  :func:`run_tasks` are the runs of a
 setup as tasks that can be spread: everything that a run computes from is in the setup, the policy's name and
 the seed, so its :class:`Outcome` is the same wherever it runs, but for the seconds that the policy took.
@@ -34,8 +34,8 @@ from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
 from copter.spreading.tasks import Task, Tell
 
-PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
-_PLACERS: dict[str, PlacerMaker] = {
+_PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
+_PLACERS: dict[str, _PlacerMaker] = {
     "auto": placer_for,
     "sia": lambda _: SiaPlacer(),
     "shared": lambda _: SiaPlacer(sharing=True),
@@ -43,14 +43,14 @@ _PLACERS: dict[str, PlacerMaker] = {
 }
 _FAILURES = 1
 """Beside the seed: failures are drawn apart from the trace."""
-WARM_UP_ROUNDS = 3
+_WARM_UP_ROUNDS = 3
 _TELL_SECONDS = 0.1
 _warm: set[str] = set()
 """Policies that have played in this process."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conditions:
+class _Conditions:
     """What a policy is played under, made anew for each run.
 
     Attributes
@@ -126,7 +126,7 @@ class Outcome:
     figures: dict[str, float]
 
 
-def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
+def _conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
     """Collect what a simulation left.
 
     Parameters
@@ -231,11 +231,11 @@ class Setup:
         """Names of the attributes."""
         return tuple(one.name for one in fields(cls))
 
-    def conditions(self) -> Conditions:
+    def conditions(self) -> _Conditions:
         """What the names stand for."""
         slowdown = self.interference
         estimator = None if self.estimator == "oracle" else self._estimator
-        return Conditions(
+        return _Conditions(
             scenario=self._scenario,
             placer=_PLACERS[self.placement],
             interference=(lambda: SharedNodes(slowdown)) if slowdown else None,
@@ -333,12 +333,12 @@ def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> O
             told = perf_counter()
     if tell is not None:
         tell(now._replace(completed=simulator.completed, over=True))
-    return conclude(policy, seed, simulator)
+    return _conclude(policy, seed, simulator)
 
 
-def _warm_up(conditions: Conditions, policy: str) -> None:
+def _warm_up(conditions: _Conditions, policy: str) -> None:
     """Play a few rounds first, once a process, so that compilation is in no round's time."""
     if policy not in _warm:
-        for _ in islice(conditions.simulator(policy, 0).run(), WARM_UP_ROUNDS):
+        for _ in islice(conditions.simulator(policy, 0).run(), _WARM_UP_ROUNDS):
             pass
         _warm.add(policy)

@@ -30,7 +30,7 @@ from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import Allocation, Placement, Policy, PolicyError
 
-Nodes: TypeAlias = tuple[tuple[int, int], ...]
+_Nodes: TypeAlias = tuple[tuple[int, int], ...]
 _NONE: frozenset[int] = frozenset()
 
 
@@ -156,7 +156,7 @@ def placer_for(policy: Policy) -> SiaPlacer:
     return SiaPlacer(sharing=policy.kind == "rigid")
 
 
-def _is(nodes: Nodes, want: Allocation) -> bool:
+def _is(nodes: _Nodes, want: Allocation) -> bool:
     """Whether nodes of the same type are what a policy wants."""
     if isinstance(want, Placement):
         return nodes == want.nodes
@@ -187,7 +187,7 @@ class _Pool:
         for node in working:
             self.free[node] = self.size
         self.distributed = [False] * len(self.free)
-        self.jobs: dict[str, Nodes] = {}
+        self.jobs: dict[str, _Nodes] = {}
         self._heaps: list[list[int]] = []
         self._alone: dict[int, dict[str, int]] | None = None
 
@@ -233,7 +233,7 @@ class _Pool:
             self._take(name, nodes)
         return lost
 
-    def _keep(self, name: str, nodes: Nodes, want: Configuration) -> bool:
+    def _keep(self, name: str, nodes: _Nodes, want: Configuration) -> bool:
         """Leave a job where it is, if that is what it is to have and still there."""
         if len(nodes) == 1 and want.nodes == 1:  # most jobs
             node, gpus = nodes[0]
@@ -247,16 +247,16 @@ class _Pool:
         self._take(name, nodes)
         return True
 
-    def _has(self, nodes: Nodes) -> bool:
+    def _has(self, nodes: _Nodes) -> bool:
         """Whether these GPUs are free."""
         return all(0 <= node < len(self.free) and 1 <= gpus <= self.free[node] for node, gpus in nodes)
 
-    def _stays(self, nodes: Nodes) -> bool:
+    def _stays(self, nodes: _Nodes) -> bool:
         """Whether a job can stay on nodes."""
         apart = len(nodes) == 1 or self.sharing or not any(self.distributed[node] for node, _ in nodes)
         return apart and self._has(nodes)
 
-    def _take(self, name: str, nodes: Nodes) -> None:
+    def _take(self, name: str, nodes: _Nodes) -> None:
         self.jobs[name] = nodes
         for node, gpus in nodes:
             self.free[node] -= gpus
@@ -278,8 +278,8 @@ class _Pool:
         return gpus
 
     def _find(
-        self, parts: list[int], own: Nodes, stay: Collection[str], *, apart: bool
-    ) -> tuple[Nodes, list[str]]:
+        self, parts: list[int], own: _Nodes, stay: Collection[str], *, apart: bool
+    ) -> tuple[_Nodes, list[str]]:
         """Nodes for a job, by preference its own, and the jobs to evict for it; empty if there are none.
 
         With `apart` none that a distributed job uses.
@@ -302,7 +302,7 @@ class _Pool:
         """Whether a job that is on some nodes already may use a node, if it has room."""
         return node not in found and not (apart and self.distributed[node])
 
-    def _own(self, gpus: int, own: Nodes, found: Collection[int], apart: bool) -> int | None:
+    def _own(self, gpus: int, own: _Nodes, found: Collection[int], apart: bool) -> int | None:
         for node, _ in own:
             if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, apart):
                 return node

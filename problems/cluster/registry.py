@@ -29,7 +29,7 @@ from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.workload import Scenario
 
-POLICIES, TRACES = "copter.policies", "copter.traces"
+_POLICIES, _TRACES = "copter.policies", "copter.traces"
 _TYPED = (str, Real, NoneType)
 """Types of values that can be typed on a command line."""
 
@@ -40,12 +40,12 @@ class SettingsError(CopterError, ValueError):
 
 def policy_names() -> list[str]:
     """Names of all policies that are installed."""
-    return list(installed(POLICIES))
+    return list(installed(_POLICIES))
 
 
 def trace_names() -> list[str]:
     """Names of all traces that are installed."""
-    return list(installed(TRACES))
+    return list(installed(_TRACES))
 
 
 def make_policy(name: str, **settings: Any) -> Policy:
@@ -56,7 +56,7 @@ def make_policy(name: str, **settings: Any) -> Policy:
     SettingsError
         There is no such policy, or it has no such setting.
     """
-    policy: Policy = _make("policy", POLICIES, name, **settings)
+    policy: Policy = _make("policy", _POLICIES, name, **settings)
     return policy
 
 
@@ -82,9 +82,9 @@ def by_name(
         The folder of real traces does not exist, or a file in it cannot be read.
     """
     folder = None if data is None else Path(data)
-    if folder is not None and not folder.exists() and name in installed(TRACES):
+    if folder is not None and not folder.exists() and name in installed(_TRACES):
         raise InputError(folder, "data", "does not exist")
-    scenario: Scenario = _make("trace", TRACES, name, cluster, seed, folder, **settings)
+    scenario: Scenario = _make("trace", _TRACES, name, cluster, seed, folder, **settings)
     return scenario
 
 

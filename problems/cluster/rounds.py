@@ -31,10 +31,10 @@ from copter.problems.cluster.policy import (
 )
 from copter.problems.cluster.workload import Kind
 
-AnyJob = TypeVar("AnyJob", bound=Job)
+_AnyJob = TypeVar("_AnyJob", bound=Job)
 
 
-class World(Protocol[AnyJob]):
+class World(Protocol[_AnyJob]):
     """A cluster with jobs, simulated, live or recorded.
 
     Attributes
@@ -49,22 +49,22 @@ class World(Protocol[AnyJob]):
 
     timer: Timer
     cluster: Cluster
-    jobs: dict[str, AnyJob]
+    jobs: dict[str, _AnyJob]
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
         """Nodes of each type that do not work."""
 
-    def news(self) -> tuple[tuple[AnyJob, ...], tuple[AnyJob, ...]]:
+    def news(self) -> tuple[tuple[_AnyJob, ...], tuple[_AnyJob, ...]]:
         """Jobs that arrived, and that left, since this was asked last."""
 
-    def start(self, job: AnyJob, new: Allocation, now: ClusterState) -> None:
+    def start(self, job: _AnyJob, new: Allocation, now: ClusterState) -> None:
         """Give GPUs to a job that has none."""
 
-    def resize(self, job: AnyJob, new: Allocation, now: ClusterState) -> None:
+    def resize(self, job: _AnyJob, new: Allocation, now: ClusterState) -> None:
         """Give a job other GPUs than it has, or the same number elsewhere."""
 
-    def stop(self, job: AnyJob, now: ClusterState) -> None:
+    def stop(self, job: _AnyJob, now: ClusterState) -> None:
         """Take away all GPUs of a job."""
 
 
@@ -91,7 +91,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Changes:
+class _Changes:
     """What carrying out a decision changed.
 
     Attributes
@@ -110,7 +110,7 @@ class Changes:
     running: int
 
 
-class Rounds(Generic[AnyJob]):
+class Rounds(Generic[_AnyJob]):
     """A policy that schedules a world.
 
     Parameters
@@ -133,13 +133,13 @@ class Rounds(Generic[AnyJob]):
     def __init__(
         self,
         policy: Policy,
-        world: World[AnyJob],
+        world: World[_AnyJob],
         *,
         round_seconds: float | None = None,
         placer: Placer | None = None,
         estimator: Estimator | None = None,
     ) -> None:
-        check_policy(policy)
+        _check_policy(policy)
         if round_seconds is not None and policy.round_seconds is None:
             raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
         self.policy, self.world, self.placer, self.estimator = policy, world, placer, estimator
@@ -178,7 +178,7 @@ class Rounds(Generic[AnyJob]):
         begin = perf_counter()
         wanted = self.policy.schedule(now)
         seconds = perf_counter() - begin
-        check_answer(self.policy.name, wanted, now)
+        _check_answer(self.policy.name, wanted, now)
         return Decision(now, self._place(wanted, now), seconds, dict(getattr(self.policy, "figures", {})))
 
     def _place(self, wanted: Mapping[str, Allocation], now: ClusterState) -> Placed:
@@ -192,7 +192,7 @@ class Rounds(Generic[AnyJob]):
         fixed = [name for name in held if not now.jobs[name].submission.preemptible]
         return self.placer.place(now.cluster, now.down, held, wanted, fixed)
 
-    def carry_out(self, decision: Decision) -> Changes:
+    def carry_out(self, decision: Decision) -> _Changes:
         """Tell the world what is different from what its jobs hold."""
         world, places, now = self.world, decision.placed.places, decision.now
         starts = restarts = running = 0
@@ -214,7 +214,7 @@ class Rounds(Generic[AnyJob]):
                     world.resize(job, new, now)
             running += 1
             used[counts.type] += counts.gpus
-        return Changes(starts, restarts, dict(used), running)
+        return _Changes(starts, restarts, dict(used), running)
 
 
 def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
@@ -232,7 +232,7 @@ def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
     return bool(columns.size)
 
 
-def check_policy(policy: Policy) -> None:
+def _check_policy(policy: Policy) -> None:
     """Raise if something is missing of a policy.
 
     Raises
@@ -251,7 +251,7 @@ def check_policy(policy: Policy) -> None:
         raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive, or None for events")
 
 
-def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
+def _check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
     """Raise if the answer of a policy cannot be carried out.
 
     Parameters

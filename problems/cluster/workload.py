@@ -27,9 +27,9 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.reading import CsvRow, read_csv
 
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
-REQUIRED = ("name", "time", "application")
-LIMITS = ("batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size")
-OPTIONAL = ("category", "kind", "gpus", "preemptible", "reserved", *LIMITS, "tenant", "deadline")
+_REQUIRED = ("name", "time", "application")
+_LIMITS = ("batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size")
+_OPTIONAL = ("category", "kind", "gpus", "preemptible", "reserved", *_LIMITS, "tenant", "deadline")
 
 _DIGITS = 9
 
@@ -90,7 +90,7 @@ class JobSubmission:
             raise ValueError(f"job {self.name!r}: kind = {self.kind!r}: must be one of {get_args(Kind)}")
         if (self.kind == "rigid") != (self.gpus is not None):
             raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: a rigid job needs it, no other has it")
-        for name in ("gpus", *LIMITS):
+        for name in ("gpus", *_LIMITS):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
@@ -117,7 +117,7 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
     """
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
-    for row in read_csv(path, REQUIRED):
+    for row in read_csv(path, _REQUIRED):
         job = _submission(row)
         if job.name in seen:
             raise row.error("name", f"{job.name!r} is also on line {seen[job.name]}")
@@ -133,10 +133,10 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
     """Write jobs as a file that :func:`read_workload` reads back as they are."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(REQUIRED + OPTIONAL)
+        writer.writerow(_REQUIRED + _OPTIONAL)
         for job in jobs:
             flags = (str(job.preemptible).lower(), str(job.reserved).lower())
-            counts = ["" if value is None else value for value in (getattr(job, name) for name in LIMITS)]
+            counts = ["" if value is None else value for value in (getattr(job, name) for name in _LIMITS)]
             gpus = "" if job.gpus is None else job.gpus
             fixed = (job.name, job.time, job.application, job.category, job.kind, gpus)
             deadline = "" if job.deadline is None else job.deadline
@@ -148,7 +148,7 @@ def _submission(row: CsvRow) -> JobSubmission:
     if kind not in get_args(Kind):
         raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
     gpus = _count(row, "gpus", "GPUs")
-    counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in LIMITS}
+    counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in _LIMITS}
     replicas = _count(row, "num_replicas", "GPUs")
     if replicas is not None and counts["tuned_gpus"] is not None:
         raise row.error("num_replicas", "another name of tuned_gpus: a job has one of them")

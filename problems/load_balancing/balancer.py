@@ -77,7 +77,7 @@ _MUCH = 0.1
 """Share of the shards: where more have changed the program is solved, whether that is needed or not."""
 
 
-SECONDS = 10.0
+_SECONDS = 10.0
 _GAP = 0.1
 _INFEASIBLE = 2
 
@@ -800,7 +800,7 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
     )
 
 
-def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Placement | None, bool]:
+def pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Placement | None, bool]:
     """Return a placement of each shard on one server, and whether it is proven that there is none.
 
     Parameters

@@ -40,9 +40,9 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("load-balancing", epilog=_RUN_EXAMPLES)(command(BalancingRunOptions, run_load_balancing))
+    run.command("load-balancing", epilog=_RUN_EXAMPLES)(command(BalancingRunOptions, _run_load_balancing))
     bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(
-        command(BalancingBenchOptions, bench_load_balancing)
+        command(BalancingBenchOptions, _bench_load_balancing)
     )
 
 
@@ -52,16 +52,16 @@ def _memory(value: float | None) -> float | None:
     return value
 
 
-Servers: TypeAlias = Annotated[
+_Servers: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Servers; one for every 8 shards if not given.", show_default=False)
 ]
-Memory: TypeAlias = Annotated[
+_Memory: TypeAlias = Annotated[
     float | None,
     typer.Option(
         callback=_memory, help="Shards that fit on a server; twice the shards a server if not given."
     ),
 ]
-Balance: TypeAlias = Annotated[
+_Balance: TypeAlias = Annotated[
     float,
     typer.Option(
         "--balance",
@@ -76,9 +76,9 @@ Balance: TypeAlias = Annotated[
 class _Fleet(Options):
     """Servers, and how loads are balanced on them."""
 
-    servers: Servers = None
-    memory: Memory = None
-    balance: Balance = 0.05
+    servers: _Servers = None
+    memory: _Memory = None
+    balance: _Balance = 0.05
 
     def zipf(self, shards: int | None, mode: str | None, rounds: int | None) -> Scenario:
         """Return the scenario with Zipf loads of so many shards."""
@@ -108,7 +108,7 @@ class BalancingRunOptions(_Fleet, Solving, RunOptions):
     shards: Annotated[
         int | None, typer.Option(min=1, help=f"Shards of the Zipf loads; {_SHARDS} if not given.")
     ] = None
-    servers: Servers = None
+    servers: _Servers = None
     mode: Annotated[
         str | None,
         typer.Option(
@@ -142,7 +142,7 @@ class BalancingRunOptions(_Fleet, Solving, RunOptions):
         return Scenario.of_table(table, servers, self.rounds, self.memory, self.balance)
 
 
-def run_load_balancing(options: BalancingRunOptions) -> None:
+def _run_load_balancing(options: BalancingRunOptions) -> None:
     """Run the command."""
     scenario = options.scenario()
     _check(scenario, [options.solver], "--solver")
@@ -180,7 +180,7 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
     """Let each solver balance the same Zipf loads, every one from its own last placement."""
 
     shards: Annotated[int, typer.Option(min=1, help="Shards, each of size 1.")] = _SHARDS
-    servers: Servers = None
+    servers: _Servers = None
     mode: Annotated[
         str,
         typer.Option(
@@ -203,7 +203,7 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
     mip_gap: MipGap = 0.05
 
 
-def bench_load_balancing(options: BalancingBenchOptions) -> None:
+def _bench_load_balancing(options: BalancingBenchOptions) -> None:
     """Run the benchmark."""
     scenario = options.zipf(options.shards, options.mode, options.rounds)
     scenario = replace(scenario, changed=options.changed)

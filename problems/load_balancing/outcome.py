@@ -13,7 +13,7 @@ from copter.problems.load_balancing.replicas import DUST
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Solution
 
-CLOSED = 1e-9
+_CLOSED = 1e-9
 """Gap at which a placement counts as one of least cost."""
 
 
@@ -71,7 +71,7 @@ class BalancingRound:
     @property
     def proven(self) -> bool:
         """Whether it is within the band and no such placement costs less: the gap is closed."""
-        return self.in_band and self.gap <= CLOSED
+        return self.in_band and self.gap <= _CLOSED
 
 
 def imbalance(fleet: Fleet, placement: Placement) -> float:

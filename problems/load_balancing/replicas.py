@@ -201,7 +201,7 @@ def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def route(pool: Replicas, search: Search, start, amount, bound, outward):  # type: ignore[no-untyped-def]
+def _route(pool: Replicas, search: Search, start, amount, bound, outward):  # type: ignore[no-untyped-def]
     """Let load flow out of a server into those below a bound, or into it from those above; returns how much.
 
     Along replicas that there are, over other servers if need be, whose own load stays as it is.
@@ -269,7 +269,7 @@ def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-
     over = pool.load_on[i] - upper
     amount = max(over, lower - pool.load_on[i])
     if amount > DUST:
-        route(pool, search, i, amount, upper if over > 0.0 else lower, over > 0.0)
+        _route(pool, search, i, amount, upper if over > 0.0 else lower, over > 0.0)
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
 

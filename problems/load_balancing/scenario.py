@@ -14,7 +14,7 @@ from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.outcome import LoadBalancingError
 from copter.problems.load_balancing.workload import LoadTable, few_changed, zipf_loads
 
-MEMORY = 2.0
+_MEMORY = 2.0
 """Memory of a server over what its part of the shards needs, as in the authors' experiment."""
 
 
@@ -75,7 +75,7 @@ class Scenario:
     def balancer(self) -> LoadBalancer:
         """Return a balancer with all servers and shards, which have no load yet."""
         balancer = LoadBalancer(self.tolerance)
-        memory = MEMORY * self.shards / self.servers if self.memory is None else self.memory
+        memory = _MEMORY * self.shards / self.servers if self.memory is None else self.memory
         for server in range(self.servers):
             balancer.add_server(server, memory)
         ids = range(self.shards) if self.table is None else self.table.shards

@@ -287,7 +287,7 @@ def _pool(
 
 
 def _memory(pool: Replicas, loads: NDArray[np.float64]) -> None:
-    lost = keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
+    lost = _keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
     if lost >= 0:
         raise PlacementError(int(lost))
 
@@ -305,10 +305,10 @@ def _chosen(
     value[np.searchsorted(keys, answered)] = load
     pool, search = _pool(fleet, loads, keys, old, value)
     if fleet.mean > 0:
-        prune(pool, search, *fleet.band, new_replicas(pool))
+        _prune(pool, search, *fleet.band, _new_replicas(pool))
     _memory(pool, loads)
     if fleet.mean > 0:
-        prune(pool, search, *fleet.band, new_replicas(pool))
+        _prune(pool, search, *fleet.band, _new_replicas(pool))
     new = np.flatnonzero(pool.alive & ~pool.old)
     chosen: NDArray[np.int64] = pool.shard[new] * fleet.memory.size + pool.server[new]
     return chosen
@@ -332,11 +332,11 @@ def _settle(
         if balance(pool, search, lower, upper) > DUST:
             reserve = pool.reserve.copy()
             pool.reserve[:] = 0.0
-            extend(pool, search, lower, upper, reserve)
-            prune(pool, search, lower, upper, new_replicas(pool))
+            _extend(pool, search, lower, upper, reserve)
+            _prune(pool, search, lower, upper, _new_replicas(pool))
             pool.reserve[:] = reserve
         else:
-            prune(pool, search, lower, upper, new_replicas(pool))
+            _prune(pool, search, lower, upper, _new_replicas(pool))
         _keep(fleet, pool, search)
     return pool
 
@@ -346,7 +346,7 @@ def _keep(fleet: Fleet, pool: Replicas, search: Search) -> None:
     lower, upper = fleet.band
     ease = _EASE * (upper - lower)
     balance(pool, search, lower + ease, upper - ease, True)
-    revive(pool, *fleet.inner_band)
+    _revive(pool, *fleet.inner_band)
 
 
 def _worth(fleet: Fleet, pool: Replicas) -> tuple[float, float]:
@@ -374,7 +374,7 @@ def _placement(pool: Replicas, loads: NDArray[np.float64]) -> Placement:
 
 
 @kernel
-def drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
+def _drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
     """Drop a replica whose shard has others; they take over its load in proportion, or evenly."""
     j, rest = pool.shard[r], pool.load[r]
     leave(pool, r)
@@ -392,7 +392,7 @@ def drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
+def _spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
     """Return the replica on server i to drop first if memory is short, -1 if all are their shards' last."""
     best, r = -1, pool.first_on_server[i]
     while r >= 0:
@@ -408,7 +408,7 @@ def spare(pool: Replicas, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
+def _place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
     """Add a replica of shard j on the least loaded server with the memory for it, -1 if there is none.
 
     If no server has, replicas that others can stand in for are dropped where that makes room.
@@ -433,15 +433,15 @@ def place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
     if best < 0:
         return -1
     while pool.room[best] < pool.size[j] - pool.slack[best]:
-        r = spare(pool, best)
+        r = _spare(pool, best)
         if r < 0:  # what is left to drop has no size: room was short by rounding only
             break
-        drop(pool, r)
+        _drop(pool, r)
     return add(pool, j, best, load, False)
 
 
 @kernel
-def keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
+def _keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
     """Let no server exceed its memory, and serve every shard; returns a shard without a place, or -1.
 
     Shards without a replica are placed in ``order``.
@@ -449,10 +449,10 @@ def keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
     n = pool.load_on.size
     for i in range(n):
         while pool.room[i] < -pool.slack[i]:
-            r = spare(pool, i)
+            r = _spare(pool, i)
             if r < 0:
                 break
-            drop(pool, r)
+            _drop(pool, r)
     for i in range(n):
         while pool.room[i] < -pool.slack[i]:
             # every replica is its shard's last: the largest of those with least load moves
@@ -463,19 +463,19 @@ def keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
                 ):
                     r = s
                 s = pool.after_on_server[s]
-            s = place(pool, pool.shard[r], 0.0)
+            s = _place(pool, pool.shard[r], 0.0)
             if s < 0:
                 return pool.shard[r]
             carry(pool, r, s, pool.load[r])
             leave(pool, r)
     for j in order:
-        if pool.copies[j] == 0 and place(pool, j, loads[j]) < 0:
+        if pool.copies[j] == 0 and _place(pool, j, loads[j]) < 0:
             return j
     return -1
 
 
 @kernel
-def outside(pool: Replicas, i, lower, upper):  # type: ignore[no-untyped-def]
+def _outside(pool: Replicas, i, lower, upper):  # type: ignore[no-untyped-def]
     """Load by which a server is outside the band."""
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
@@ -489,7 +489,7 @@ def _least(pool: Replicas):  # type: ignore[no-untyped-def]
     return 1e-12 * largest if largest > 0.0 else 1.0
 
 
-def new_replicas(pool: Replicas) -> NDArray[np.int64]:
+def _new_replicas(pool: Replicas) -> NDArray[np.int64]:
     """Replicas that balance may do without, cold shards' for their size first."""
     r = np.flatnonzero(pool.alive & ~pool.old)
     r = r[pool.copies[pool.shard[r]] > 1]
@@ -499,7 +499,7 @@ def new_replicas(pool: Replicas) -> NDArray[np.int64]:
 
 
 @kernel(allocates=True)
-def prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ignore[no-untyped-def]
+def _prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ignore[no-untyped-def]
     """Drop those of some replicas that the balance does not need."""
     for r in candidates:
         if pool.copies[pool.shard[r]] > 1:
@@ -516,7 +516,7 @@ def _try_without(pool: Replicas, search: Search, r, lower, upper):  # type: igno
         leave(pool, r)
         return True
     at = pool.server[to]
-    before = outside(pool, i, lower, upper) + outside(pool, at, lower, upper)
+    before = _outside(pool, i, lower, upper) + _outside(pool, at, lower, upper)
     load, load_on = pool.load[: pool.used[0]].copy(), pool.load_on.copy()
     carry(pool, r, to, pool.load[r])
     leave(pool, r)
@@ -541,7 +541,7 @@ def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: ignore[no-untyped-def]
+def _extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: ignore[no-untyped-def]
     """Add replicas while a server is outside the band, for the worst server first.
 
     Replicas with no more load than is ``dispensable`` of their shard make way where memory is short.
@@ -552,7 +552,7 @@ def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: 
     for _ in range(8 * n):
         worst, most = -1, DUST
         for i in range(n):
-            over = outside(pool, i, lower, upper)
+            over = _outside(pool, i, lower, upper)
             if over > most and not given_up[i]:
                 worst, most = i, over
         if worst < 0:
@@ -641,7 +641,7 @@ def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def revive(pool: Replicas, lower, upper):  # type: ignore[no-untyped-def]
+def _revive(pool: Replicas, lower, upper):  # type: ignore[no-untyped-def]
     """Give replicas of last round that have run dry their reserve, where the balance allows it."""
     for r in range(pool.used[0]):
         j = pool.shard[r]

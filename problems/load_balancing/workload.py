@@ -21,8 +21,8 @@ from copter.errors import InputError
 from copter.problems.load_balancing import MODES, Mode
 from copter.problems.reading import read_csv
 
-LOWEST, HIGHEST = 0.25, 0.75
-STEP = 0.1
+_LOWEST, _HIGHEST = 0.25, 0.75
+_STEP = 0.1
 _SCALE = 1e6
 _COLUMNS = ("round", "shard", "load")
 
@@ -44,12 +44,12 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDAr
         raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
     rng = np.random.default_rng(seed)
     ranks = np.arange(1, shards + 1, dtype=float)
-    z = rng.uniform(LOWEST, HIGHEST)
+    z = rng.uniform(_LOWEST, _HIGHEST)
     for number in range(rounds):
         if number and mode == "stateless":
-            z = rng.uniform(LOWEST, HIGHEST)
+            z = rng.uniform(_LOWEST, _HIGHEST)
         elif number:
-            z = min(HIGHEST, max(LOWEST, z * (1.0 + STEP * rng.choice((-1.0, 1.0)))))
+            z = min(_HIGHEST, max(_LOWEST, z * (1.0 + _STEP * rng.choice((-1.0, 1.0)))))
         yield np.round(_SCALE / ranks**z)
 
 

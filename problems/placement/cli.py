@@ -32,8 +32,8 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("placement", epilog=_EXAMPLES)(command(PlacementRunOptions, run_placement))
-    bench.command("placement", epilog=_BENCH_EXAMPLES)(command(PlacementBenchOptions, bench_placement))
+    run.command("placement", epilog=_EXAMPLES)(command(_PlacementRunOptions, _run_placement))
+    bench.command("placement", epilog=_BENCH_EXAMPLES)(command(_PlacementBenchOptions, _bench_placement))
 
 
 def _policies() -> list[str]:
@@ -63,7 +63,7 @@ class _Lists(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementRunOptions(_Lists, RunOptions):
+class _PlacementRunOptions(_Lists, RunOptions):
     """Place tasks on servers as they come, and see what share of the GPUs is allocated by demand.
 
     Tasks come in random order, each once, and are drawn again until 1.3 times the GPUs are asked for; what
@@ -83,7 +83,7 @@ class PlacementRunOptions(_Lists, RunOptions):
     ] = False
 
 
-def run_placement(options: PlacementRunOptions) -> None:
+def _run_placement(options: _PlacementRunOptions) -> None:
     """Play all policies and seeds under a progress bar."""
     from copter.cli.run import conclude
     from copter.problems.placement.experiment import Experiment
@@ -122,7 +122,7 @@ def _rivals(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacementBenchOptions(_Lists):
+class _PlacementBenchOptions(_Lists):
     """Time rounds of a full cluster on which tasks come and go, by the number of servers.
 
     Servers and tasks are drawn from the lists. Before each round a hundredth of the tasks that run leaves,
@@ -145,7 +145,7 @@ class PlacementBenchOptions(_Lists):
     json_path: JsonPath = None
 
 
-def bench_placement(options: PlacementBenchOptions) -> None:
+def _bench_placement(options: _PlacementBenchOptions) -> None:
     """Run the benchmark."""
     from dataclasses import asdict
 

@@ -18,7 +18,7 @@ from copter.kernels import kernel
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
-TYPICAL = 0.95
+_TYPICAL = 0.95
 """Share of the tasks whose types are typical."""
 
 
@@ -40,7 +40,7 @@ class Types(NamedTuple):
     share: NDArray[np.float64]
 
     @classmethod
-    def of(cls, known: Tasks, servers: Servers, up_to: float = TYPICAL) -> Types:
+    def of(cls, known: Tasks, servers: Servers, up_to: float = _TYPICAL) -> Types:
         """Most frequent types of a list of tasks, until they are so much of it."""
         count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
         allowed = known.allowed(servers)

@@ -43,7 +43,7 @@ with extra("ray"):
     from ray.exceptions import RayActorError
 
 
-class Region(Rounds):
+class _Region(Rounds):
     """Rounds of the servers of one region, and what the others have to know of them; an actor's object."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Regions:
         except BaseException:
             self._session.leave()
             raise
-        make: Any = ray.remote(Region).options(num_cpus=1).remote
+        make: Any = ray.remote(_Region).options(num_cpus=1).remote
         self._actors: list[Any] = [
             make(_part(servers, first, regions), self.kinds, self.values, gap, 1) for first in range(regions)
         ]

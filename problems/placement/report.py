@@ -16,7 +16,7 @@ from copter.cli.runfolder import RunFolder
 from copter.problems.placement.experiment import Experiment
 from copter.problems.placement.online.play import DEMANDS, Course
 
-FULL = 100
+_FULL = 100
 """Demand, in percent of the GPUs, at which failures are counted."""
 
 _ROW = {
@@ -61,7 +61,7 @@ class PlacementRun(Run):
             spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
             shown[f"allocated_at_{at}"] = float(values.mean()) if there else None
             shown[f"allocated_at_{at}_std"] = spread if there else None
-        failures = [course.failures(self._groups, FULL) for course in courses]
+        failures = [course.failures(self._groups, _FULL) for course in courses]
         groups = sorted({group for each in failures for group in each})
         shown["failed_at_100"] = {
             group: float(np.mean([each[group] for each in failures if group in each])) for group in groups

@@ -40,10 +40,10 @@ def allocated(effort: Effort, **settings: Any) -> list[Figure]:
         found = values.get((mix, published))
         return {} if found is None else {_ALLOCATED: float(np.mean(found))}
 
-    return grid(effort, play, {_ALLOCATED: "%"}, paper=paper, **settings)
+    return grid(effort, _play, {_ALLOCATED: "%"}, paper=paper, **settings)
 
 
-def play(
+def _play(
     effort: Effort, row: str, k: int, *, mix: str, policy: str, half: bool = False, published: str = ""
 ) -> dict[str, float]:
     """Let tasks of a mix arrive under a policy, which may know one half of them."""

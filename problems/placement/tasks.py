@@ -74,12 +74,12 @@ class Tasks:
         return np.bincount(self.kind, minlength=len(self.kinds)) / max(self.kind.size, 1)
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> _Asked:
         """The kinds as arrays."""
         columns = [
             [getattr(kind, name) for kind in self.kinds] for name in ("cpu", "memory", "gpus", "milli")
         ]
-        return Asked(*(np.array(column, np.int64) for column in columns))
+        return _Asked(*(np.array(column, np.int64) for column in columns))
 
     def halves(self, seed: int) -> tuple[Tasks, Tasks]:
         """Return two halves of the list, drawn at random; both have all kinds."""
@@ -100,7 +100,7 @@ class Tasks:
         ).reshape(len(self.kinds), len(servers.models))
 
 
-class Asked(NamedTuple):
+class _Asked(NamedTuple):
     """What kinds ask for, as (kinds,) arrays; :class:`Kind` has the units."""
 
     cpu: NDArray[np.int64]

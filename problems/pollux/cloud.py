@@ -25,15 +25,15 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.genetic import evolve
 from copter.problems.pollux.policy import Pollux, nodes_of
 
-GPUS_PER_NODE, MAX_NODES = 4, 16
+_GPUS_PER_NODE, _MAX_NODES = 4, 16
 
 
-PATIENCE = 15
+_PATIENCE = 15
 """Rounds over which utility is averaged before the size changes."""
 
 
 @dataclass(frozen=True)
-class CloudRun:
+class _CloudRun:
     """A model trained in the cloud.
 
     Attributes
@@ -51,7 +51,7 @@ class CloudRun:
     nodes: tuple[tuple[float, int], ...]
 
 
-def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = MAX_NODES) -> CloudRun:
+def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = _MAX_NODES) -> _CloudRun:
     """Train a model on as many nodes as its utility asks for.
 
     Parameters
@@ -71,7 +71,7 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
         batch_size=profile.max_batch if fixed and isinstance(profile, MeasuredProfile) else None,
     )
     simulator = Simulator(
-        Scenario(Cluster([GpuType("t4", GPUS_PER_NODE, 1)]), [job], {"model": profile}),
+        Scenario(Cluster([GpuType("t4", _GPUS_PER_NODE, 1)]), [job], {"model": profile}),
         AutoscalingPollux(max_nodes=max_nodes),
         placer=SiaPlacer(),
         resize=FixedDelay(),
@@ -81,11 +81,11 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
     paid = 0.0
     nodes: list[tuple[float, int]] = []
     for one in rounds:
-        count = sum(one.there.values()) // GPUS_PER_NODE
+        count = sum(one.there.values()) // _GPUS_PER_NODE
         paid += count * min(one.seconds, finished - one.time)
         if not nodes or nodes[-1][1] != count:
             nodes.append((one.time / 3600.0, count))
-    return CloudRun(finished / 3600.0, paid / 3600.0, tuple(nodes))
+    return _CloudRun(finished / 3600.0, paid / 3600.0, tuple(nodes))
 
 
 class AutoscalingPollux(Pollux):
@@ -122,7 +122,7 @@ class AutoscalingPollux(Pollux):
         max_nodes: int = 16,
         low: float = 0.35,
         high: float = 0.65,
-        patience: int = PATIENCE,
+        patience: int = _PATIENCE,
         type: str | None = None,
         **settings: Any,
     ) -> None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.jobs import Job
 
-FLOOR = 1e-3
+_FLOOR = 1e-3
 """Added to speedups under a power mean, so that its value without GPUs is finite."""
 
 
@@ -80,7 +80,7 @@ class Fitness:
         """What a job of weight 1 adds to the sum that is maximized."""
         if self.power == 1.0:
             return speedup
-        above = np.maximum(speedup, 0.0) + FLOOR
+        above = np.maximum(speedup, 0.0) + _FLOOR
         return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
 
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
@@ -96,8 +96,8 @@ class Fitness:
         if self.power == 1.0:
             return mean
         if self.power == 0.0:
-            return math.exp(mean) - FLOOR
-        return abs(mean) ** (1.0 / self.power) - FLOOR
+            return math.exp(mean) - _FLOOR
+        return abs(mean) ** (1.0 / self.power) - _FLOOR
 
 
 WEIGHTED_MEAN = Fitness(power=1.0, fair_share=False, restart_penalty=0.25, decay=0.5)

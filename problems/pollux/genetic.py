@@ -33,12 +33,12 @@ from numpy.typing import NDArray
 from copter.arrays import Floats, Ints
 from copter.kernels import kernel
 
-Matrix: TypeAlias = NDArray[np.int8]
-Matrices: TypeAlias = NDArray[np.int8]
-Flags: TypeAlias = NDArray[np.bool_]
+_Matrix: TypeAlias = NDArray[np.int8]
+_Matrices: TypeAlias = NDArray[np.int8]
+_Flags: TypeAlias = NDArray[np.bool_]
 
 GENERATIONS, POPULATION = 100, 100
-RESET = 0.1
+_RESET = 0.1
 """Share of rows of a child that go back to what the job holds."""
 
 
@@ -69,10 +69,10 @@ class AllocationProblem:
     """
 
     capacity: Ints
-    held: Matrix
+    held: _Matrix
     least: Ints
     most: Ints
-    pinned: Flags
+    pinned: _Flags
     stay: Floats
     move: Floats
     unit: int = 127
@@ -91,7 +91,7 @@ class AllocationProblem:
         if self.move.shape[1] <= largest:
             raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
 
-    def value(self, matrix: Matrix) -> float:
+    def value(self, matrix: _Matrix) -> float:
         """Value of an allocation matrix.
 
         Parameters
@@ -103,12 +103,12 @@ class AllocationProblem:
 
 def evolve(
     problem: AllocationProblem,
-    start: Matrices,
+    start: _Matrices,
     rng: Generator,
     *,
     generations: int = GENERATIONS,
     population: int = POPULATION,
-) -> tuple[Matrices, Floats]:
+) -> tuple[_Matrices, Floats]:
     """Evolve a population of allocation matrices.
 
     Parameters
@@ -143,12 +143,12 @@ def evolve(
 
 @kernel(allocates=True)
 def _evolve(
-    start: Matrices,
-    held: Matrix,
+    start: _Matrices,
+    held: _Matrix,
     capacity: Ints,
     least: Ints,
     most: Ints,
-    pinned: Flags,
+    pinned: _Flags,
     stay: Floats,
     move: Floats,
     unit: int,
@@ -156,7 +156,7 @@ def _evolve(
     generations: int,
     size: int,
     rng: Generator,
-) -> tuple[Matrices, Floats]:
+) -> tuple[_Matrices, Floats]:
     jobs, nodes = held.shape
     pool = np.zeros((2 * size, jobs, nodes), np.int8)
     values = np.empty(2 * size)
@@ -209,10 +209,10 @@ def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
 
 
 @kernel(allocates=True, inner=True)
-def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
+def _mutate(matrix: _Matrix, held: _Matrix, capacity: Ints, rng: Generator) -> None:
     jobs, nodes = matrix.shape
     for job in range(jobs):
-        if rng.random() < RESET:
+        if rng.random() < _RESET:
             matrix[job] = held[job]
     count = math.exp(rng.random() * math.log(jobs)) if jobs > 1 else 1.0
     share = min(count / (jobs * nodes), 0.5)
@@ -238,12 +238,12 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> Non
 
 @kernel(allocates=True, inner=True)
 def _repair(
-    matrix: Matrix,
-    held: Matrix,
+    matrix: _Matrix,
+    held: _Matrix,
     capacity: Ints,
     least: Ints,
     most: Ints,
-    pinned: Flags,
+    pinned: _Flags,
     avoid: bool,
     rng: Generator,
 ) -> None:
@@ -271,7 +271,7 @@ def _repair(
 
 
 @kernel(inner=True)
-def _limit(row: Matrix, most: int, rng: Generator) -> None:
+def _limit(row: _Matrix, most: int, rng: Generator) -> None:
     """Take GPUs away from a row, from a random node on, until there are no more than allowed."""
     total = 0
     for node in range(row.size):
@@ -286,7 +286,7 @@ def _limit(row: Matrix, most: int, rng: Generator) -> None:
 
 @kernel(inner=True)
 def _separate(
-    matrix: Matrix, node: int, spans: Ints, used: Ints, pinned: Flags, there: Ints, rng: Generator
+    matrix: _Matrix, node: int, spans: Ints, used: Ints, pinned: _Flags, there: Ints, rng: Generator
 ) -> None:
     """Leave at most one distributed job on a node."""
     count = 0
@@ -310,12 +310,12 @@ def _separate(
 
 @kernel(allocates=True, inner=True)
 def _fit(
-    matrix: Matrix,
+    matrix: _Matrix,
     node: int,
     capacity: int,
     spans: Ints,
     used: Ints,
-    pinned: Flags,
+    pinned: _Flags,
     there: Ints,
     rng: Generator,
 ) -> None:
@@ -340,7 +340,7 @@ def _fit(
 
 @kernel(allocates=True, inner=True)
 def _complete(
-    matrix: Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
+    matrix: _Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
 ) -> None:
     """Fill a row up to the least that its job needs, on free GPUs, or empty it."""
     row = matrix[job]
@@ -367,7 +367,7 @@ def _complete(
 
 
 @kernel(inner=True)
-def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
+def _has_distributed(matrix: _Matrix, node: int, spans: Ints) -> bool:
     for job in range(spans.size):
         if spans[job] > 1 and matrix[job, node] > 0:
             return True
@@ -375,7 +375,7 @@ def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
 
 
 @kernel(inner=True)
-def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
+def _clashes(matrix: _Matrix, job: int, spans: Ints) -> bool:
     """Whether a distributed job shares a node with another one."""
     if spans[job] < 2:
         return False
@@ -388,7 +388,7 @@ def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
 
 
 @kernel(inlined=True)
-def _value(matrix: Matrix, held: Matrix, stay: Floats, move: Floats, unit: int) -> float:
+def _value(matrix: _Matrix, held: _Matrix, stay: Floats, move: Floats, unit: int) -> float:
     total = 0.0
     for job in range(matrix.shape[0]):
         gpus = nodes = 0

@@ -28,7 +28,7 @@ from copter.problems.cluster.workload import Kind
 from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
 
-Node = tuple[str, int]
+_Node = tuple[str, int]
 
 
 _KEPT = 4096
@@ -79,13 +79,13 @@ class Pollux:
         self._fitness, self._avoid, self._max_gpus = fitness, avoid_interference, max_gpus
         self._generations, self._size = generations, population
         self._rng = np.random.default_rng(seed)
-        self._tables: GoodputTables | None = None
+        self._tables: _GoodputTables | None = None
         self._cluster: Cluster | None = None
         self._most: dict[str, int] = {}
         self._answer: dict[str, Placement] = {}
         self._population: NDArray[np.int8] = np.zeros((0, 0, 0), np.int8)
         self._rows: dict[str, int] = {}
-        self._columns: dict[Node, int] = {}
+        self._columns: dict[_Node, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
         """The fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
@@ -113,7 +113,7 @@ class Pollux:
 
     # ---- the problem of a round ------------------------------------------------------------------
 
-    def problem(self, jobs: list[Job], cluster: Cluster, nodes: list[Node]) -> AllocationProblem:
+    def problem(self, jobs: list[Job], cluster: Cluster, nodes: list[_Node]) -> AllocationProblem:
         """What is to be maximized.
 
         Parameters
@@ -136,12 +136,12 @@ class Pollux:
         capacity = np.array([sizes[type] for type, _ in nodes], np.int64)
         return AllocationProblem(capacity, held, least, most, pinned, stay, move, tables.unit, self._avoid)
 
-    def _tables_of(self, cluster: Cluster) -> GoodputTables:
+    def _tables_of(self, cluster: Cluster) -> _GoodputTables:
         if self._tables is None or cluster != self._cluster:
-            self._tables, self._cluster = GoodputTables(cluster, self._max_gpus), cluster.copy()
+            self._tables, self._cluster = _GoodputTables(cluster, self._max_gpus), cluster.copy()
         return self._tables
 
-    def _take_held(self, job: Job, row: NDArray[np.int8], column: Mapping[Node, int]) -> None:
+    def _take_held(self, job: Job, row: NDArray[np.int8], column: Mapping[_Node, int]) -> None:
         """Note what a job holds: on the simulator's nodes or, if that only counts, on those of the answer."""
         if job.allocation is None:
             return
@@ -166,7 +166,7 @@ class Pollux:
         least = int(runs[0])
         return least, max(least, min(2 * self._most.get(job.name, 0), int(runs[-1])))
 
-    def _fair_share(self, jobs: int, tables: GoodputTables) -> tuple[int, int]:
+    def _fair_share(self, jobs: int, tables: _GoodputTables) -> tuple[int, int]:
         """GPUs that each job would get if all got the same, and on how many nodes."""
         assert self._cluster is not None
         gpus = min(-(-self._cluster.gpus // jobs), tables.max_gpus)
@@ -190,7 +190,7 @@ class Pollux:
         stay[:] = weight * self._fitness.value(speedup[int(held.sum()), nodes])
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
-    def _carried_over(self, jobs: list[Job], nodes: list[Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
+    def _carried_over(self, jobs: list[Job], nodes: list[_Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
         """What jobs hold, and the population of the last round, with the jobs and nodes of now."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
@@ -205,7 +205,7 @@ class Pollux:
     # ---- the answer ------------------------------------------------------------------------------
 
     def _settled(
-        self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[Node], cluster: Cluster
+        self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[_Node], cluster: Cluster
     ) -> dict[str, Placement]:
         """What the jobs get by an allocation matrix."""
         answer, without = dict[str, Placement](), list[Job]()
@@ -220,7 +220,7 @@ class Pollux:
         return answer
 
     def _gather(
-        self, jobs: list[Job], answer: dict[str, Placement], nodes: list[Node], cluster: Cluster
+        self, jobs: list[Job], answer: dict[str, Placement], nodes: list[_Node], cluster: Cluster
     ) -> None:
         """Rigid jobs that the algorithm put on several types, too few of each, on what is left of one type.
 
@@ -266,7 +266,7 @@ class Pollux:
                 left -= place[node]
         return None if left else self._runnable(job, type, place)
 
-    def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
+    def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[_Node]) -> Placement | None:
         """GPUs of one type for a job, as many of those that it was given as it can run on."""
         by_type: dict[str, dict[int, int]] = {}
         for at in np.flatnonzero(row).tolist():
@@ -305,7 +305,7 @@ class Pollux:
         return utility(speedups, gpus)
 
 
-def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[Node]:
+def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:
     """Nodes of a cluster that work: types and numbers.
 
     Parameters
@@ -323,7 +323,7 @@ def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[Node]
     ]
 
 
-class GoodputTables:
+class _GoodputTables:
     """Goodput of a job by number of nodes and GPUs, for all shapes that the genetic algorithm may find.
 
     Pollux knows one kind of node.  In a cluster with several, a node with k times the GPUs of the smallest

@@ -40,17 +40,17 @@ _JCT = ("average JCT", "p50 JCT", "p99 JCT")
 
 
 def simulated(effort: Effort, *, shipped: str = "", **settings: Any) -> list[Figure]:
-    """Policies on the authors' workloads, see :func:`sample`, beside the result that the authors ship."""
+    """Policies on the authors' workloads, see `_sample`, beside the result that the authors ship."""
     units, artifact = dict.fromkeys(_JCT, "s"), Artifact(effort)
 
     def paper(effort: Effort, **case: Any) -> dict[str, float]:
         result = case.get("result", shipped).format(**case)
         return {"average JCT": artifact.shipped(result, artifact.numbers)} if result else {}
 
-    return grid(effort, sample, units, samples=WORKLOADS, paper=paper, **settings)
+    return grid(effort, _sample, units, samples=WORKLOADS, paper=paper, **settings)
 
 
-def sample(
+def _sample(
     effort: Effort,
     row: str,
     k: int,
@@ -113,7 +113,7 @@ def testbed(effort: Effort) -> list[Figure]:
     jobs, trained = artifact.jobs(_TESTBED_WORKLOAD), {}
     for policy in _POLICIES:
         simulator = artifact.simulator(policy, jobs)
-        trained[policy] = Trained.under(simulator)
+        trained[policy] = _Trained.under(simulator)
         records = simulator.job_results()
         times = np.array([record.jct for record in records]) / _HOUR
         begin, end = min(one.submitted for one in records), max(one.finished for one in records)
@@ -133,7 +133,7 @@ def testbed(effort: Effort) -> list[Figure]:
 
 
 @dataclass(frozen=True)
-class Trained:
+class _Trained:
     """How jobs trained.
 
     Attributes
@@ -150,7 +150,7 @@ class Trained:
     goodput: dict[str, float]
 
     @classmethod
-    def under(cls, simulator: Simulator) -> Trained:
+    def under(cls, simulator: Simulator) -> _Trained:
         """Play a simulation, and look at its jobs in every round."""
         seen: list[float] = []
         examples: dict[str, list[float]] = {}

@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.problems.rivals.themis import checked_filter
 
-FILTER = 0.2
+_FILTER = 0.2
 """Filter of Shockwave's authors' runs."""
 
 
@@ -39,7 +39,7 @@ class AlloX(Mechanism):
 
     def __init__(
         self,
-        filter: float = FILTER,
+        filter: float = _FILTER,
         *,
         round_seconds: float = ROUND_SECONDS,
         reset_seconds: float = RESET_SECONDS,

@@ -31,19 +31,19 @@ from copter.solvers.registry import make_solver
 
 LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
-MOST = 1e4
+_MOST = 1e4
 """Largest rate on a job's best type: larger ones, of jobs that are all but done, only spoil the scaling."""
-MOST_PROGRAMS = 12
+_MOST_PROGRAMS = 12
 """Programs that are solved for one set of shares of finish-time fairness, at most."""
-PROGRESS = 1e-3
+_PROGRESS = 1e-3
 """Relative fall of the worst rho below which that method stops."""
-STARVED = 1e-6
+_STARVED = 1e-6
 """Share of the fastest job if the LP gives it none; the authors' interior point leaves such small shares."""
 _LEAST_SECONDS = 1e-6
 _THETA = ("theta",)
 
 
-class Gavel(Mechanism):
+class _Gavel(Mechanism):
     """What the policies have in common: a program with a request for each job, its columns, and the GPUs.
 
     Parameters
@@ -74,9 +74,9 @@ class Gavel(Mechanism):
         """Shares with the greatest rate of the job that is worst off.
 
         (n, T) rates are what a job makes of its time on each type, in a unit in which the least is near 1; a
-        job that makes more than :data:`MOST` counts as one that makes so much.
+        job that makes more than `_MOST` counts as one that makes so much.
         """
-        rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / MOST, 1.0)
+        rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / _MOST, 1.0)
         gain = LEFTOVER / len(now.jobs)
         costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
         # The common bound refers to every job's row, so it goes first and comes last.
@@ -149,7 +149,7 @@ def _floor(name: str) -> Hashable:
     return "floor", name
 
 
-class MaxMinFairness(Gavel):
+class MaxMinFairness(_Gavel):
     """Max-min fairness (least attained service): the largest share of the cluster for the poorest job.
 
         maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
@@ -167,7 +167,7 @@ class MaxMinFairness(Gavel):
         return self._greatest_least(now, now.gpus[:, None] * now.speed / now.mean_speed[:, None])
 
 
-class Makespan(Gavel):
+class Makespan(_Gavel):
     """The jobs that are there complete as early as they can, together.
 
         minimise  max_j  R_j / sum_t v_jt x_jt      =      maximise  min_j  sum_t (v_jt / R_j) x_jt
@@ -188,7 +188,7 @@ class Makespan(Gavel):
         return self._greatest_least(now, bound / seconds)
 
 
-class MaxSumThroughput(Gavel):
+class MaxSumThroughput(_Gavel):
     """The most training steps a second in all; who needs many GPUs for a step may starve.
 
         maximise  sum_jt v_jt x_jt
@@ -205,10 +205,10 @@ class MaxSumThroughput(Gavel):
         """Shares of time; jobs without one come by throughput a GPU where GPUs are left."""
         steps = now.steps_per_second
         shares = self._greatest_sum(now, steps)
-        return np.maximum(shares, STARVED * steps / (now.gpus[:, None] * steps.max()))
+        return np.maximum(shares, _STARVED * steps / (now.gpus[:, None] * steps.max()))
 
 
-class FinishTimeFairness(Gavel):
+class FinishTimeFairness(_Gavel):
     """Finish-time fairness: no job later than need be, against 1/n of the cluster for itself.
 
         minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
@@ -237,14 +237,14 @@ class FinishTimeFairness(Gavel):
         equal = equal_shares(now)
         finish = self._seconds_alone(now, (equal * now.speed).sum(axis=1))
         shares, worst = equal, worst_rho(now, equal, finish)
-        for _ in range(MOST_PROGRAMS):
+        for _ in range(_MOST_PROGRAMS):
             needed = now.left / (worst * finish - now.age)
             better = self._greatest_least(now, now.speed / needed[:, None])
             rho = worst_rho(now, better, finish)
             # Of two with the same worst rho the program's is better: it leaves no time unused.
-            if rho <= worst * (1.0 + PROGRESS):
+            if rho <= worst * (1.0 + _PROGRESS):
                 shares = better
-            if rho >= worst * (1.0 - PROGRESS):
+            if rho >= worst * (1.0 - _PROGRESS):
                 break
             worst = rho
         return shares

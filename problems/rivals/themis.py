@@ -16,16 +16,16 @@ from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 
-FILTER = 1.0
+_FILTER = 1.0
 """Filter of Shockwave's authors' runs."""
 _BISECTIONS = 60
 _LEAST_SECONDS = 1e-9
 
 
-Jobs: TypeAlias = NDArray[np.int64]
-Speeds: TypeAlias = NDArray[np.float64]
-LEASE_SECONDS = 1200.0
-PHASES = 10
+_Jobs: TypeAlias = NDArray[np.int64]
+_Speeds: TypeAlias = NDArray[np.float64]
+_LEASE_SECONDS = 1200.0
+_PHASES = 10
 """Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
 _ROUNDING = 1e-6
 
@@ -52,7 +52,7 @@ class Themis(Mechanism):
 
     def __init__(
         self,
-        filter: float = FILTER,
+        filter: float = _FILTER,
         *,
         round_seconds: float = ROUND_SECONDS,
         reset_seconds: float = RESET_SECONDS,
@@ -140,7 +140,7 @@ class ThemisElastic(SharePolicy):
     name = "themis-e"
     watch = ("done",)
 
-    def __init__(self, *, lease_seconds: float = LEASE_SECONDS, filter: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, *, lease_seconds: float = _LEASE_SECONDS, filter: float = 0.0, seed: int = 0) -> None:
         super().__init__(seed=seed)
         if not lease_seconds > 0 or not 0 <= filter < 1:
             wrong = f"lease_seconds = {lease_seconds}, filter = {filter}"
@@ -170,7 +170,7 @@ class ThemisElastic(SharePolicy):
             bidders = pool.order(leased, -rho)[:asked]
             base = rows["done"] + 1e-12
 
-            def value(jobs: Jobs, speed: Speeds, more: Speeds) -> Speeds:
+            def value(jobs: _Jobs, speed: _Speeds, more: _Speeds) -> _Speeds:
                 ahead = base[jobs] + self.lease_seconds * more
                 return np.log(ahead / (base[jobs] + self.lease_seconds * speed))
 
@@ -178,7 +178,7 @@ class ThemisElastic(SharePolicy):
             rest = self.rng.permutation(pool.size)
             _hand_out(pool, count, rest[np.argsort(count[rest] > 0, kind="stable")], free)
         mine["units"][pool.slots] = count
-        step = self.lease_seconds / PHASES
+        step = self.lease_seconds / _PHASES
         ends = step * np.ceil((now.time + self.lease_seconds) / step - _ROUNDING)
         ends = np.where(leased, rows["since"], ends)
         mine["since"][pool.slots] = ends

@@ -23,7 +23,7 @@ from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
 from copter.problems.rivals.mechanism import look
 
-LIMITS = (16 * 3600.0,)
+_LIMITS = (16 * 3600.0,)
 """GPU-seconds at which a job leaves each queue but the last."""
 
 
@@ -42,7 +42,7 @@ class Tiresias:
     name = "tiresias"
     kind: Kind = "rigid"
 
-    def __init__(self, *, limits: Sequence[float] = LIMITS, round_seconds: float = 60.0) -> None:
+    def __init__(self, *, limits: Sequence[float] = _LIMITS, round_seconds: float = 60.0) -> None:
         if list(limits) != sorted(set(limits)):
             raise ValueError(f"limits = {limits}: must be ascending")
         self.round_seconds: float | None = round_seconds
@@ -81,7 +81,7 @@ class TiresiasL(SharePolicy):
     watch = ("ran",)
     kind: Kind = "rigid"
 
-    def __init__(self, *, limits: Sequence[float] = LIMITS, seed: int = 0) -> None:
+    def __init__(self, *, limits: Sequence[float] = _LIMITS, seed: int = 0) -> None:
         super().__init__(seed=seed)
         if not limits or list(limits) != sorted(set(limits)):
             raise ValueError(f"limits = {limits}: must be ascending")

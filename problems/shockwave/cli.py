@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from copter.problems.shockwave import RegimeJob, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 
-DEFAULT_GPUS, DEFAULT_JOBS = 32, 120
+_DEFAULT_GPUS, _DEFAULT_JOBS = 32, 120
 _GPU_SECONDS_AN_ARRIVAL = 1344.0
 
 _RUN_EXAMPLES = """\b
@@ -39,8 +39,8 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("shockwave", epilog=_RUN_EXAMPLES)(command(ShockwaveRunOptions, run_shockwave))
-    bench.command("shockwave", epilog=_BENCH_EXAMPLES)(command(ShockwaveBenchOptions, bench_shockwave))
+    run.command("shockwave", epilog=_RUN_EXAMPLES)(command(ShockwaveRunOptions, _run_shockwave))
+    bench.command("shockwave", epilog=_BENCH_EXAMPLES)(command(ShockwaveBenchOptions, _bench_shockwave))
 
 
 def _policies(text: str) -> Names:
@@ -56,18 +56,18 @@ def _not_negative(value: float) -> float:
     return value
 
 
-PlanRounds: TypeAlias = Annotated[int, typer.Option(min=1, help="T: rounds of two minutes in a plan.")]
-ShimSeconds: TypeAlias = Annotated[
+_PlanRounds: TypeAlias = Annotated[int, typer.Option(min=1, help="T: rounds of two minutes in a plan.")]
+_ShimSeconds: TypeAlias = Annotated[
     float,
     typer.Option(callback=_not_negative, help="Seconds after which a plan is not improved any further."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Options):
+class _PlanOptions(Options):
     """How Shockwave plans."""
 
-    plan_rounds: PlanRounds = 120
+    plan_rounds: _PlanRounds = 120
     power: Annotated[
         float,
         typer.Option(callback=_not_negative, help="k: jobs weigh their finish time fairness to this power."),
@@ -78,7 +78,7 @@ class PlanOptions(Options):
     predictor: Annotated[
         str, typer.Option(callback=one_of(PREDICTORS, "predictor"), help=f"{', '.join(PREDICTORS)}.")
     ] = PREDICTORS[0]
-    shim_seconds: ShimSeconds = 60.0
+    shim_seconds: _ShimSeconds = 60.0
     exact: Annotated[
         bool, typer.Option("--exact", help="Prove every plan of Shockwave optimal, in --shim-seconds more.")
     ] = False
@@ -102,7 +102,7 @@ class PlanOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShockwaveRunOptions(PlanOptions, RunOptions):
+class ShockwaveRunOptions(_PlanOptions, RunOptions):
     """Schedule jobs that change their batch size, under one policy after the other, and compare.
 
     Every policy plays the same trace to its end, round by round. Without --jobs it comes from a seeded
@@ -117,9 +117,9 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         ),
     ] = None
     n_jobs: Annotated[
-        int | None, typer.Option(min=1, help=f"Jobs of the generator; {DEFAULT_JOBS} if not given.")
+        int | None, typer.Option(min=1, help=f"Jobs of the generator; {_DEFAULT_JOBS} if not given.")
     ] = None
-    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = DEFAULT_GPUS
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = _DEFAULT_GPUS
     arrival_seconds: Annotated[
         float | None,
         typer.Option(
@@ -193,7 +193,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         else:
             usual = ARRIVAL_SECONDS.get(self.gpus, _GPU_SECONDS_AN_ARRIVAL / self.gpus)
             mean = usual if self.arrival_seconds is None else self.arrival_seconds
-            count = DEFAULT_JOBS if self.n_jobs is None else self.n_jobs
+            count = _DEFAULT_JOBS if self.n_jobs is None else self.n_jobs
             jobs = generate(count, seed=self.seed, arrival_seconds=mean)
         if self.hours is not None:
             jobs = [job for job in jobs if job.arrival <= self.hours * 3600.0]
@@ -232,7 +232,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         return make_policy(name, solver=self.solver, **asdict(self.plan_settings()))
 
 
-def run_shockwave(options: ShockwaveRunOptions) -> None:
+def _run_shockwave(options: ShockwaveRunOptions) -> None:
     """Run the command."""
     trace = options.trace()
     from copter.cli.run import conclude
@@ -269,7 +269,7 @@ def _warm_up(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShockwaveBenchOptions(PlanOptions, BenchOptions):
+class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
     """Let each solver plan the same rounds of a busy cluster, up to a plan of whole rounds with its gap."""
 
     jobs: Annotated[int, typer.Option(min=1, help="Active jobs in every round.")] = 500
@@ -284,14 +284,14 @@ class ShockwaveBenchOptions(PlanOptions, BenchOptions):
             help=f"Solvers, separated by commas: {', '.join(SOLVERS)}.",
         ),
     ] = Names(("copter", "water-filling", "cvxpy"))
-    plan_rounds: PlanRounds = 20
-    shim_seconds: ShimSeconds = 1.0
+    plan_rounds: _PlanRounds = 20
+    shim_seconds: _ShimSeconds = 1.0
     tolerance: Tolerance = 1e-6
     mip_gap: MipGap = 1e-3
     deadline: Deadline = 15.0
 
 
-def bench_shockwave(options: ShockwaveBenchOptions) -> None:
+def _bench_shockwave(options: ShockwaveBenchOptions) -> None:
     """Run the benchmark."""
     from copter.bench.case import Case, as_it_is
     from copter.cli.bench import bench

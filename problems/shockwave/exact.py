@@ -65,7 +65,7 @@ _BUDGET = 1e4
 _CONVEX = 1e-12
 
 
-class Arrange(Protocol):
+class _Arrange(Protocol):
     """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
 
     def __call__(self, counts: Ints, rounds: NDArray[np.bool_] | None = None, /) -> NDArray[np.bool_] | None:
@@ -76,7 +76,7 @@ def prove(
     problem: PlanProblem,
     plan: Plan,
     prices: tuple[float, float, Floats],
-    arrange: Arrange,
+    arrange: _Arrange,
     seconds: float | None = None,
 ) -> Plan:
     """The best plan, or a better one with what is proven of it.
@@ -136,7 +136,7 @@ class _Counts:
     rounds: NDArray[np.bool_] | None
     bound: float
 
-    def plan(self, problem: PlanProblem, plan: Plan, arrange: Arrange) -> Plan | None:
+    def plan(self, problem: PlanProblem, plan: Plan, arrange: _Arrange) -> Plan | None:
         """The plan that they make, if it is better."""
         runs = None if self.counts is None else arrange(self.counts, self.rounds)
         if runs is None:
@@ -277,7 +277,7 @@ def solve_milp(
         Seconds, of making the model and solving it.
     """
     watch = Stopwatch()
-    program, factor = formulate(problem)
+    program, factor = _formulate(problem)
     found, effort = run_milp(
         program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
@@ -286,7 +286,7 @@ def solve_milp(
     return ExactPlan(runs, -found.bound / factor, found, effort)
 
 
-def formulate(problem: PlanProblem) -> tuple[CompiledProgram, float]:
+def _formulate(problem: PlanProblem) -> tuple[CompiledProgram, float]:
     """Columns x by job and round, l by job and count, h; and the factor by which its costs were multiplied.
 
     Values of jobs differ by many powers of ten: costs are in units of the largest, h in units of the longest

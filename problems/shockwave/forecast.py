@@ -18,7 +18,7 @@ from copter.problems.shockwave.interface import MarketJob
 from copter.problems.shockwave.predictor import pattern_of
 from copter.problems.shockwave.traces import RegimeJob
 
-LARGEST = 1e3
+_LARGEST = 1e3
 """Largest weight of a job that ends, relative to the others: it runs first, and none dwarfs the rest."""
 
 
@@ -135,13 +135,13 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
     Returns
     -------
     (N,) array
-        Those of ending jobs are at most :data:`LARGEST` times the largest of the others.
+        Those of ending jobs are at most `_LARGEST` times the largest of the others.
     """
     weights = seen.fairness**power
     last = (seen.fairness > 1.0) & (seen.remaining_seconds < round_seconds) & (ending > power)
     if not last.any():
         return weights
-    most = LARGEST * float(weights.max())
+    most = _LARGEST * float(weights.max())
     weights[last] = np.exp(np.minimum(ending * np.log(seen.fairness[last]), np.log(most)))
     return weights
 

@@ -2,7 +2,7 @@
 
 Where the figures come from (no file of theirs is needed or copied):
 
-- :data:`ARRIVAL_SECONDS`, :data:`MODE_MIX`, :data:`GPU_MIX`, :data:`HOURS`: section 8.1 and the names of the
+- :data:`ARRIVAL_SECONDS`, `_MODE_MIX`, :data:`GPU_MIX`, :data:`HOURS`: section 8.1 and the names of the
   authors' traces (``<jobs>_<least hours>_<most hours>_..._<static,accordion,gns>_<1,2,4,8 GPUs>``).  They
   let 120 jobs arrive 42 s apart on 32 GPUs, 220 27 s apart on 64, 460 10 s apart on 128, 900 5 s apart on
   256.
@@ -34,7 +34,7 @@ from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 
 ARRIVAL_SECONDS = {32: 42.0, 64: 27.0, 128: 10.0, 256: 5.0}
 """Mean seconds between two arrivals, by GPUs of the authors' clusters."""
-MODE_MIX = {Mode.STATIC: 0.04, Mode.ACCORDION: 0.48, Mode.GNS: 0.48}
+_MODE_MIX = {Mode.STATIC: 0.04, Mode.ACCORDION: 0.48, Mode.GNS: 0.48}
 """Share of each mode; jobs too short for Accordion run as static in the authors' traces."""
 GPU_MIX = {1: 0.6, 2: 0.3, 4: 0.09, 8: 0.01}
 HOURS = (0.2, 5.0)
@@ -46,7 +46,7 @@ _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
-class Model:
+class _Model:
     """A kind of training job.
 
     Attributes
@@ -68,11 +68,11 @@ class Model:
 
 
 MODELS = {
-    "ResNet-18": Model(50_000, {32: 36.4, 64: 36.4, 128: 33.2, 256: 30.9}, 1.8),
-    "ResNet-50": Model(100_000, {16: 590.0, 32: 530.0, 64: 503.0, 128: 489.0}, 2.0),
-    "LM": Model(59_675, {5: 89.0, 10: 63.0, 20: 44.0, 40: 32.0, 80: 34.0}, 1.7),
-    "Transformer": Model(10_000, {16: 72.0, 32: 69.0, 64: 75.0, 128: 68.0}, 1.9, False),
-    "Recommendation": Model(117_907, {512: 1.36, 1024: 1.07, 2048: 0.97, 4096: 1.15, 8192: 1.24}, 1.0),
+    "ResNet-18": _Model(50_000, {32: 36.4, 64: 36.4, 128: 33.2, 256: 30.9}, 1.8),
+    "ResNet-50": _Model(100_000, {16: 590.0, 32: 530.0, 64: 503.0, 128: 489.0}, 2.0),
+    "LM": _Model(59_675, {5: 89.0, 10: 63.0, 20: 44.0, 40: 32.0, 80: 34.0}, 1.7),
+    "Transformer": _Model(10_000, {16: 72.0, 32: 69.0, 64: 75.0, 128: 68.0}, 1.9, False),
+    "Recommendation": _Model(117_907, {512: 1.36, 1024: 1.07, 2048: 0.97, 4096: 1.15, 8192: 1.24}, 1.0),
 }
 
 
@@ -108,7 +108,7 @@ def generate(
         raise ValueError(f"jobs = {jobs}: must not be negative")
     if not 0 <= arrival_seconds < math.inf:
         raise ValueError(f"arrival_seconds = {arrival_seconds}: must be finite and not negative")
-    modes = MODE_MIX if mode_mix is None else mode_mix
+    modes = _MODE_MIX if mode_mix is None else mode_mix
     sizes = GPU_MIX if gpu_mix is None else gpu_mix
     rng = np.random.default_rng(seed)
     result, arrival = [], 0.0
@@ -149,7 +149,7 @@ def job_of(
     """
     names = [model for model, one in MODELS.items() if gpus == 1 or one.speedup > 1.0]
     model = names[int(rng.integers(len(names)))]
-    mode = Mode(_draw(rng, MODE_MIX if mode_mix is None else mode_mix))
+    mode = Mode(_draw(rng, _MODE_MIX if mode_mix is None else mode_mix))
     regimes = _regimes(rng, MODELS[model], mode, gpus, seconds)
     return RegimeJob(name, arrival, gpus, mode, regimes, model, MODELS[model].samples)
 
@@ -162,7 +162,7 @@ def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:
 
 
 def _regimes(
-    rng: np.random.Generator, model: Model, mode: Mode, gpus: int, seconds: float
+    rng: np.random.Generator, model: _Model, mode: Mode, gpus: int, seconds: float
 ) -> tuple[Regime, ...]:
     sizes = sorted(model.epoch_seconds)
     speed = model.speedup ** math.log2(gpus)

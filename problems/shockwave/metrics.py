@@ -24,7 +24,7 @@ import numpy as np
 from copter.problems.reading import Record, read_json
 from copter.problems.shockwave.traces import RegimeJob
 
-TOLERANT_FTF = 1.05
+_TOLERANT_FTF = 1.05
 """Where the authors' script begins to count a job as unfairly scheduled."""
 
 
@@ -106,7 +106,7 @@ class Metrics:
             average_jct=float(np.mean([job.jct for job in jobs])),
             worst_ftf=float(ftf.max()),
             unfair_fraction=float(np.mean(ftf > 1.0)),
-            unfair_fraction_tolerant=float(np.mean(ftf > TOLERANT_FTF)),
+            unfair_fraction_tolerant=float(np.mean(ftf > _TOLERANT_FTF)),
             utilisation=used / (gpus * makespan),
         )
 
@@ -161,7 +161,7 @@ def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedRes
         single["avg_jct"],
         float(unfair.max(initial=0.0)),
         float(np.mean(unfair > 1.0)),
-        float(np.mean(unfair > TOLERANT_FTF)),
+        float(np.mean(unfair > _TOLERANT_FTF)),
         single["cluster_util"],
     )
     return PublishedResult(str(content.fields.get("policy", Path(path).stem)), jobs, metrics)

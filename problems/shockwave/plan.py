@@ -31,7 +31,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.shockwave.tables import PlanProblem, best_price, gains, normal_prices
 
 SCATTER = 1.0  # s, the penalty on scattered rounds
-SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
+_SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
 _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
 
 
@@ -316,7 +316,7 @@ class _State:
         worth = gains(problem, work, jobs)
         rows = np.arange(len(self.counts))
         improved, sweeps = bool(len(rows)), 0
-        while improved and sweeps < SWEEPS and time.perf_counter() < until:
+        while improved and sweeps < _SWEEPS and time.perf_counter() < until:
             improved, sweeps = False, sweeps + 1
             more = np.where(
                 self.counts < self.most, worth[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf

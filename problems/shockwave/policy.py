@@ -27,7 +27,7 @@ from copter.problems.shockwave.workloads import RegimeProfile
 
 ROUND_SECONDS = 120.0
 """Section 7."""
-STATIC_EPOCHS = 100
+_STATIC_EPOCHS = 100
 """Epochs of a job that is no trace's: the grain of its predicted progress, which is continuous anyway."""
 
 
@@ -93,10 +93,10 @@ class Shockwave:
         if isinstance(one.seen, RegimeProfile):
             return one.seen.job
         share = 1.0 - one.progress / one.work
-        seconds = left / share / STATIC_EPOCHS
+        seconds = left / share / _STATIC_EPOCHS
         known = self._stated.get(one.name)
         if known is None or abs(known.regimes[0].epoch_seconds - seconds) > 1e-9 * seconds:
             assert one.gpus is not None
-            regime = Regime(1, STATIC_EPOCHS, seconds)
+            regime = Regime(1, _STATIC_EPOCHS, seconds)
             return RegimeJob(one.name, one.submitted, one.gpus, Mode.STATIC, (regime,))
         return known

@@ -162,8 +162,8 @@ def greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     return expected
 
 
-Rule = Callable[[Pattern, Sequence[float] | Floats], Floats]
-RULES: dict[str, Rule] = {"restatement": restatement, "bayesian": bayesian, "greedy": greedy}
+_Rule = Callable[[Pattern, Sequence[float] | Floats], Floats]
+RULES: dict[str, _Rule] = {"restatement": restatement, "bayesian": bayesian, "greedy": greedy}
 
 
 def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int) -> Floats:
@@ -194,7 +194,7 @@ def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] |
     return np.maximum(expected - _within(pattern, seen), 0.0)
 
 
-def run_seconds(pattern: Pattern, epochs: Floats) -> float:
+def _run_seconds(pattern: Pattern, epochs: Floats) -> float:
     """Seconds of so many epochs of each regime."""
     return float(np.dot(epochs, pattern.epoch_seconds))
 
@@ -254,5 +254,5 @@ def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, 
             for name, rule in RULES.items():
                 expected = rule(pattern, seen)
                 errors[name][0, p] += float(np.abs(expected - truth).sum()) / (2 * job.epochs)
-                errors[name][1, p] += abs(run_seconds(pattern, expected) - job.seconds) / job.seconds
+                errors[name][1, p] += abs(_run_seconds(pattern, expected) - job.seconds) / job.seconds
     return {name: Errors(progress, *(sums / len(dynamic))) for name, sums in errors.items()}

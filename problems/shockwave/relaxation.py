@@ -31,7 +31,7 @@ from copter.errors import SolverError
 from copter.extras import extra
 from copter.problems.shockwave.window import Window
 
-CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
+_CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"equilibrate_enable": False},
     {},
     {"max_step_fraction": 0.95, "linesearch_backtrack_step": 0.5, "min_switch_step_length": 0.01},
@@ -126,7 +126,7 @@ def solve_relaxation(window: Window) -> Relaxation:
     kappa = window.makespan_weight * seconds / factor
     problem = cp.Problem(cp.Maximize(welfare - kappa * h), [share <= 1.0, capacity, each, work])
     made, model = time.perf_counter() - begin, 0.0
-    for options in CLARABEL_ATTEMPTS:
+    for options in _CLARABEL_ATTEMPTS:
         try:
             started = time.perf_counter()
             problem.solve(solver=cp.CLARABEL, **options)

@@ -184,7 +184,7 @@ def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
     for result in results:
         folder.save_figure(
             f"schedule-{result.policy}.png",
-            draw_schedule(result),
+            _draw_schedule(result),
             f"which job runs in which round under {result.policy}, jobs in order of arrival",
         )
     fairness = {result.policy: [job.ftf for job in result.jobs] for result in results}
@@ -193,10 +193,10 @@ def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
     folder.save_figure(
         "ftf_cdf.png", figure, "cumulative distribution of the jobs' finish time fairness, by policy"
     )
-    folder.save_figure("makespan.png", draw_makespans(results), "makespan by policy")
+    folder.save_figure("makespan.png", _draw_makespans(results), "makespan by policy")
 
 
-def draw_schedule(result: ReplayResult) -> Figure:
+def _draw_schedule(result: ReplayResult) -> Figure:
     """Draw jobs by round: blank while not there, light while waiting, dark while running."""
     _, ran = schedule_matrix(result)
     times = np.array([record.time for record in result.rounds])
@@ -211,7 +211,7 @@ def draw_schedule(result: ReplayResult) -> Figure:
     return figure
 
 
-def draw_makespans(results: Sequence[ReplayResult]) -> Figure:
+def _draw_makespans(results: Sequence[ReplayResult]) -> Figure:
     """Draw a bar of the makespan for each policy."""
     figure = Figure(figsize=(7.5, 3.8), layout="constrained")
     axes = figure.add_subplot()

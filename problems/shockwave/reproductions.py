@@ -67,12 +67,12 @@ _UNITS = {
 
 
 def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[Figure]:
-    """Policies on traces, see :func:`sample`, with a makespan in seconds or in rounds."""
+    """Policies on traces, see `_sample`, with a makespan in seconds or in rounds."""
     units = _UNITS | ({"makespan": "rounds"} if rounds_shown else {})
-    return grid(effort, sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
+    return grid(effort, _sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
 
 
-def sample(
+def _sample(
     effort: Effort,
     row: str,
     k: int,
@@ -100,10 +100,10 @@ def sample(
         trace = trace if dynamic is None else mixed_jobs(seed, dynamic, jobs)
     elif workload == "pollux":
         artifact = Artifact(effort)
-        trace = pollux_jobs(artifact, artifact.numbers[k], seed)
+        trace = _pollux_jobs(artifact, artifact.numbers[k], seed)
     else:
-        trace = list(_THREE_JOBS) if workload == "three" else published_trace(effort, gpus)
-    found = run(effort, trace, gpus, policy, estimator=make_knowledge(know) if know else None, **options)
+        trace = list(_THREE_JOBS) if workload == "three" else _published_trace(effort, gpus)
+    found = _run(effort, trace, gpus, policy, estimator=make_knowledge(know) if know else None, **options)
     shown = _shown(found.metrics)
     return shown | {
         "makespan": shown["makespan"] / (ROUND_SECONDS if in_rounds else 1.0),
@@ -113,7 +113,7 @@ def sample(
     }
 
 
-def run(
+def _run(
     effort: Effort,
     jobs: Sequence[RegimeJob],
     gpus: int,
@@ -150,7 +150,7 @@ def mixed_jobs(seed: int, dynamic: float, jobs: int) -> list[RegimeJob]:
     return generate(jobs, seed=seed, arrival_seconds=ARRIVAL_SECONDS[64], mode_mix=mix)
 
 
-def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
+def _pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
     """Jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'."""
     rng = np.random.default_rng(seed)
     counts = np.array(sorted(GPU_MIX))
@@ -171,7 +171,7 @@ def _published_folder(effort: Effort) -> Path:
     return folder
 
 
-def published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
+def _published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
     """The authors' trace for 32, 64, 128 or 256 GPUs."""
     folder = _published_folder(effort) / "derived_job_epochs"
     found = sorted(folder.glob(f"{_SIZES[gpus]}_*.json"))
@@ -188,7 +188,7 @@ def _paper(
         return {}
     name = f"tacc_32gpus_{published.format(file=file)}.json"
     path = _published_folder(effort) / "scheduler" / "results_json" / name
-    return _shown(read_published(path, published_trace(effort, gpus)).metrics)
+    return _shown(read_published(path, _published_trace(effort, gpus)).metrics)
 
 
 def sizes(effort: Effort, **settings: Any) -> list[Figure]:
@@ -232,13 +232,13 @@ def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> l
 
 def one_job(effort: Effort) -> list[Figure]:
     """Fairness to one dynamic job, the one that reactive Themis is most unfair to, and to all of them."""
-    jobs = published_trace(effort, 32)
+    jobs = _published_trace(effort, 32)
     dynamic = {job.name for job in jobs if len(job.regimes) > 1}
     found = {
-        f"themis, {know}": run(effort, jobs, 32, "themis", estimator=make_knowledge(know))
+        f"themis, {know}": _run(effort, jobs, 32, "themis", estimator=make_knowledge(know))
         for know in ("agnostic", "reactive")
     }
-    found["shockwave, proactive"] = run(effort, jobs, 32, "shockwave")
+    found["shockwave, proactive"] = _run(effort, jobs, 32, "shockwave")
     ftf = {row: {job.name: job.ftf for job in one.jobs if job.name in dynamic} for row, one in found.items()}
     reactive = ftf["themis, reactive"]
     name = max(sorted(reactive), key=reactive.__getitem__)
@@ -267,7 +267,7 @@ def foresight(effort: Effort) -> list[Figure]:
 
 def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[Figure]:
     """Errors of the three rules of prediction on the jobs of the traces for numbers of GPUs."""
-    jobs = [job for each in gpus for job in published_trace(effort, each)]
+    jobs = [job for each in gpus for job in _published_trace(effort, each)]
     figures, curves = [], []
     for rule, errors in prediction_errors(jobs).items():
         for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
@@ -281,7 +281,7 @@ def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[Figure]:
     return figures + curves
 
 
-def observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
+def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
     """Jobs of a workload on the GPUs that they ask for, with the batch sizes that are best there.
 
     Each level of a job's profile is a regime of one epoch: that is its batch size schedule.
@@ -306,8 +306,8 @@ def against_pollux(effort: Effort) -> list[Figure]:
             found.setdefault((row, column, unit), []).append(value)
 
     for number in artifact.numbers:
-        jobs = observed_jobs(artifact, number)
-        ours = run(effort, jobs, CLUSTER.gpus, "shockwave")
+        jobs = _observed_jobs(artifact, number)
+        ours = _run(effort, jobs, CLUSTER.gpus, "shockwave")
         effort.say(f"pollux: workload {number}")
         theirs = artifact.simulator("pollux", artifact.jobs(number)).play().job_results()
         alone = {job.name: job.seconds * len(jobs) / CLUSTER.gpus for job in jobs}

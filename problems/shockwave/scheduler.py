@@ -31,13 +31,13 @@ from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
 
 _SECOND = 1.0
-SOLVE_EVERY = 8
+_SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""
-HORIZON = 120
+_HORIZON = 120
 """T of the policy; windows of benchmarks have the published 20, :data:`.window.ROUNDS`."""
-ENDING = 100.0
+_ENDING = 100.0
 """As in the authors' code; the paper does not mention it."""
-CRITICAL = 0.1
+_CRITICAL = 0.1
 """Jobs with more run time left than 1 - CRITICAL of the bound H on the makespan come first within a plan."""
 
 
@@ -71,16 +71,16 @@ class Settings:
         Whether plans are to be proven optimal, for which there is as much time again.
     """
 
-    rounds: int = HORIZON
+    rounds: int = _HORIZON
     power: float = POWER
     lam: float = LAMBDA
     predictor: str = "restatement"
-    solve_every: int = SOLVE_EVERY
+    solve_every: int = _SOLVE_EVERY
     scatter: float = SCATTER
     noise: float = 0.0
     seed: int = 0
     reactive: bool = True
-    ending: float = ENDING
+    ending: float = _ENDING
     shim_seconds: float = 60.0
     exact: bool = False
 
@@ -167,7 +167,7 @@ def make_plan(
         "prices": prices,
         "urgency": urgency(window),
         "running": np.array([state.running for state in now.jobs], bool),
-        "critical": CRITICAL,
+        "critical": _CRITICAL,
     }
     plan = shim.plan(problem, relaxation.rounds, bound=relaxation.bound, last=last, **order)
     if not exact:

@@ -47,7 +47,7 @@ The 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 adds up th
 """
 FLOOR = 1e-6
 """Added to the utility, so that log is finite for a job without progress; as in the authors' code."""
-NO_SECONDS = 1e-9
+_NO_SECONDS = 1e-9
 """Jobs that take less in all take no time."""
 
 
@@ -110,7 +110,7 @@ class Window:
     def makespan_weight(self) -> float:
         """lambda / Z_0, the factor on H."""
         total = float(self.total_seconds.sum())
-        return self.lam / (total if total > NO_SECONDS else 1.0)
+        return self.lam / (total if total > _NO_SECONDS else 1.0)
 
     @property
     def most_rounds(self) -> Floats:

@@ -28,12 +28,12 @@ from copter.problems.shockwave.traces import RegimeJob, read_jobs
 
 RESTART_SECONDS = 20.0
 """Dispatch and loading of a checkpoint in the authors' simulator."""
-GPU, GPUS_PER_NODE = "rtx5000", 4
+_GPU, _GPUS_PER_NODE = "rtx5000", 4
 """The authors' cluster has four GPUs a node (section 8.1)."""
 
 
-FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
-JOBS = {32: 120, 64: 220, 128: 460, 256: 900}
+_FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
+_JOBS = {32: 120, 64: 220, 128: 460, 256: 900}
 """Jobs of the authors' workloads by GPUs of the cluster (section 8.1)."""
 
 
@@ -53,19 +53,19 @@ class RegimeProfile(Profile):
         return self.job.samples / self.job.regimes[level].batch_size
 
 
-def cluster_of(gpus: int) -> Cluster:
+def _cluster_of(gpus: int) -> Cluster:
     """So many GPUs of one type, four a node where that divides them."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
-    size = gcd(gpus, GPUS_PER_NODE)
-    return Cluster([GpuType(GPU, size, gpus // size)])
+    size = gcd(gpus, _GPUS_PER_NODE)
+    return Cluster([GpuType(_GPU, size, gpus // size)])
 
 
 def scenario_of(jobs: Iterable[RegimeJob], gpus: int) -> Scenario:
     """What the simulator needs to replay a trace."""
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
-    return Scenario(cluster_of(gpus), [job.submission for job in listed], profiles)
+    return Scenario(_cluster_of(gpus), [job.submission for job in listed], profiles)
 
 
 def shockwave(
@@ -91,9 +91,9 @@ def shockwave(
     sizes : bool
         Sizes by GPU-hours as the text of the paper has them, :data:`.generator.SIZE_MIX`.
     """
-    nearest = min(JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
-    count = JOBS[nearest] if jobs is None else jobs
-    folder = find(data, FOLDER)
+    nearest = min(_JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
+    count = _JOBS[nearest] if jobs is None else jobs
+    folder = find(data, _FOLDER)
     files = [] if folder is None else sorted(folder.glob(f"{count}_*.json"))
     if files and arrival_seconds is None and not sizes:
         drawn = read_jobs(files[0])

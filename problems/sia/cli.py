@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from copter.problems.sia.replay import SiaRecord
     from copter.solvers.base import Solver
 
-DEFAULT_GPUS = 512
-DEFAULT_HOURS = 24.0
-PROVING = ("copter", "copter-exact", "highs-milp")
+_DEFAULT_GPUS = 512
+_DEFAULT_HOURS = 24.0
+_PROVING = ("copter", "copter-exact", "highs-milp")
 """Solvers that can prove an allocation optimal; the first one with --exact is the second."""
 
 _RUN_EXAMPLES = """\b
@@ -45,8 +45,8 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("sia", epilog=_RUN_EXAMPLES)(command(SiaRunOptions, run_sia))
-    bench.command("sia", epilog=_BENCH_EXAMPLES)(command(SiaBenchOptions, bench_sia))
+    run.command("sia", epilog=_RUN_EXAMPLES)(command(SiaRunOptions, _run_sia))
+    bench.command("sia", epilog=_BENCH_EXAMPLES)(command(SiaBenchOptions, _bench_sia))
 
 
 def _folder(path: Path | None) -> Path | None:
@@ -89,7 +89,7 @@ class SiaRunOptions(Proving, RunOptions):
         int | None,
         typer.Option(
             min=1,
-            help=f"GPUs of the cluster, rounded to whole nodes; {DEFAULT_GPUS}, or the workload's own size, "
+            help=f"GPUs of the cluster, rounded to whole nodes; {_DEFAULT_GPUS}, or the workload's own size, "
             "if not given.",
         ),
     ] = None
@@ -128,7 +128,7 @@ class SiaRunOptions(Proving, RunOptions):
             raise typer.BadParameter(
                 "belongs to the generator: leave it out, or --workload", param_hint="--jobs-per-day"
             )
-        if self.exact and self.solver not in PROVING:
+        if self.exact and self.solver not in _PROVING:
             raise typer.BadParameter(
                 f"{self.solver} proves no allocation: leave it out, or --solver", param_hint="--exact"
             )
@@ -139,12 +139,14 @@ class SiaRunOptions(Proving, RunOptions):
 
         if self.workload is not None and self.profiles is not None:
             return read_scenario(self.workload, self.profiles, self.gpus)
-        size = DEFAULT_GPUS if self.gpus is None else self.gpus
+        size = _DEFAULT_GPUS if self.gpus is None else self.gpus
         rate = JOBS_PER_GPU_DAY * size if self.jobs_per_day is None else self.jobs_per_day
-        return generate(size, rate, hours=DEFAULT_HOURS if self.hours is None else self.hours, seed=self.seed)
+        return generate(
+            size, rate, hours=_DEFAULT_HOURS if self.hours is None else self.hours, seed=self.seed
+        )
 
 
-def run_sia(options: SiaRunOptions) -> None:
+def _run_sia(options: SiaRunOptions) -> None:
     """Run the command."""
     scenario = options.scenario()
     from copter.cli.run import conclude, follow, preparing
@@ -214,7 +216,7 @@ class SiaBenchOptions(Proving, OverActors, BenchOptions):
     mip_gap: MipGap = 1e-3
 
 
-def bench_sia(options: SiaBenchOptions) -> None:
+def _bench_sia(options: SiaBenchOptions) -> None:
     """Run the benchmark."""
     from copter.bench.case import Case
     from copter.cli.bench import bench

@@ -32,12 +32,12 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
 
-Key = TypeVar("Key", bound=Hashable)
-Handle = TypeVar("Handle")
+_Key = TypeVar("_Key", bound=Hashable)
+_Handle = TypeVar("_Handle")
 
-CACHED_BYTES = 1 << 27
+_CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""
-ROW_BYTES = 1000
+_ROW_BYTES = 1000
 """Of a row, beside its costs."""
 
 
@@ -87,7 +87,7 @@ def _place(columns: NDArray[np.int64], configuration: int) -> int:
     return at if at < columns.size and columns[at] == configuration else -1
 
 
-class Runnable:
+class _Runnable:
     """Configurations that can run an application, and what a job may choose of them."""
 
     def __init__(self, configurations: Configurations, columns: NDArray[np.int64]) -> None:
@@ -134,7 +134,7 @@ class Runnable:
 class CostRow:
     """Costs of one application at one level: ``+-G^p`` for each configuration that can run it."""
 
-    runnable: Runnable
+    runnable: _Runnable
     costs: NDArray[np.float64]
     lam: float
     _blocks: dict[Choices, NDArray[np.float64]] = field(default_factory=dict)
@@ -156,11 +156,11 @@ class RowCache:
     def __init__(self, configurations: Configurations, objective: Objective) -> None:
         self.configurations = configurations
         self.objective = objective
-        self._runnable: dict[bytes, Runnable] = {}
+        self._runnable: dict[bytes, _Runnable] = {}
         self._rows: dict[tuple[int, int], CostRow] = {}
         self._bytes = 0
 
-    def get(self, number: int, level: int, source: Source) -> CostRow:
+    def get(self, number: int, level: int, source: _Source) -> CostRow:
         """Row of a profile at a level, made if it is not there.
 
         Parameters
@@ -172,12 +172,12 @@ class RowCache:
         if row is None:
             row = self._build(source, level)
             self._rows[number, level] = row
-            self._bytes += row.costs.nbytes + ROW_BYTES
-            while self._bytes > CACHED_BYTES and len(self._rows) > 1:
-                self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes + ROW_BYTES
+            self._bytes += row.costs.nbytes + _ROW_BYTES
+            while self._bytes > _CACHED_BYTES and len(self._rows) > 1:
+                self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes + _ROW_BYTES
         return row
 
-    def _build(self, source: Source, level: int) -> CostRow:
+    def _build(self, source: _Source, level: int) -> CostRow:
         columns, goodput = source.profile.row(self.configurations, level)
         if source.least > 1 or source.most is not None:
             gpus = self.configurations.gpus[columns]
@@ -185,34 +185,34 @@ class RowCache:
             columns, goodput = columns[within], goodput[within]
         key = columns.tobytes()
         if key not in self._runnable:
-            self._runnable[key] = Runnable(self.configurations, columns)
+            self._runnable[key] = _Runnable(self.configurations, columns)
         runnable = self._runnable[key]
         costs = self.objective.costs(normalised(goodput, runnable.min_gpus))
         return CostRow(runnable, costs, self.objective.lam)
 
 
-class _Handles(Generic[Key, Handle]):
+class _Handles(Generic[_Key, _Handle]):
     """Handles of what requests of a program share, by what they stand for.
 
     Those without users are dropped when there are many: jobs come back to the same few.
     """
 
-    def __init__(self, drop: Callable[[Handle], None]) -> None:
+    def __init__(self, drop: Callable[[_Handle], None]) -> None:
         self._drop = drop
-        self._handles: dict[Key, Handle] = {}
-        self._users: dict[Key, int] = {}
+        self._handles: dict[_Key, _Handle] = {}
+        self._users: dict[_Key, int] = {}
 
     def __len__(self) -> int:
         return len(self._handles)
 
-    def _take(self, key: Key, make: Callable[[], Handle]) -> Handle:
+    def _take(self, key: _Key, make: Callable[[], _Handle]) -> _Handle:
         if key not in self._handles:
             self._handles[key] = make()
             self._users[key] = 0
         self._users[key] += 1
         return self._handles[key]
 
-    def release(self, key: Key) -> None:
+    def release(self, key: _Key) -> None:
         """Count one user less."""
         self._users[key] -= 1
 
@@ -325,7 +325,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Source:
+class _Source:
     """What jobs run by: a profile, and how many GPUs they may have; all jobs with the same ones share it.
 
     Attributes
@@ -345,13 +345,13 @@ class Sources:
     """Numbers of the sources in use; a number is never used for two."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Source, int] = {}
-        self._sources: dict[int, Source] = {}
+        self._numbers: dict[_Source, int] = {}
+        self._sources: dict[int, _Source] = {}
         self._users: dict[int, int] = {}
         self._fixed_batch: dict[Profile, Profile] = {}
         self._next = 0
 
-    def __getitem__(self, number: int) -> Source:
+    def __getitem__(self, number: int) -> _Source:
         return self._sources[number]
 
     def __len__(self) -> int:
@@ -365,13 +365,13 @@ class Sources:
         kind : {"adaptive", "strong-scaling", "rigid"}
             Jobs that are not adaptive run by the profile at its fixed batch size.
         most : int, optional
-            Limits, see :class:`Source`.
+            Limits, see `_Source`.
         """
         if kind != "adaptive":
             if profile not in self._fixed_batch:
                 self._fixed_batch[profile] = profile.at_fixed_batch()
             profile = self._fixed_batch[profile]
-        source = Source(profile, least, most)
+        source = _Source(profile, least, most)
         if source not in self._numbers:
             self._numbers[source], self._sources[self._next] = self._next, source
             self._users[self._next] = 0

@@ -22,7 +22,7 @@ from copter.solvers.proximal.solver import ProximalPoint
 _REPEATS = 5
 
 
-def measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
+def _measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
     """Run the rounds in a journal, then copy, save and load the program that it has.
 
     Parameters
@@ -77,4 +77,4 @@ def _report(what: str, task: Callable[[], object]) -> None:
 
 if __name__ == "__main__":
     sizes = [int(word) for word in sys.argv[2:]] or [25_600, 3100, 6]
-    measure(Path(sys.argv[1]), *sizes)
+    _measure(Path(sys.argv[1]), *sizes)

@@ -36,25 +36,25 @@ HARDWARE_CLASSES = {
     "aws": "T4-16GB",
 }
 """Hardware class of the synthetic profiles for each GPU type of the authors' cluster."""
-OTHER_NAMES = {"quadro": "quad"}
+_OTHER_NAMES = {"quadro": "quad"}
 """Spellings of GPU types in ``batch_inference.json`` that differ from the cluster's."""
 SINGLE_PHASE_RESTART_SECONDS = 90.0
 """Checkpoint-restore of batch inference and synthetic jobs."""
-MAX_REPLICAS = 32
+_MAX_REPLICAS = 32
 """Largest number of replicas of a batch inference job."""
-SYNTHETIC_MAX_GPUS = 128
+_SYNTHETIC_MAX_GPUS = 128
 """Largest number of GPUs of a synthetic job."""
 
-CONSTANTS = "simulator_constants.json"
-BATCH_INFERENCE = "batch_inference.json"
-DERIVED = "derived_npz"
+_CONSTANTS = "simulator_constants.json"
+_BATCH_INFERENCE = "batch_inference.json"
+_DERIVED = "derived_npz"
 
 
 def profile_folder(path: str | Path) -> Path:
     """The folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
     path = Path(path)
-    inside = path / DERIVED
-    if inside.is_dir() and not (path / CONSTANTS).exists() and not any(path.glob("*.npz")):
+    inside = path / _DERIVED
+    if inside.is_dir() and not (path / _CONSTANTS).exists() and not any(path.glob("*.npz")):
         return inside
     return path
 
@@ -72,8 +72,8 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
     profiles: dict[str, Profile] = {}
     for path in sorted(folder.glob("*.npz")):
         profiles[path.stem] = _read_npz(path, constants)
-    if (folder / BATCH_INFERENCE).exists():
-        profiles.update(_read_batch_inference(folder / BATCH_INFERENCE))
+    if (folder / _BATCH_INFERENCE).exists():
+        profiles.update(_read_batch_inference(folder / _BATCH_INFERENCE))
     if not profiles:
         raise InputError(folder, "*.npz", "no profile in this folder")
     return profiles
@@ -108,7 +108,7 @@ def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
 def _constants(folder: Path) -> Record:
     if not folder.is_dir():
         raise InputError(folder, "profiles", "no such folder")
-    path = folder / CONSTANTS
+    path = folder / _CONSTANTS
     return Record(path, read_json(path))
 
 
@@ -149,7 +149,7 @@ def _synthetic(path: Path, arrays: dict[str, np.ndarray]) -> Profile:
             raise InputError(path, name, "is missing")
     curves = {type: arrays[hardware] for type, hardware in HARDWARE_CLASSES.items()}
     work, restart = float(arrays["max_progress"]), SINGLE_PHASE_RESTART_SECONDS
-    return CountProfile(path.stem, restart, work, arrays["num_gpus"], curves, SYNTHETIC_MAX_GPUS)
+    return CountProfile(path.stem, restart, work, arrays["num_gpus"], curves, _SYNTHETIC_MAX_GPUS)
 
 
 def _read_batch_inference(path: Path) -> dict[str, Profile]:
@@ -162,10 +162,10 @@ def _read_batch_inference(path: Path) -> dict[str, Profile]:
         for type in types.fields:
             entry = types.record(type)
             throughput = speedup * entry.amount("throughput")
-            replicas[OTHER_NAMES.get(type, type)] = (entry.get("min_gpus", int), throughput)
+            replicas[_OTHER_NAMES.get(type, type)] = (entry.get("min_gpus", int), throughput)
         work = record.amount("num_iters")
         try:
-            profiles[name] = ReplicaProfile(name, SINGLE_PHASE_RESTART_SECONDS, work, replicas, MAX_REPLICAS)
+            profiles[name] = ReplicaProfile(name, SINGLE_PHASE_RESTART_SECONDS, work, replicas, _MAX_REPLICAS)
         except ValueError as error:
             raise document.error(name, str(error)) from None
     return profiles

@@ -6,7 +6,7 @@ Where the figures come from (no file of theirs is needed or copied):
   scale.  They replay 2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
 - :data:`JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
-- :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  :data:`BURSTINESS` is
+- :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  `_BURSTINESS` is
   the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
   have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs a day, that is 1 + 0.65, 1.5, 1.3 times
   the mean.
@@ -14,7 +14,7 @@ Where the figures come from (no file of theirs is needed or copied):
   calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are set so that
   the speedup at the start and at the end of training is near that of the profiles; curves are analytic
   (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
-- :data:`INFERENCE`, :data:`SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
+- `_INFERENCE`, `_SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
 
 :func:`pai` has the authors' workloads as a trace for any cluster of their GPU types.
@@ -49,7 +49,7 @@ HOURLY = (
     (1.08, 0.96, 0.85, 1.47, 1.03, 1.80, 0.92, 0.75, 0.52, 0.50, 0.51, 1.05)
     + (1.47, 0.86, 0.76, 0.93, 1.07, 0.96, 0.91, 0.91, 0.99, 1.10, 1.05, 1.54)
 )  # fmt: skip
-BURSTINESS = 1.3
+_BURSTINESS = 1.3
 
 JOB_MIX = {
     "cifar10": 0.2948,
@@ -98,7 +98,7 @@ _RESNET: Mapping[str, tuple[int, float]] = {
     "a10-pcie": (1, 825.0),
     "a100-pcie": (1, 2343.0),
 }
-INFERENCE: dict[str, tuple[float, Mapping[str, tuple[int, float]]]] = {
+_INFERENCE: dict[str, tuple[float, Mapping[str, tuple[int, float]]]] = {
     # work; by type GPUs a replica and its throughput
     "imagenet_resnet50": (1_431_167, _RESNET),
     "llama_8b_wikipedia": (1e8, _LLAMA),
@@ -109,7 +109,7 @@ _SINGLE_PHASE_TYPES = ("dgx-ext", "a100-pcie", "a10-pcie", "rtx", "quad", "azure
 _LINEAR = (40, 35, 20, 15, 15, 25, 12)
 _MIXED = (80, 75, 40, 30, 30, 50, 25)
 _SUBLINEAR = (500, 500, 300, 200, 200, 250, 150)
-SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
+_SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
     # work; throughput of one dgx-ext, a100-pcie, a10-pcie, rtx, quad, azure, aws; exponent; saturation
     "synthetic_linear_short": (3.5e5, _LINEAR, 1.0, 4000),
     "synthetic_linear_long": (1.75e7, _LINEAR, 1.0, 4000),
@@ -120,8 +120,8 @@ SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
 }
 
 
-FOLDER = "suhasjs_continuous-scheduling"
-FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
+_FOLDER = "suhasjs_continuous-scheduling"
+_FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
 """Folders of the authors' workloads by jobs a day."""
 
 
@@ -145,9 +145,9 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
         profiles[name] = TrainingProfile(name, restart, work_scale * 3600.0, speed, scaling)
     restart = SINGLE_PHASE_RESTART_SECONDS
-    for name, (work, replicas) in INFERENCE.items():
+    for name, (work, replicas) in _INFERENCE.items():
         profiles[name] = ReplicaProfile(name, restart, work_scale * work, replicas)
-    for name, (work, throughput, exponent, saturation) in SINGLE_PHASE.items():
+    for name, (work, throughput, exponent, saturation) in _SINGLE_PHASE.items():
         speed = dict(zip(_SINGLE_PHASE_TYPES, throughput, strict=True))
         profiles[name] = PowerLawProfile(name, restart, work_scale * work, speed, exponent, saturation)
     return profiles
@@ -168,7 +168,7 @@ def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray
     """
     minutes = max(1, round(hours * 60))
     pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
-    rate = pattern * rng.gamma(1.0 / BURSTINESS, BURSTINESS, minutes)
+    rate = pattern * rng.gamma(1.0 / _BURSTINESS, _BURSTINESS, minutes)
     counts = rng.multinomial(count, rate / rate.sum())
     start = np.repeat(np.arange(minutes), counts) * 60.0
     return np.sort(start + rng.uniform(0.0, 60.0, count))
@@ -252,7 +252,7 @@ def draw_jobs(
 def _category(application: str) -> str:
     if application in TRAINING:
         return "SiaJob"
-    return "BatchInferenceJob" if application in INFERENCE else "SyntheticSinglePhaseJob"
+    return "BatchInferenceJob" if application in _INFERENCE else "SyntheticSinglePhaseJob"
 
 
 def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
@@ -290,10 +290,10 @@ def pai(
         Length of the workload; jobs of the files that come later are left out.
     """
     count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
-    nearest = min(FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))
-    folder, workloads = find(data, FOLDER), []
+    nearest = min(_FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))
+    folder, workloads = find(data, _FOLDER), []
     if folder is not None:
-        workloads = sorted((folder / "simulator/workloads" / FAMILIES[nearest]).glob("workload-*.csv"))
+        workloads = sorted((folder / "simulator/workloads" / _FAMILIES[nearest]).glob("workload-*.csv"))
     if folder is None or not workloads:
         rng = np.random.default_rng(seed)
         return Scenario(cluster, draw_jobs(arrival_times(count, hours, rng), rng), builtin_profiles())

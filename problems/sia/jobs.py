@@ -19,7 +19,7 @@ NONE = -1
 """No configuration, or nothing sent yet."""
 
 FREE, REQUIRED, PINNED = 0, 1, 2
-NO_LIMIT = -1
+_NO_LIMIT = -1
 
 
 @overload
@@ -157,14 +157,14 @@ def limits(
     ----------
     slots : (n,) ndarray
     scale_up_limit : float, optional
-        By this factor a job grows at most; None for :data:`NO_LIMIT`.
+        By this factor a job grows at most; None for `_NO_LIMIT`.
 
     Returns
     -------
     (n,) ndarray
     """
     if scale_up_limit is None:
-        return np.full(slots.size, NO_LIMIT)
+        return np.full(slots.size, _NO_LIMIT)
     current = table.current[slots]
     held = np.zeros(slots.size)
     held[current >= 0] = cluster.configurations.gpus[current[current >= 0]]

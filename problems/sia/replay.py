@@ -87,7 +87,7 @@ class Replay:
             node_changes,
             max_hours,
         )
-        self._evolution = Evolution(self.policy)
+        self._evolution = _Evolution(self.policy)
 
     def _simulator(
         self, scenario: Scenario, sia: Sia, changes: Iterable[NodeChange], max_hours: float | None
@@ -276,7 +276,7 @@ class SiaRecord:
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}
 
 
-class Evolution:
+class _Evolution:
     """How slowly a program evolves from round to round, and how integral its fractional answers are.
 
     A variable is a job's share x of one configuration, or of "no allocation".  Between rounds t - 1 and t,

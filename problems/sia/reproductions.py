@@ -52,7 +52,7 @@ _SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
 
 
 @dataclass(frozen=True)
-class PolicySetup:
+class _PolicySetup:
     """A policy as the thesis runs it: its name here, its settings, its placer, and what it knows of jobs."""
 
     policy: str
@@ -66,13 +66,13 @@ def _counted() -> None:
     return None
 
 
-def _slow(policy: str, **settings: Any) -> PolicySetup:
-    return PolicySetup(policy, {"round_seconds": _LONG_ROUND_SECONDS, **settings}, _counted)
+def _slow(policy: str, **settings: Any) -> _PolicySetup:
+    return _PolicySetup(policy, {"round_seconds": _LONG_ROUND_SECONDS, **settings}, _counted)
 
 
 POLICIES = {
-    "Sia": PolicySetup("sia", estimator="bootstrap"),
-    "Pollux": PolicySetup("pollux", estimator="type-blind"),
+    "Sia": _PolicySetup("sia", estimator="bootstrap"),
+    "Pollux": _PolicySetup("pollux", estimator="type-blind"),
     "Gavel+TJ": _slow("gavel-max-sum"),
     "Shockwave+TJ": _slow("shockwave", lam=0.1, power=10.0),
     "Themis+TJ": _slow("themis"),
@@ -130,7 +130,7 @@ def scenario_of(
     return by_name(trace, cluster_by_name(cluster), seed, effort.data, **settings)
 
 
-def play(scenario: Scenario, setup: PolicySetup, seed: int = 0) -> Played:
+def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
     """Simulate until all jobs are complete; the seed is that of the noise of what is measured."""
     policy = make_policy(setup.policy, **setup.settings)
     estimator = _estimator(setup.estimator, seed)
@@ -159,7 +159,7 @@ def simulated(
     burst: bool = False,
     **settings: Any,
 ) -> list[Figure]:
-    """Policies on samples of workloads, see :func:`sample`, and by how much rows' average JCTs differ.
+    """Policies on samples of workloads, see `_sample`, and by how much rows' average JCTs differ.
 
     `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples; with
     `burst` there are means over the jobs of the burst as well.
@@ -171,10 +171,10 @@ def simulated(
     ]
     pooled = {"of": row, "over": row, "base": "burst", "itself": True, "paired": False, "unit": "h"}
     derived += [{"column": column, **pooled} for column in _BURST if burst]
-    return grid(effort, sample, _UNITS, row=row, derived=derived, **settings)
+    return grid(effort, _sample, _UNITS, row=row, derived=derived, **settings)
 
 
-def sample(
+def _sample(
     effort: Effort,
     row: str,
     k: int,

@@ -44,7 +44,7 @@ FOLDER = "suhasjs_continuous-scheduling"
 """Folder of the authors' workloads, within that of real traces."""
 APART_SECONDS = 300.0
 """The largest time between the arrivals of a job and of its copy."""
-DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
+_DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
 """Folder and number of the authors' days, by GPUs."""
 _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
 """Percentiles of solve times: the distribution of Figure 4.5."""
@@ -94,7 +94,7 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     root = find(data, FOLDER)
     if root is None:
         raise InputError(data, FOLDER, "no such folder")
-    folder, count = DAYS[gpus]
+    folder, count = _DAYS[gpus]
     path = root / "simulator" / "workloads" / folder / f"workload-{(number - 1) % count + 1}.csv"
     if not path.exists():
         raise InputError(path, "file", "the authors' workload is not there")
@@ -124,7 +124,7 @@ def days(
     solves = [f"solve p{percent}" for percent in _PERCENTS]
     columns = ["average JCT", "makespan"] if hours is None else []
     units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s")}
-    most = min(samples or effort.seeds, DAYS[gpus][1])
+    most = min(samples or effort.seeds, _DAYS[gpus][1])
     settings |= {"gpus": gpus, "hours": hours, "samples": most, "columns": [*columns, *solves]}
     return grid(effort, _day, units, timed=True, **settings)
 

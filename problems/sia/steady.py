@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
-WORK_SCALE = 16.0
+_WORK_SCALE = 16.0
 """Jobs do this much more work than the generator's, so that fewer of them complete than are to leave."""
-OLDEST_SECONDS = 4.0 * 3600.0
+_OLDEST_SECONDS = 4.0 * 3600.0
 """The rounds begin then, and the jobs of the first one were submitted at any time before."""
 
 
@@ -57,7 +57,7 @@ class _SteadySimulator(Simulator):
     ) -> None:
         super().__init__(scenario, policy, resize=_Settled())
         self._population, self._leave, self._rng = population, leave, rng
-        self.timer.time = OLDEST_SECONDS
+        self.timer.time = _OLDEST_SECONDS
         oldest = [self._waiting[-1 - k] for k in range(population)]
         for job, share in zip(oldest, rng.uniform(0.0, 0.9, population).tolist(), strict=True):
             job.begin_at(share * job.work)
@@ -125,9 +125,9 @@ class SteadyReplay(Replay):
         self._leave = math.ceil(churn * jobs)
         self._rng = rng = np.random.default_rng(seed)
         supply = jobs + 4 * rounds * max(self._leave, 1)
-        times = np.full(supply, OLDEST_SECONDS)
-        times[:jobs] = np.sort(rng.uniform(0.0, OLDEST_SECONDS, jobs))
-        scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(WORK_SCALE))
+        times = np.full(supply, _OLDEST_SECONDS)
+        times[:jobs] = np.sort(rng.uniform(0.0, _OLDEST_SECONDS, jobs))
+        scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(_WORK_SCALE))
         policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program, costs=costs)
         super().__init__(scenario, solver, policy=policy)
 

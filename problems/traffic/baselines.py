@@ -122,7 +122,7 @@ def pop(
     *,
     split: float = 0.0,
     seed: int = 0,
-    solver: str = SOLVER,
+    solver: str = _SOLVER,
     spread: Spread | None = None,
     **settings: Any,
 ) -> Allocated:

@@ -41,8 +41,8 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain to the groups `copter run` and `copter bench`."""
-    run.command("traffic", epilog=_RUN_EXAMPLES)(command(TrafficRunOptions, run_traffic))
-    bench.command("traffic", epilog=_BENCH_EXAMPLES)(command(TrafficBenchOptions, bench_traffic))
+    run.command("traffic", epilog=_RUN_EXAMPLES)(command(TrafficRunOptions, _run_traffic))
+    bench.command("traffic", epilog=_BENCH_EXAMPLES)(command(TrafficBenchOptions, _bench_traffic))
 
 
 def _changes(value: str | None) -> str | None:
@@ -64,7 +64,7 @@ def _matrix(value: str) -> str:
     return value
 
 
-Change: TypeAlias = Annotated[
+_Change: TypeAlias = Annotated[
     str | None,
     typer.Option(
         callback=_changes,
@@ -73,13 +73,13 @@ Change: TypeAlias = Annotated[
         "independent, or sequence if the file has several, if not given.",
     ),
 ]
-Rounds: TypeAlias = Annotated[
+_Rounds: TypeAlias = Annotated[
     int, typer.Option(min=1, help="Rounds (of each kind of change); the first one starts from nothing.")
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkOptions(Options):
+class _NetworkOptions(Options):
     """A network, its demands, their paths, and what changes from round to round."""
 
     topology: Annotated[
@@ -116,12 +116,12 @@ class NetworkOptions(Options):
             "--objective", callback=one_of(OBJECTIVES, "objective"), help=f"{' or '.join(OBJECTIVES)}."
         ),
     ] = "max-flow"
-    rounds: Rounds = 10
-    change: Change = None
+    rounds: _Rounds = 10
+    change: _Change = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficRunOptions(NetworkOptions, Solving, RunOptions):
+class TrafficRunOptions(_NetworkOptions, Solving, RunOptions):
     """Decide the flows of a network round by round while its demands drift or its links fail."""
 
     solver: Annotated[str, solver_option(METHODS)] = "copter"
@@ -129,20 +129,20 @@ class TrafficRunOptions(NetworkOptions, Solving, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficBenchOptions(NetworkOptions, OverActors, BenchOptions):
+class TrafficBenchOptions(_NetworkOptions, OverActors, BenchOptions):
     """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
 
-    rounds: Rounds = 5
+    rounds: _Rounds = 5
     solvers: Annotated[Names, solvers_option(METHODS)] = Names(
         ("copter", "highs-hot", "pop-16", "lp-top", "shortest")
     )
     tolerance: Tolerance = 1e-4
 
 
-Chosen = TypeVar("Chosen", TrafficRunOptions, TrafficBenchOptions)
+_Chosen = TypeVar("_Chosen", TrafficRunOptions, TrafficBenchOptions)
 
 
-def run_traffic(options: TrafficRunOptions) -> None:
+def _run_traffic(options: TrafficRunOptions) -> None:
     """Run the command."""
     options, instance = _prepare(options, quiet=options.as_json)
     from copter.cli.run import conclude, follow, preparing
@@ -162,7 +162,7 @@ def run_traffic(options: TrafficRunOptions) -> None:
             conclude(run, solver=options.solver)
 
 
-def bench_traffic(options: TrafficBenchOptions) -> None:
+def _bench_traffic(options: TrafficBenchOptions) -> None:
     """Run the benchmark."""
     options, instance = _prepare(options)
     from copter.bench.case import Case, as_it_is
@@ -176,7 +176,7 @@ def bench_traffic(options: TrafficBenchOptions) -> None:
         bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
 
 
-def _prepare(options: Chosen, *, quiet: bool = False) -> tuple[Chosen, Instance]:
+def _prepare(options: _Chosen, *, quiet: bool = False) -> tuple[_Chosen, Instance]:
     """Read or draw the demands and find their paths; with them, the options with what changes settled."""
     from copter.problems.traffic import load_topology
 
@@ -191,7 +191,7 @@ def _prepare(options: Chosen, *, quiet: bool = False) -> tuple[Chosen, Instance]
     return replace(options, change=change), instance
 
 
-def _matrices(options: NetworkOptions, network: Topology) -> NDArray:
+def _matrices(options: _NetworkOptions, network: Topology) -> NDArray:
     from copter.problems.traffic import make_matrix, read_matrices
 
     if options.matrix in MODELS:
@@ -199,7 +199,7 @@ def _matrices(options: NetworkOptions, network: Topology) -> NDArray:
     return read_matrices(options.matrix, network)
 
 
-def _instance(options: Chosen, network: Topology, matrices: NDArray, quiet: bool) -> Instance:
+def _instance(options: _Chosen, network: Topology, matrices: NDArray, quiet: bool) -> Instance:
     from copter.problems.traffic.course import make_instance
 
     begin = perf_counter()
@@ -223,7 +223,7 @@ def _instance(options: Chosen, network: Topology, matrices: NDArray, quiet: bool
     return instance
 
 
-def _course(folder: Path, instance: Instance, options: NetworkOptions) -> TrafficCourse:
+def _course(folder: Path, instance: Instance, options: _NetworkOptions) -> TrafficCourse:
     from copter.problems.traffic.baselines import split_for
     from copter.problems.traffic.course import prepare
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-SMALL_PAIRS = 32_000
+_SMALL_PAIRS = 32_000
 """Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
 
 
@@ -205,7 +205,7 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
             yield Event(moved)
 
 
-def schedule(
+def _schedule(
     instance: Instance, changes: Sequence[str], rounds: int, seed: int
 ) -> Iterator[tuple[str, Event]]:
     """Kind of change and event of each round: the first matrix as it is, then ``rounds`` - 1 of each kind.
@@ -285,7 +285,7 @@ class TrafficCourse(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver or one of :data:`METHODS`."""
         instance = Instance.load(self.data)
-        events = schedule(instance, self.changes, self.rounds, self.seed)
+        events = _schedule(instance, self.changes, self.rounds, self.seed)
         network = instance.topology, instance.paths, self.objective
         if is_method(settings.name):
             return Play(self._method_rounds(TrafficState(*network), events, settings))
@@ -376,7 +376,7 @@ class UtilisationCourse(TrafficCourse):
     )
 
 
-COURSES: dict[str, type[TrafficCourse]] = {"max-flow": TrafficCourse, "min-mlu": UtilisationCourse}
+_COURSES: dict[str, type[TrafficCourse]] = {"max-flow": TrafficCourse, "min-mlu": UtilisationCourse}
 
 
 def prepare(
@@ -396,14 +396,14 @@ def prepare(
     folder : Path
         It exists.
     rounds, changes, seed
-        See :func:`schedule`.
+        See `_schedule`.
     split : float
         See :func:`.baselines.run_method`.
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)
-    instance.sample(SMALL_PAIRS, seed).save(warm_up)
-    return COURSES[objective](data, warm_up, rounds, changes, seed, split)
+    instance.sample(_SMALL_PAIRS, seed).save(warm_up)
+    return _COURSES[objective](data, warm_up, rounds, changes, seed, split)
 
 
 def drift(

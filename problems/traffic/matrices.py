@@ -25,26 +25,26 @@ from copter.errors import CopterError
 from copter.problems.traffic import MODELS
 from copter.problems.traffic.topology import Topology
 
-Matrix: TypeAlias = NDArray[np.float64]
-Demands: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+_Matrix: TypeAlias = NDArray[np.float64]
+_Demands: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
-SCALE = 16.0
+_SCALE = 16.0
 """The scale factor of most published runs."""
 
-GRAVITY_TOTAL = 1500.0
+_GRAVITY_TOTAL = 1500.0
 POISSON_FLAT = {"rate": 1e4, "decay": 0.9, "factor": 3.3e-6}
-BIMODAL_HIGH_SHARE = 0.2
-BIMODAL_LOW = (0.0, 0.00275)
-BIMODAL_HIGH = (0.0055, 0.011)
+_BIMODAL_HIGH_SHARE = 0.2
+_BIMODAL_LOW = (0.0, 0.00275)
+_BIMODAL_HIGH = (0.0055, 0.011)
 
-FILES = (".npy", ".npz", ".csv")
+_FILES = (".npy", ".npz", ".csv")
 
 
 class MatrixError(CopterError, ValueError):
     """A traffic matrix that cannot be used; names the file, the pair and the value."""
 
 
-def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = SCALE) -> Matrix:
+def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> _Matrix:
     """A matrix by the name of its model, or from a file.
 
     Parameters
@@ -73,13 +73,13 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
         case "bimodal":
             return bimodal(topology, seed, scale)
         case _:
-            if Path(source).suffix.lower() not in FILES:
+            if Path(source).suffix.lower() not in _FILES:
                 known = f"a model ({', '.join(MODELS)})"
                 raise MatrixError(f"{str(source)!r} is neither {known} nor a file ending in {_ENDINGS}")
             return read_matrices(source, topology)[0]
 
 
-def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
+def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
     """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale.
 
     Returns
@@ -104,7 +104,7 @@ def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
     # The published instances were made in single precision, step by step.
     matrix = np.zeros((n, n), np.float32)
     matrix[pairs] = np.maximum(drawn, 0.0)
-    matrix *= GRAVITY_TOTAL
+    matrix *= _GRAVITY_TOTAL
     matrix *= scale
     return matrix.astype(np.float64)
 
@@ -112,12 +112,12 @@ def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
 def poisson(
     topology: Topology,
     seed: int,
-    scale: float = SCALE,
+    scale: float = _SCALE,
     *,
     rate: float = 8e9,
     decay: float = 0.35,
     factor: float = 4.3e-9,
-) -> Matrix:
+) -> _Matrix:
     """Demands Poisson(rate * decay^hops), times `factor` and the scale.
 
     Parameters
@@ -144,7 +144,7 @@ def poisson(
     return matrix.astype(np.float64)
 
 
-def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
+def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
     """Demands from a low and, for a fifth of the pairs, a high range.
 
     Parameters
@@ -158,15 +158,15 @@ def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
     """
     n = topology.n_nodes
     random = np.random.RandomState(seed)
-    low = random.choice(2, (n, n), p=[BIMODAL_HIGH_SHARE, 1 - BIMODAL_HIGH_SHARE]).astype(bool)
+    low = random.choice(2, (n, n), p=[_BIMODAL_HIGH_SHARE, 1 - _BIMODAL_HIGH_SHARE]).astype(bool)
     matrix = np.empty((n, n))
-    matrix[low] = random.uniform(*BIMODAL_LOW, np.count_nonzero(low))
-    matrix[~low] = random.uniform(*BIMODAL_HIGH, np.count_nonzero(~low))
+    matrix[low] = random.uniform(*_BIMODAL_LOW, np.count_nonzero(low))
+    matrix[~low] = random.uniform(*_BIMODAL_HIGH, np.count_nonzero(~low))
     np.fill_diagonal(matrix, 0.0)
     return matrix * scale
 
 
-def demands_of(matrix: ArrayLike) -> Demands:
+def demands_of(matrix: ArrayLike) -> _Demands:
     """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands.
 
     Parameters
@@ -184,7 +184,7 @@ def demands_of(matrix: ArrayLike) -> Demands:
     return source.astype(np.int32), target.astype(np.int32), volume[source, target]
 
 
-def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Matrix:
+def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> _Matrix:
     """A matrix as it can be used.
 
     Parameters
@@ -230,7 +230,7 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     return checked
 
 
-def read_matrices(path: str | Path, topology: Topology) -> Matrix:
+def read_matrices(path: str | Path, topology: Topology) -> _Matrix:
     """The matrices of a file, in their order, as an array of shape (T, N, N).
 
     Parameters
@@ -264,7 +264,7 @@ def read_matrices(path: str | Path, topology: Topology) -> Matrix:
     return np.stack([check_matrix(one, topology, f"{path}, matrix {k}") for k, one in enumerate(array)])
 
 
-_ENDINGS = ", ".join(FILES)
+_ENDINGS = ", ".join(_FILES)
 
 
 def _read_npy(path: Path) -> NDArray:

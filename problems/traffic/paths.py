@@ -13,7 +13,7 @@ from scipy import sparse
 from copter.errors import CopterError
 from copter.problems.traffic.topology import Topology
 
-Node: TypeAlias = str | int
+_Node: TypeAlias = str | int
 
 
 _MOST_SHORT = np.iinfo(np.uint16).max
@@ -126,7 +126,7 @@ class PathSet:
 
     @classmethod
     def from_lists(
-        cls, topology: Topology, paths: Mapping[tuple[Node, Node], Iterable[Sequence[Node]]]
+        cls, topology: Topology, paths: Mapping[tuple[_Node, _Node], Iterable[Sequence[_Node]]]
     ) -> PathSet:
         """A path set of one's own.
 
@@ -178,7 +178,7 @@ def _gather(
     return moved, positions
 
 
-def _node(topology: Topology, number: Mapping[str, int], node: Node, where: str) -> int:
+def _node(topology: Topology, number: Mapping[str, int], node: _Node, where: str) -> int:
     found = number.get(node) if isinstance(node, str) else int(node)
     if found is None or not 0 <= found < topology.n_nodes:
         raise PathError(f"{where}: {node!r} is no node of {topology.name!r}")

@@ -23,15 +23,15 @@ from copter.problems.traffic.paths import PathError, PathSet
 from copter.problems.traffic.topology import Topology
 from copter.problems.traffic.yen import Weighted, shortest_from
 
-Weight: TypeAlias = Literal["hops", "inverse-capacity"]
-Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
+_Weight: TypeAlias = Literal["hops", "inverse-capacity"]
+_Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]
 _Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 _KINDS = (np.int64, np.int64, np.int32)
-log = logging.getLogger("copter")
-FORMAT = 1
+_log = logging.getLogger("copter")
+_FORMAT = 1
 """Goes up when the file or the choice of paths changes, so that older files are not found again."""
 _ARRAYS = ("source", "target", "first", "pointer", "link")
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
@@ -39,7 +39,7 @@ _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.err
 
 def edge_disjoint_paths(
     topology: Topology,
-    pairs: Pairs | None = None,
+    pairs: _Pairs | None = None,
     k: int = 4,
     *,
     threads: int | None = None,
@@ -71,7 +71,7 @@ def edge_disjoint_paths(
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
-    key = content_hash(("edge-disjoint", k, topology.n_nodes), topology.tail, topology.head, source, target)
+    key = _content_hash(("edge-disjoint", k, topology.n_nodes), topology.tail, topology.head, source, target)
 
     def search() -> PathSet:
         residual = Residual.of(topology)
@@ -86,10 +86,10 @@ def edge_disjoint_paths(
 
 def k_shortest_paths(
     topology: Topology,
-    pairs: Pairs | None = None,
+    pairs: _Pairs | None = None,
     k: int = 4,
     *,
-    weight: Weight = "hops",
+    weight: _Weight = "hops",
     threads: int | None = None,
     cache: bool = True,
     folder: str | Path | None = None,
@@ -115,12 +115,12 @@ def k_shortest_paths(
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
-    if weight not in get_args(Weight):
-        raise ValueError(f"weight = {weight!r}: must be one of {get_args(Weight)}")
+    if weight not in get_args(_Weight):
+        raise ValueError(f"weight = {weight!r}: must be one of {get_args(_Weight)}")
     with np.errstate(divide="ignore"):
         length = 1.0 / topology.capacity if weight == "inverse-capacity" else np.ones(topology.n_links)
     words = ("k-shortest", k, topology.n_nodes)
-    key = content_hash(words, topology.tail, topology.head, length, source, target)
+    key = _content_hash(words, topology.tail, topology.head, length, source, target)
 
     def search() -> PathSet:
         weighted = Weighted.of(topology, length)
@@ -144,11 +144,11 @@ def _cached(
 ) -> PathSet:
     if not cache:
         return search()
-    file = path_file(cache_folder() if folder is None else Path(folder), key)
-    paths = load_paths(file, source, target, topology.n_links)
+    file = _path_file(cache_folder() if folder is None else Path(folder), key)
+    paths = _load_paths(file, source, target, topology.n_links)
     if paths is None:
         paths = search()
-        save_paths(file, paths)
+        _save_paths(file, paths)
     return paths
 
 
@@ -197,7 +197,7 @@ def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 
-def _pairs(topology: Topology, pairs: Pairs | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _pairs(topology: Topology, pairs: _Pairs | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     n = topology.n_nodes
     if pairs is None:
         source, target = np.nonzero(~np.eye(n, dtype=bool))
@@ -237,21 +237,21 @@ def cache_folder() -> Path:
     return base / "copter"
 
 
-def content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
+def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
     """Name of what is made of these words and arrays and of nothing else."""
-    digest = hashlib.blake2b(repr((FORMAT, *words)).encode(), digest_size=16)
+    digest = hashlib.blake2b(repr((_FORMAT, *words)).encode(), digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def path_file(folder: Path, key: str) -> Path:
+def _path_file(folder: Path, key: str) -> Path:
     """Where the path set of a key lies."""
     return folder / f"paths-{key}.npz"
 
 
-def load_paths(
+def _load_paths(
     file: Path, source: NDArray[np.int32], target: NDArray[np.int32], n_links: int
 ) -> PathSet | None:
     """The path set in a file.
@@ -278,12 +278,12 @@ def load_paths(
         if paths.link.size and not 0 <= paths.link.min() <= paths.link.max() < n_links:
             raise PathError("holds links that the topology does not have")
     except _DAMAGE as error:
-        log.warning("%s cannot be used and is made again: %s", file, error)
+        _log.warning("%s cannot be used and is made again: %s", file, error)
         return None
     return paths
 
 
-def save_paths(file: Path, paths: PathSet) -> None:
+def _save_paths(file: Path, paths: PathSet) -> None:
     """Write a path set so that a reader finds all of it or nothing; where it cannot, say so and go on."""
     part = file.with_name(f"{file.stem}.{uuid4().hex}.part")
     try:
@@ -295,4 +295,4 @@ def save_paths(file: Path, paths: PathSet) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("paths are not kept: %s", error)
+        _log.warning("paths are not kept: %s", error)

@@ -40,17 +40,17 @@ from copter.problems.cluster.traces.pollux import read_pollux_measurements, read
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
 TABLE_TYPES = {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}
 """Names of GPU types in the tables of Sia's authors."""
-LEVELS = 8
-LOCAL_BATCHES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+_LEVELS = 8
+_LOCAL_BATCHES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Largest local batches that are tried, over that of a T4."""
-HOLD = 1.0
+_HOLD = 1.0
 """How much the models of T4 keep to the measured steps: goodput alone leaves some parameters undetermined."""
 ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
 TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
 
 
-def noise_levels(
-    profile: MeasuredProfile, levels: int = LEVELS
+def _noise_levels(
+    profile: MeasuredProfile, levels: int = _LEVELS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Gradient noise of a measured job in a few levels.
 
@@ -140,7 +140,7 @@ def measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int 
     return GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
 
 
-def start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
+def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
     """Model of a job on T4 GPUs by the times of its measured steps.
 
     Parameters
@@ -161,7 +161,7 @@ def fit_table(
     start: TypeModel,
     levels: tuple[NDArray[np.float64], NDArray[np.float64]],
     limits: BatchLimits,
-    local_batches: Sequence[float] = LOCAL_BATCHES,
+    local_batches: Sequence[float] = _LOCAL_BATCHES,
     hold: float = 0.0,
 ) -> tuple[TypeModel, float]:
     """Model of a job on the GPUs of a goodput table, and the median relative error of its run times.
@@ -171,7 +171,7 @@ def fit_table(
     start : TypeModel
         From which the fit starts.
     levels : (L,) array, (L,) array
-        What :func:`noise_levels` returns.
+        What `_noise_levels` returns.
     local_batches : sequence of float
         Largest local batches to try, over that of the start.
     hold : float
@@ -239,14 +239,14 @@ def main() -> None:
     for name in MODELS:
         profile = measured[name]
         limits = BatchLimits(profile.initial_batch, profile.max_batch)
-        ends, noise = noise_levels(profile)
+        ends, noise = _noise_levels(profile)
         print(f'    "{name}": _Fitted(')
         print(f"        limits=({limits.initial}, {limits.largest}),")
         print(f"        progress={_numbers(ends, 6)},")
         print(f"        noise={_numbers(noise, 3)},")
         print("        models={")
-        start = start_of_t4(folder / ARTIFACT / name, profile)
-        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,), HOLD)
+        start = _start_of_t4(folder / ARTIFACT / name, profile)
+        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,), _HOLD)
         _print_model("t4", t4, error)
         last = t4.parameters
         for type, other in TABLE_TYPES.items():

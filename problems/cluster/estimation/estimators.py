@@ -29,13 +29,13 @@ from copter.problems.cluster.profiles.goodput import GoodputProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.workload import JobSubmission
 
-REPORT_SECONDS = 30.0
+_REPORT_SECONDS = 30.0
 """Between two reports of an executor (thesis section 3.3.1)."""
-NOISE = 0.05
+_NOISE = 0.05
 """Standard deviation of the logarithm of a reported step time."""
-PROFILED_BATCHES = 10
+_PROFILED_BATCHES = 10
 """Local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
-PROFILING_GPU_HOURS = 0.1
+_PROFILING_GPU_HOURS = 0.1
 """GPU-hours of profiling one job, over all types (thesis section 3.5.8)."""
 
 
@@ -98,7 +98,7 @@ class NoProf:
     """
 
     def __init__(
-        self, *, noise: float = NOISE, seed: int = 0, report_seconds: float = REPORT_SECONDS
+        self, *, noise: float = _NOISE, seed: int = 0, report_seconds: float = _REPORT_SECONDS
     ) -> None:
         for name, value in (("noise", noise), ("report_seconds", report_seconds)):
             if not 0 <= value < math.inf:
@@ -182,7 +182,7 @@ class Bootstrap(NoProf):
     """
 
     def __init__(
-        self, *, gpu_hours: float = PROFILING_GPU_HOURS, noise: float = NOISE, seed: int = 0
+        self, *, gpu_hours: float = _PROFILING_GPU_HOURS, noise: float = _NOISE, seed: int = 0
     ) -> None:
         super().__init__(noise=noise, seed=seed)
         if not 0 <= gpu_hours < math.inf:
@@ -223,9 +223,9 @@ class Remember(NoProf):
     def __init__(
         self,
         *,
-        noise: float = NOISE,
+        noise: float = _NOISE,
         seed: int = 0,
-        report_seconds: float = REPORT_SECONDS,
+        report_seconds: float = _REPORT_SECONDS,
         kinds_of: Callable[[JobSubmission], Sequence[Hashable]] = _kinds_of,
     ) -> None:
         super().__init__(noise=noise, seed=seed, report_seconds=report_seconds)
@@ -277,10 +277,10 @@ def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     Returns
     -------
     (k,) int array
-        Ascending, at most :data:`PROFILED_BATCHES`.
+        Ascending, at most `_PROFILED_BATCHES`.
     """
     first = max(1, min(initial, largest) // 4)
-    return np.unique(np.geomspace(first, largest, PROFILED_BATCHES).round().astype(np.int64))
+    return np.unique(np.geomspace(first, largest, _PROFILED_BATCHES).round().astype(np.int64))
 
 
 def make_estimator(name: str, seed: int = 0) -> Estimator:
@@ -302,7 +302,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
         "no-profile": lambda: NoProf(seed=seed),
         "remember": lambda: Remember(seed=seed),
         "type-blind": lambda: TypeBlind(seed=seed),
-        "overestimate": Overestimate,
+        "overestimate": _Overestimate,
     }
     if name not in makers:
         raise ValueError(f"unknown estimator {name!r}; there are: {', '.join(makers)}")
@@ -358,7 +358,7 @@ class LinearBeyond(Profile):
         return columns, values
 
 
-class Overestimate(Estimator):
+class _Overestimate(Estimator):
     """Overestimates, then measures: throughput is linear in the GPUs until a job has run on them.
 
     With the largest count k of GPUs of a type on which a job ran, at speed v(k), and g the count in question,

@@ -32,7 +32,7 @@ _LEAST_BETA = 1e-6
 """Least beta_grad over the median time of an example: a pass takes time, whatever noisy reports say."""
 
 
-class StepMeasurements(NamedTuple):
+class _StepMeasurements(NamedTuple):
     """Times of training steps without accumulation.
 
     Attributes
@@ -100,8 +100,8 @@ def fit_throughput(
 
 def _checked(
     nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, seconds: ArrayLike, grad: ArrayLike | None
-) -> StepMeasurements:
-    data = StepMeasurements(
+) -> _StepMeasurements:
+    data = _StepMeasurements(
         np.atleast_1d(np.asarray(nodes, np.int64)),
         np.atleast_1d(np.asarray(gpus, np.int64)),
         np.atleast_1d(np.asarray(local_batch, np.float64)),
@@ -117,7 +117,7 @@ def _checked(
     return data
 
 
-def _identified(data: StepMeasurements) -> NDArray[np.bool_]:
+def _identified(data: _StepMeasurements) -> NDArray[np.bool_]:
     """Parameters of which the measurements say something."""
     within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1
     more = data.gpus > 2
@@ -126,13 +126,13 @@ def _identified(data: StepMeasurements) -> NDArray[np.bool_]:
     return np.array([True, True, *seen], np.bool_)
 
 
-def _scales(data: StepMeasurements) -> NDArray[np.float64]:
+def _scales(data: _StepMeasurements) -> NDArray[np.float64]:
     """Sizes of the parameters, by which L-BFGS-B sees them near 1."""
     time, batch, gpus = np.median(data.seconds), np.median(data.local_batch), max(np.median(data.gpus), 1.0)
     return np.array([time, time / batch, time, time / gpus, time, time / gpus, 1.0])
 
 
-def _start(data: StepMeasurements, gamma: float) -> NDArray[np.float64]:
+def _start(data: _StepMeasurements, gamma: float) -> NDArray[np.float64]:
     """Least squares for T_grad, then, with it and gamma given, for T_sync."""
     if data.grad_seconds is not None:
         grad, batch = data.grad_seconds, data.local_batch
@@ -156,7 +156,7 @@ def _start(data: StepMeasurements, gamma: float) -> NDArray[np.float64]:
 
 
 def _objective(
-    x: NDArray[np.float64], data: StepMeasurements, scale: NDArray[np.float64]
+    x: NDArray[np.float64], data: _StepMeasurements, scale: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Mean squared logarithmic error, and its gradient."""
     alpha, beta, alpha_local, beta_local, alpha_node, beta_node, gamma = x * scale

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-SMOOTHING = 0.999
+_SMOOTHING = 0.999
 """theta, by default: an estimate is forgotten over about a thousand initial batches."""
 
 
@@ -107,7 +107,7 @@ class NoiseEstimator:
         A parameter is out of range.
     """
 
-    def __init__(self, initial_batch: int, smoothing: float = SMOOTHING) -> None:
+    def __init__(self, initial_batch: int, smoothing: float = _SMOOTHING) -> None:
         if initial_batch < 1:
             raise ValueError(f"initial_batch = {initial_batch}: must be at least 1")
         if not 0 <= smoothing < 1:

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.cluster.profiles.base import Profile
 
-OVERLAP = 1.6
-BATCH_SIZES = 24
+_OVERLAP = 1.6
+_BATCH_SIZES = 24
 """Points of the geometric grid on which the best batch size is looked for."""
-LEVELS = 8
+_LEVELS = 8
 """Levels into which a training job's progress is cut: how often its goodput is reported as changed."""
 
 
@@ -67,11 +67,11 @@ class Scaling:
         -------
         (n,) array
         """
-        batch = np.geomspace(1.0, self.m_max, BATCH_SIZES)[:, None]
+        batch = np.geomspace(1.0, self.m_max, _BATCH_SIZES)[:, None]
         compute = self.overhead + (1.0 - self.overhead) * batch / gpus
         between = self.sync[1] * (1.0 + np.log2(nodes) / 8.0)
         wait = np.where(gpus == 1, 0.0, np.where(nodes == 1, self.sync[0], between))
-        seconds = (compute**OVERLAP + wait**OVERLAP) ** (1.0 / OVERLAP)
+        seconds = (compute**_OVERLAP + wait**_OVERLAP) ** (1.0 / _OVERLAP)
         return (batch / seconds * (noise + 1.0) / (noise + batch)).max(axis=0)
 
 
@@ -92,7 +92,7 @@ class TrainingProfile(Profile):
         speed: Mapping[str, float],
         scaling: Scaling,
         *,
-        levels: int = LEVELS,
+        levels: int = _LEVELS,
     ) -> None:
         super().__init__(name, restart_seconds, work * np.arange(1, levels + 1) / levels)
         self.speed, self.scaling = dict(speed), scaling

@@ -30,7 +30,7 @@ from copter.problems.cluster.profiles.throughput import BatchChoice
 
 Row: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 
-CHECKPOINTS = 100
+_CHECKPOINTS = 100
 """Checkpoints that a job writes over its life, besides one at the end of each level."""
 
 
@@ -160,7 +160,7 @@ class Profile(ABC):
 
     def checkpoint(self, progress: float) -> float:
         """Progress that is safe when a node fails: the end of the last level, or hundredth of the work."""
-        step = self.work / CHECKPOINTS
+        step = self.work / _CHECKPOINTS
         passed = self.progress[self.progress <= progress]
         return max(math.floor(progress / step) * step, float(passed[-1]) if passed.size else 0.0)
 

@@ -30,11 +30,11 @@ from copter.problems.cluster.profiles.throughput import ThroughputParameters, ef
 
 MICROBATCHES = 48
 """Microbatches that a replica runs, of one example each (thesis section 3.5.3)."""
-RESTART_SECONDS = 250.0
+_RESTART_SECONDS = 250.0
 """Restart of the GPT: the longest that the thesis names, for its largest model."""
 
 
-class Pipeline(NamedTuple):
+class _Pipeline(NamedTuple):
     """A replica on a type of GPU.
 
     Attributes
@@ -51,7 +51,7 @@ class Pipeline(NamedTuple):
 
 def pipeline(
     stages: int, stage_seconds: float, sync: tuple[float, float, float, float], gamma: float
-) -> Pipeline:
+) -> _Pipeline:
     """Pipeline of GPipe.
 
     Parameters
@@ -63,7 +63,7 @@ def pipeline(
     gamma : float
         Overlap, from 1 (none) to 10.
     """
-    return Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
+    return _Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
 
 
 class HybridProfile(Profile):
@@ -99,7 +99,7 @@ class HybridProfile(Profile):
         restart_seconds: float,
         progress: ArrayLike,
         noise: ArrayLike,
-        pipelines: Mapping[str, Pipeline],
+        pipelines: Mapping[str, _Pipeline],
         limits: BatchLimits,
     ) -> None:
         super().__init__(name, restart_seconds, progress)
@@ -127,7 +127,7 @@ class HybridProfile(Profile):
         return self._variant(("fixed", size), batch_size=size)
 
     def _goodput(
-        self, one: Pipeline, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: ArrayLike
+        self, one: _Pipeline, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: ArrayLike
     ) -> NDArray[np.float64]:
         """Steps of the initial batch a second."""
         replicas = gpus // one.stages
@@ -168,4 +168,4 @@ def gpt_profile(epochs: float = 2.0) -> HybridProfile:
     }
     progress = bert.progress * bert.limits.initial / MICROBATCHES * epochs / 2.0
     limits = BatchLimits(MICROBATCHES, 384)
-    return HybridProfile("gpt", RESTART_SECONDS, progress, bert.noise, pipelines, limits)
+    return HybridProfile("gpt", _RESTART_SECONDS, progress, bert.noise, pipelines, limits)

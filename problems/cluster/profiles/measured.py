@@ -25,7 +25,7 @@ from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.throughput import BatchChoice, split_batch
 
-BATCH_SIZES = 50
+_BATCH_SIZES = 50
 """Batch sizes, spaced geometrically, among which the best one is looked for."""
 
 _NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -301,7 +301,7 @@ class MeasuredProfile(Profile):
         elif least > self.max_batch:
             wanted = np.empty(0)
         else:
-            wanted = np.geomspace(least, self.max_batch, BATCH_SIZES)
+            wanted = np.geomspace(least, self.max_batch, _BATCH_SIZES)
         local, accumulation = split_batch(wanted, gpus, self.max_local_batch)
         if gpus == 1:
             # One GPU alone sees the gradient's variance only if it accumulates two passes or more.

@@ -40,9 +40,9 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.workload import Kind, Scenario
 
-Rule: TypeAlias = Literal["authors", "printed"]
-Contention: TypeAlias = Literal["trace", "live"]
-Floats: TypeAlias = NDArray[np.float64]
+_Rule: TypeAlias = Literal["authors", "printed"]
+_Contention: TypeAlias = Literal["trace", "live"]
+_Floats: TypeAlias = NDArray[np.float64]
 
 
 class Alone:
@@ -76,7 +76,7 @@ class Alone:
             profile = job_profile(first, scenario.profiles[application], cast(Kind, kind))
             self.groups.append((profile, np.array(group)))
 
-    def seconds(self, type: GpuType, shares: Floats, *, start: bool = True) -> Floats:
+    def seconds(self, type: GpuType, shares: _Floats, *, start: bool = True) -> _Floats:
         """Run time of each job on a share of a type.
 
         Parameters
@@ -100,7 +100,7 @@ class Alone:
                 out[at] += profile.restart_seconds if start else 0.0
         return out
 
-    def remaining(self, index: NDArray[np.int64], progress: Floats) -> Floats:
+    def remaining(self, index: NDArray[np.int64], progress: _Floats) -> _Floats:
         """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
 
         Parameters
@@ -127,7 +127,7 @@ class Alone:
                     out[at] = np.minimum(out[at], clock[-1] - np.interp(progress[at], ends, clock))
         return out
 
-    def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[NDArray[np.int64], Floats]:
+    def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[NDArray[np.int64], _Floats]:
         """Counts of GPUs up to a limit, from the fewest that run a job, and its times with their best use."""
         size = type.gpus_per_node
         within = [1 << k for k in range(size.bit_length())]
@@ -144,7 +144,7 @@ class Alone:
         return np.array([count for count, _ in known], np.int64), np.array([time for _, time in known])
 
 
-def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
+def _shared(counts: NDArray[np.int64], times: _Floats, shares: _Floats) -> _Floats:
     """Times on shares, from those on whole numbers of GPUs."""
     if not counts.size:
         return np.full(shares.size, math.inf)
@@ -154,7 +154,7 @@ def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
     return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
 
 
-def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
+def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> _Floats:
     """Seconds from each submission until the policy was asked, shape (n,)."""
     times = np.array([one.time for one in rounds] + [math.inf])
     submitted = np.array([job.submitted for job in jobs])
@@ -164,11 +164,11 @@ def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Flo
 def finish_time_fairness(
     scenario: Scenario,
     jobs: Sequence[JobRecord],
-    rule: Rule = "printed",
+    rule: _Rule = "printed",
     *,
-    waits: Floats | None = None,
+    waits: _Floats | None = None,
     alone: Alone | None = None,
-) -> Floats:
+) -> _Floats:
     """Finish time fairness rho of each job on one or several GPU types.
 
     Parameters
@@ -187,8 +187,8 @@ def finish_time_fairness(
     (n,) array
         NaN for a job that did not complete.
     """
-    if rule not in get_args(Rule):
-        raise ValueError(f"rule = {rule!r}: must be one of {get_args(Rule)}")
+    if rule not in get_args(_Rule):
+        raise ValueError(f"rule = {rule!r}: must be one of {get_args(_Rule)}")
     cluster, alone = scenario.cluster, Alone(scenario, jobs) if alone is None else alone
     there = np.maximum(np.array([job.contention for job in jobs]) * cluster.gpus, 1.0)
     jct = np.array([job.jct for job in jobs])
@@ -206,8 +206,8 @@ def finish_time_fairness(
 
 
 def requested_fairness(
-    scenario: Scenario, jobs: Sequence[JobRecord], contention: Contention = "trace"
-) -> Floats:
+    scenario: Scenario, jobs: Sequence[JobRecord], contention: _Contention = "trace"
+) -> _Floats:
     """Finish time fairness of jobs on the GPUs that they ask for, as Shockwave's authors compute it.
 
     Parameters
@@ -229,8 +229,8 @@ def requested_fairness(
     ValueError
         There are several GPU types, or a job asks for no count.
     """
-    if contention not in get_args(Contention):
-        raise ValueError(f"contention = {contention!r}: must be one of {get_args(Contention)}")
+    if contention not in get_args(_Contention):
+        raise ValueError(f"contention = {contention!r}: must be one of {get_args(_Contention)}")
     cluster = scenario.cluster
     if len(cluster.types) != 1:
         raise ValueError(f"the fairness of requests is for one GPU type, not {list(cluster.names)}")
@@ -246,7 +246,7 @@ def requested_fairness(
     return np.array([job.jct for job in jobs]) / (seconds * np.maximum(factor, 1.0))
 
 
-def fairness_figures(rho: Floats) -> dict[str, float]:
+def fairness_figures(rho: _Floats) -> dict[str, float]:
     """Worst fairness and share of unfairly treated jobs.
 
     Parameters

@@ -34,8 +34,8 @@ from copter.problems.cluster.report.fairness import Alone, fairness_figures, fin
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.workload import Scenario
 
-Interval: TypeAlias = Literal["t", "bootstrap"]
-HOUR = 3600.0
+_Interval: TypeAlias = Literal["t", "bootstrap"]
+_HOUR = 3600.0
 
 
 def summarise(
@@ -64,12 +64,12 @@ def summarise(
         rounds, jobs_completed, jobs_submitted.
     """
     done = [job for job in jobs if not math.isnan(job.finished)]
-    jct = np.array([job.jct for job in done]) / HOUR
+    jct = np.array([job.jct for job in done]) / _HOUR
     held = np.array([one.end - one.begin for one in segments])
     gpus = np.array([one.gpus for one in segments], np.float64)
     idle = np.array([one.restart_seconds for one in segments])
     names = {job.name for job in done}
-    ran = float(sum(one.end - one.begin for one in segments if one.job in names)) / HOUR
+    ran = float(sum(one.end - one.begin for one in segments if one.job in names)) / _HOUR
     there = _gpu_seconds(jobs, rounds)
     policy = np.array([one.policy_seconds for one in rounds])
     length = np.array([one.seconds for one in rounds])
@@ -79,9 +79,9 @@ def summarise(
         "p50_jct_hours": _quantile(jct, 0.5),
         "p95_jct_hours": _quantile(jct, 0.95),
         "p99_jct_hours": _quantile(jct, 0.99),
-        "makespan_hours": _span(jobs, done) / HOUR,
+        "makespan_hours": _span(jobs, done) / _HOUR,
         "average_queue_hours": (float(jct.sum()) - ran) / jct.size if jct.size else math.nan,
-        "gpu_hours_per_job": _mean(np.array([job.gpu_seconds for job in done])) / HOUR,
+        "gpu_hours_per_job": _mean(np.array([job.gpu_seconds for job in done])) / _HOUR,
         "restarts_per_job": _mean(np.array([job.restarts for job in done], np.float64)),
         "utilisation": float(gpus @ held) / there if there else math.nan,
         "busy_utilisation": float(gpus @ (held - idle)) / there if there else math.nan,
@@ -157,7 +157,7 @@ def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tu
     total: dict[tuple[str, str], float] = {}
     for one in segments:
         key = (application[one.job], one.type)
-        total[key] = total.get(key, 0.0) + one.gpus * (one.end - one.begin) / HOUR
+        total[key] = total.get(key, 0.0) + one.gpus * (one.end - one.begin) / _HOUR
     return {key: total[key] / count[key[0]] for key in sorted(total)}
 
 
@@ -185,7 +185,7 @@ def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def interval(
     values: Sequence[float],
     level: float = 0.95,
-    method: Interval = "t",
+    method: _Interval = "t",
     rng: np.random.Generator | None = None,
 ) -> tuple[float, float]:
     """Confidence interval of a mean.
@@ -211,8 +211,8 @@ def interval(
     ValueError
         An unknown method, a level out of range, a bootstrap without generator.
     """
-    if method not in get_args(Interval):
-        raise ValueError(f"method = {method!r}: must be one of {get_args(Interval)}")
+    if method not in get_args(_Interval):
+        raise ValueError(f"method = {method!r}: must be one of {get_args(_Interval)}")
     if not 0 < level < 1:
         raise ValueError(f"level = {level}: must lie between 0 and 1")
     sample = np.array(values, np.float64)
@@ -229,7 +229,7 @@ def interval(
 
 
 @dataclass(frozen=True)
-class Indices:
+class _Indices:
     """Figures of a cluster at the times at which its policy was asked, its answer in force.
 
     Attributes
@@ -252,7 +252,7 @@ def indices(
     rounds: Sequence[RoundRecord],
     segments: Sequence[Segment],
     alone: Alone | None = None,
-) -> Indices:
+) -> _Indices:
     """Queue length, cluster efficiency and blocking index over a simulation.
 
     Parameters
@@ -280,7 +280,7 @@ def indices(
     queue = _sums(times, begin, end, np.ones(begin.size))
     blocked = _sums(times, begin, end, (before - begin) / left)
     blocked += times * _sums(times, begin, end, 1.0 / left)
-    return Indices(times, queue, efficiency, np.where(queue > 0.5, blocked / np.maximum(queue, 1.0), 0.0))
+    return _Indices(times, queue, efficiency, np.where(queue > 0.5, blocked / np.maximum(queue, 1.0), 0.0))
 
 
 def _sums(

@@ -194,7 +194,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
     grid = figure.subplots(1, len(types), squeeze=False)[0]
     for axes, type in zip(grid, types, strict=True):
         mine = [segment for segment in outcome.segments if segment.type == type.name]
-        picture = timeline(mine, outcome, type.gpus, end)
+        picture = _timeline(mine, outcome, type.gpus, end)
         axes.imshow(
             picture,
             origin="lower",
@@ -213,7 +213,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
     return f'<h3>{shown}</h3><img alt="GPUs of {shown}" src="data:image/png;base64,{data}">'
 
 
-def timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> NDArray[np.float64]:
+def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> NDArray[np.float64]:
     """Colours of the GPUs of one type over time.
 
     Parameters

@@ -36,7 +36,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
         Values of what is varied.
     """
     begin = perf_counter()
-    setups = [options.setup(**varied(options, value)) for value in values]
+    setups = [options.setup(**_varied(options, value)) for value in values]
     tasks = [
         Task(f"{options.sweep} = {value}, {one.name}", one.function, one.arguments)
         for value, setup in zip(values, setups, strict=True)
@@ -63,7 +63,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
     errors().print(f"swept in {seconds(perf_counter() - begin)}")
 
 
-def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
+def _varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     """What a value of the sweep sets.
 
     Returns

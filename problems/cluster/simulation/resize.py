@@ -18,11 +18,11 @@ from typing import Protocol
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, counts_of
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 
-CODDL_SECONDS = 0.004
+_CODDL_SECONDS = 0.004
 """Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
-DISPATCH_SECONDS = 20.0
+_DISPATCH_SECONDS = 20.0
 """Of Shockwave's authors."""
-FREE_ENDING_SECONDS = 5.0
+_FREE_ENDING_SECONDS = 5.0
 """A job that completes so long before its round ends pays for no dispatch."""
 
 
@@ -94,7 +94,7 @@ class DispatchRestart(Resize):
     before the round does.  A job that ran in the round before goes on for free, wherever it runs now.
     """
 
-    def __init__(self, seconds: float = DISPATCH_SECONDS) -> None:
+    def __init__(self, seconds: float = _DISPATCH_SECONDS) -> None:
         self._seconds = _checked(seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
@@ -108,7 +108,7 @@ class DispatchRestart(Resize):
         if job.allocation is not None or now.index == 0:
             return 0.0
         counts = counts_of(new)
-        ends_early = job.true_seconds(counts) <= now.seconds - FREE_ENDING_SECONDS
+        ends_early = job.true_seconds(counts) <= now.seconds - _FREE_ENDING_SECONDS
         return 0.0 if ends_early else self._seconds
 
 
@@ -132,7 +132,7 @@ class Coddl(Resize):
 
     def __init__(
         self,
-        pause: float = CODDL_SECONDS,
+        pause: float = _CODDL_SECONDS,
         prepare_seconds: float | None = None,
         *,
         cancellation: bool = True,

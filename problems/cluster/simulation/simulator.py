@@ -35,7 +35,7 @@ from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
 from copter.problems.cluster.workload import Scenario
 
-MAX_IDLE = 10_000
+_MAX_IDLE = 10_000
 """Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
 
 
@@ -229,7 +229,7 @@ class Simulator:
         until = self._next_ask(time)
         more = bool(self._waiting) or math.isfinite(self._nodes.next_time)
         self._idle = 0 if running or more else self._idle + 1
-        if self._idle > MAX_IDLE or not math.isfinite(until):
+        if self._idle > _MAX_IDLE or not math.isfinite(until):
             left = ", ".join(list(self.jobs)[:5])
             who = f"policy {self.policy.name!r} at {time:g} s"
             raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")

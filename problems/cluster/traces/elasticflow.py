@@ -8,7 +8,7 @@
 The trace does not say what was trained.  Each job takes a model and batch size at random, of those that run
 on the GPUs asked for, and has as much work as it takes to run for its time on them; its batch size is fixed.
 Without the files durations are log-normal and GPU counts drawn as in ``cluster04.csv``, the largest of the
-traces, and :data:`CURVES` fitted to the A100 files stand for the models.
+traces, and `_CURVES` fitted to the A100 files stand for the models.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find, read_csv
 
 TRACES = "microsoft_elasticflow-traces/data/raw-traces.tar.gz"
-THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"
-CLUSTERS = 10
-JOBS = 200
+_THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"
+_CLUSTERS = 10
+_JOBS = 200
 """Jobs of a scenario by default: a stretch of a trace that begins at random."""
-RESTART_SECONDS = 30.0
-MOST_GPUS = 64
+_RESTART_SECONDS = 30.0
+_MOST_GPUS = 64
 
-LOG_SECONDS = (9.06, 1.16)
+_LOG_SECONDS = (9.06, 1.16)
 """Mean and deviation of the logarithm of the durations in ``cluster04.csv``."""
-JOBS_PER_HOUR = 11.1
-GPU_SHARES = {1: 0.755, 2: 0.008, 4: 0.034, 8: 0.176, 16: 0.012, 32: 0.015}
-CURVES = {
+_JOBS_PER_HOUR = 11.1
+_GPU_SHARES = {1: 0.755, 2: 0.008, 4: 0.034, 8: 0.176, 16: 0.012, 32: 0.015}
+_CURVES = {
     # model and batch size: exponent, saturation of .analytic.PowerLawProfile
     "bert-128": (0.79, 6.5),
     "deepspeech2-64": (1.13, 4.4),
@@ -57,7 +57,7 @@ CURVES = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class _Curve:
     """Throughput of a model at a batch size on one type of GPU.
 
     Attributes
@@ -113,7 +113,7 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
     return sorted(jobs, key=lambda job: job.time)
 
 
-def read_throughputs(folder: str | Path) -> list[Curve]:
+def read_throughputs(folder: str | Path) -> list[_Curve]:
     """Curves of all models in a folder.
 
     Raises
@@ -124,7 +124,7 @@ def read_throughputs(folder: str | Path) -> list[Curve]:
     curves = []
     for path in sorted(Path(folder).glob("*.csv")):
         for row in read_csv(path, ("global_batch_size", "1")):
-            counts = [1 << k for k in range(MOST_GPUS.bit_length())]
+            counts = [1 << k for k in range(_MOST_GPUS.bit_length())]
             texts = {count: row.text(str(count)) for count in counts}
             known = {
                 count: row.amount(str(count)) for count, text in texts.items() if text not in ("", "nan")
@@ -133,12 +133,12 @@ def read_throughputs(folder: str | Path) -> list[Curve]:
             if not gpus:
                 raise row.error("1", "no throughput at all")
             speeds = np.array([known[count] for count in gpus])
-            curves.append(Curve(path.stem, row.whole("global_batch_size"), np.array(gpus), speeds))
+            curves.append(_Curve(path.stem, row.whole("global_batch_size"), np.array(gpus), speeds))
     return curves
 
 
 def elasticflow(
-    cluster: Cluster, seed: int, data: Path | None, jobs: int = JOBS, number: int | None = None
+    cluster: Cluster, seed: int, data: Path | None, jobs: int = _JOBS, number: int | None = None
 ) -> Scenario:
     """A stretch of one of the traces, or jobs like it.
 
@@ -154,17 +154,17 @@ def elasticflow(
     SettingsError
         The number is of no cluster, or no GPU type of the cluster was measured.
     """
-    number = 1 + seed % CLUSTERS if number is None else number
-    if not (1 <= number <= CLUSTERS and jobs >= 0):
+    number = 1 + seed % _CLUSTERS if number is None else number
+    if not (1 <= number <= _CLUSTERS and jobs >= 0):
         raise SettingsError(
-            f"number = {number}, jobs = {jobs}: number is from 1 to {CLUSTERS}, jobs not negative"
+            f"number = {number}, jobs = {jobs}: number is from 1 to {_CLUSTERS}, jobs not negative"
         )
     rng = np.random.default_rng(seed)
     path = find(data, TRACES, "raw-traces.tar.gz")
     curves = {
         type: read_throughputs(folder)
         for type in cluster.names
-        if (folder := find(data, THROUGHPUTS.format(type.upper()))) is not None
+        if (folder := find(data, _THROUGHPUTS.format(type.upper()))) is not None
     }
     if path is None or data is None:
         return _generated(cluster, jobs, rng)
@@ -178,13 +178,13 @@ def elasticflow(
 
 
 def _measured(
-    cluster: Cluster, trace: Sequence[TracedJob], curves: Mapping[str, list[Curve]], rng: np.random.Generator
+    cluster: Cluster, trace: Sequence[TracedJob], curves: Mapping[str, list[_Curve]], rng: np.random.Generator
 ) -> Scenario:
     """Every job draws a type, and a curve of that type that runs on its GPUs."""
     submissions, profiles = [], {}
     for k, traced in enumerate(trace):
         type = list(curves)[int(rng.integers(len(curves)))]
-        wanted = min(1 << (traced.gpus - 1).bit_length(), MOST_GPUS)
+        wanted = min(1 << (traced.gpus - 1).bit_length(), _MOST_GPUS)
         fit = [curve for curve in curves[type] if wanted in curve.gpus] or curves[type]
         curve = fit[int(rng.integers(len(fit)))]
         at = int(np.searchsorted(curve.gpus, wanted).clip(max=curve.gpus.size - 1))
@@ -201,26 +201,26 @@ def _measured(
         }
         work = traced.seconds * float(curve.throughput[at])
         name = f"{curve.model}-{k}"
-        profiles[name] = CountProfile(name, RESTART_SECONDS, work, counts, speeds)
+        profiles[name] = CountProfile(name, _RESTART_SECONDS, work, counts, speeds)
         gpus, time = int(curve.gpus[at]), traced.time - trace[0].time
         submissions.append(_submission(name, time, curve.model, gpus, curve.batch_size, traced.tenant))
     return Scenario(cluster, submissions, dict(profiles))
 
 
 def _generated(cluster: Cluster, jobs: int, rng: np.random.Generator) -> Scenario:
-    times = np.cumsum(rng.exponential(3600.0 / JOBS_PER_HOUR, jobs)).tolist()
-    seconds = np.exp(rng.normal(*LOG_SECONDS, jobs)).tolist()
-    shares = np.array(list(GPU_SHARES.values()))
-    gpus = rng.choice(list(GPU_SHARES), jobs, p=shares / shares.sum()).tolist()
-    models = rng.choice(list(CURVES), jobs).tolist()
+    times = np.cumsum(rng.exponential(3600.0 / _JOBS_PER_HOUR, jobs)).tolist()
+    seconds = np.exp(rng.normal(*_LOG_SECONDS, jobs)).tolist()
+    shares = np.array(list(_GPU_SHARES.values()))
+    gpus = rng.choice(list(_GPU_SHARES), jobs, p=shares / shares.sum()).tolist()
+    models = rng.choice(list(_CURVES), jobs).tolist()
     submissions: list[JobSubmission] = []
     profiles: dict[str, Profile] = {}
     for k, model in enumerate(models):
-        exponent, saturation = CURVES[model]
+        exponent, saturation = _CURVES[model]
         speedup = gpus[k] ** exponent / (1.0 + gpus[k] / saturation)
         name, speed = f"{model}-{k}", dict.fromkeys(cluster.names, 1.0)
         profiles[name] = PowerLawProfile(
-            name, RESTART_SECONDS, seconds[k] * speedup, speed, exponent, saturation
+            name, _RESTART_SECONDS, seconds[k] * speedup, speed, exponent, saturation
         )
         submissions.append(_submission(name, times[k], model, gpus[k], int(model.rpartition("-")[2]), ""))
     return Scenario(cluster, submissions, profiles)

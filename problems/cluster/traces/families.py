@@ -25,7 +25,7 @@ new-trace may be the workloads that the thesis' authors published (:func:`publis
 
 Arrivals have a rate by hour (:func:`by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
 The papers give the number of jobs, the hours, and the shape of the rate; the number is met exactly, and the
-times within an hour are uniform.  A script submits a run of jobs of one application, :data:`SCRIPT_SECONDS`
+times within an hour are uniform.  A script submits a run of jobs of one application, `_SCRIPT_SECONDS`
 apart on average (hyper-parameter searches: thesis section 3.4.1); the runs' lengths are geometric.
 """
 
@@ -47,18 +47,18 @@ from copter.problems.cluster.traces.tuned import TunedJobs, constrained, request
 from copter.problems.cluster.workload import JobSubmission, Scenario, read_workload
 from copter.problems.reading import find
 
-PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
-PHILLY_SIZES = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
-HELIOS_RATE = (21, 15, 31, 40, 21, 16, 9, 7)
-NEW_TRACE_RATE = (
+_PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
+_PHILLY_SIZES = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
+_HELIOS_RATE = (21, 15, 31, 40, 21, 16, 9, 7)
+_NEW_TRACE_RATE = (
     (28.5, 17, 12.5, 9, 12.5, 33, 32, 32.5, 27.5, 25.5, 23, 30.5)
     + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
 )  # fmt: skip
-SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
+_SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
 PUBLISHED_FOLDER = "siasosp23_artifacts"
-PUBLISHED = {"philly": "philly", "helios": "saturn", "new-trace": "newtrace"}
+_PUBLISHED = {"philly": "philly", "helios": "saturn", "new-trace": "newtrace"}
 """Folders of the thesis authors' own workloads."""
-SCRIPT_JOBS = 3.0
+_SCRIPT_JOBS = 3.0
 """Mean number of jobs that a script of new-trace submits."""
 
 _NEW_TRACE_MIX = {
@@ -70,12 +70,12 @@ _NEW_TRACE_MIX = {
 }
 
 
-SCRIPT_SECONDS = 60.0
+_SCRIPT_SECONDS = 60.0
 """Mean seconds between two jobs of a script."""
 
 
 def _philly_mix(*small: str) -> dict[str, float]:
-    shares = PHILLY_SIZES
+    shares = _PHILLY_SIZES
     mix = {name: shares["S"] / len(small) for name in small}
     return mix | {
         "bert": shares["M"] / 2,
@@ -86,7 +86,7 @@ def _philly_mix(*small: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Family:
+class _Family:
     """Shape of a family of workloads.
 
     Attributes
@@ -107,21 +107,21 @@ class Family:
 
 
 FAMILIES = {
-    "philly": Family(160, 8.0, PHILLY_RATE, _philly_mix("cifar10")),
-    "pollux": Family(160, 8.0, PHILLY_RATE, _philly_mix("cifar10", "ncf")),
-    "helios": Family(
+    "philly": _Family(160, 8.0, _PHILLY_RATE, _philly_mix("cifar10")),
+    "pollux": _Family(160, 8.0, _PHILLY_RATE, _philly_mix("cifar10", "ncf")),
+    "helios": _Family(
         160,
         8.0,
-        HELIOS_RATE,
+        _HELIOS_RATE,
         {"cifar10": 0.8213, "bert": 0.0437, "deepspeech2": 0.0625, "yolov3": 0.0437, "imagenet": 0.0288},
     ),
-    "new-trace": Family(960, 48.0, NEW_TRACE_RATE * 2, _NEW_TRACE_MIX, SCRIPT_JOBS),
-    "spike": Family(240, 6.0, SPIKE_RATE, _NEW_TRACE_MIX, SCRIPT_JOBS),
+    "new-trace": _Family(960, 48.0, _NEW_TRACE_RATE * 2, _NEW_TRACE_MIX, _SCRIPT_JOBS),
+    "spike": _Family(240, 6.0, _SPIKE_RATE, _NEW_TRACE_MIX, _SCRIPT_JOBS),
 }
 
 
 def draw(
-    family: Family, rng: np.random.Generator, jobs: int | None = None, hours: float | None = None
+    family: _Family, rng: np.random.Generator, jobs: int | None = None, hours: float | None = None
 ) -> list[JobSubmission]:
     """Jobs of a family, by time.
 
@@ -233,7 +233,7 @@ def published(
     Parameters
     ----------
     name : str
-        In :data:`PUBLISHED`.
+        In `_PUBLISHED`.
     data : Path or None
         Folder of real traces.
     settings : mapping of str to object
@@ -248,18 +248,18 @@ def published(
     """
     if settings:
         raise ValueError(f"authors = True: the workloads are as they are: no {', '.join(sorted(settings))}")
-    if name not in PUBLISHED:
+    if name not in _PUBLISHED:
         raise ValueError(f"authors = True: they published no {name} workloads")
     files = published_files(name, data)
     if not files:
-        where = f"{PUBLISHED_FOLDER}/{PUBLISHED[name]}/workload-*.csv"
+        where = f"{PUBLISHED_FOLDER}/{_PUBLISHED[name]}/workload-*.csv"
         raise InputError(data or Path("data"), where, "is not there: give the folder with --data")
     return from_file(files[seed % len(files)], cluster, seed)
 
 
 def published_files(name: str, data: Path | None) -> list[Path]:
     """Files of the thesis authors' workloads in a folder of real traces, by their numbers."""
-    folder = find(data, f"{PUBLISHED_FOLDER}/{PUBLISHED[name]}", PUBLISHED[name])
+    folder = find(data, f"{PUBLISHED_FOLDER}/{_PUBLISHED[name]}", _PUBLISHED[name])
     return [] if folder is None else sorted(folder.glob("workload-*.csv"), key=_number)
 
 
@@ -346,7 +346,7 @@ def in_scripts(
     runs = np.repeat(np.arange(count), rng.geometric(1.0 / mean_run, count))[:count]
     starts = by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)
     rng.shuffle(starts)  # the last run is cut short: it need not be the latest
-    steps = rng.exponential(SCRIPT_SECONDS, count)
+    steps = rng.exponential(_SCRIPT_SECONDS, count)
     first = np.diff(runs, prepend=-1) > 0
     since = np.cumsum(np.where(first, 0.0, steps))
     times = starts[runs] + since - since[first][runs]

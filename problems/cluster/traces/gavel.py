@@ -24,7 +24,7 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import Record, find, read_json
 
 FOLDER = "stanford-futuredata_gavel/scheduler"
-RESTART_SECONDS = 20.0
+_RESTART_SECONDS = 20.0
 """Preemption overhead that Gavel's simulator charges."""
 _FIELDS = 10
 
@@ -132,7 +132,7 @@ def gavel(
         if not any(known.values()):
             raise InputError(path, f"job {k}", f"no throughput of {job.type!r} on {job.gpus} GPUs")
         profiles[name] = CountProfile(
-            name, RESTART_SECONDS, job.steps, [job.gpus], {type: [one] for type, one in known.items()}
+            name, _RESTART_SECONDS, job.steps, [job.gpus], {type: [one] for type, one in known.items()}
         )
         submissions.append(JobSubmission(name, job.time, job.type, name, "rigid", job.gpus))
     return Scenario(cluster, submissions, profiles)

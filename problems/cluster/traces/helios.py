@@ -17,8 +17,8 @@ from pathlib import Path
 from copter.problems.cluster.traces.philly import TracedJob, read_time, sampled, since_midnight
 from copter.problems.reading import read_csv
 
-FILE = "HeliosData/data/Saturn/cluster_log.csv"
-REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
+_FILE = "HeliosData/data/Saturn/cluster_log.csv"
+_REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
 
 
 def read_helios(path: str | Path) -> list[TracedJob]:
@@ -30,7 +30,7 @@ def read_helios(path: str | Path) -> list[TracedJob]:
         A missing column or value, or one that makes no sense; names the file, the line and the field.
     """
     rows: list[tuple[datetime, float, int, str]] = []
-    for row in read_csv(path, REQUIRED):
+    for row in read_csv(path, _REQUIRED):
         gpus = row.whole("gpu_num")
         if gpus < 0:
             raise row.error("gpu_num", f"{gpus} must not be negative")
@@ -40,9 +40,9 @@ def read_helios(path: str | Path) -> list[TracedJob]:
 
 
 @lru_cache(maxsize=1)
-def helios_jobs(path: Path) -> tuple[TracedJob, ...]:
+def _helios_jobs(path: Path) -> tuple[TracedJob, ...]:
     """Jobs of the trace, see :func:`read_helios`; read once for all samples of a process."""
     return tuple(read_helios(path))
 
 
-helios = sampled("helios", helios_jobs, FILE, "Saturn/cluster_log.csv", "cluster_log.csv")
+helios = sampled("helios", _helios_jobs, _FILE, "Saturn/cluster_log.csv", "cluster_log.csv")

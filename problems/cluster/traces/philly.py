@@ -32,11 +32,11 @@ from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import CsvRow, find, read_csv
 
 FILE = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
-REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
-FIRST_HOUR = 2
+_REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+_FIRST_HOUR = 2
 """Hour of the day (UTC) at which the papers' 8 hours begin: the peak is in the sixth of them."""
-LEAST_SECONDS = 60.0
-MOST_GPU_HOURS = 1000.0
+_LEAST_SECONDS = 60.0
+_MOST_GPU_HOURS = 1000.0
 _DAY = 86_400.0
 
 
@@ -74,7 +74,7 @@ def read_philly(path: str | Path) -> list[TracedJob]:
         A missing column or value, or one that makes no sense; names the file, the line and the field.
     """
     rows: list[tuple[datetime, float, int, str]] = []
-    for row in read_csv(path, REQUIRED):
+    for row in read_csv(path, _REQUIRED):
         when = read_time(row, "timestamp")
         gpus, seconds = row.whole("num_gpus"), row.amount("duration")
         if gpus < 1:
@@ -115,7 +115,7 @@ def sample(
     rng: np.random.Generator,
     models: Mapping[str, tuple[str, ...]],
     hours: float = 8.0,
-    first_hour: float = FIRST_HOUR,
+    first_hour: float = _FIRST_HOUR,
 ) -> list[JobSubmission]:
     """Jobs drawn without replacement from some hours of all days, put into one, with models of their size.
 
@@ -140,7 +140,7 @@ def sample(
     pool = [
         (time, job)
         for job, time in since
-        if time < hours * 3600.0 and job.seconds >= LEAST_SECONDS and job.gpu_hours < MOST_GPU_HOURS
+        if time < hours * 3600.0 and job.seconds >= _LEAST_SECONDS and job.gpu_hours < _MOST_GPU_HOURS
     ]
     picked = rng.choice(len(pool), min(jobs, len(pool)), replace=False)
     drawn = sorted((pool[k] for k in picked.tolist()), key=lambda entry: entry[0])
@@ -170,7 +170,7 @@ def sampled(
         seed: int,
         data: Path | None,
         authors: bool = False,
-        first_hour: float = FIRST_HOUR,
+        first_hour: float = _FIRST_HOUR,
         **settings: Any,
     ) -> Scenario:
         """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
@@ -185,7 +185,7 @@ def sampled(
             Settings of :class:`.families.Shape`.
         """
         if authors:
-            others = settings if first_hour == FIRST_HOUR else settings | {"first_hour": first_hour}
+            others = settings if first_hour == _FIRST_HOUR else settings | {"first_hour": first_hour}
             return published(name, cluster, seed, data, others)
         path, shape = find(data, *places), Shape(**settings)
         if path is None:

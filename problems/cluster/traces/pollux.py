@@ -44,9 +44,9 @@ WORKLOADS = 8
 """Workloads in each folder of the artifact, counted from 1."""
 
 
-TYPE = "t4"
+_TYPE = "t4"
 """GPUs of the testbed (Pollux section 5.1)."""
-RESTART_SECONDS = 30.0
+_RESTART_SECONDS = 30.0
 """Delay of a job whose GPUs change (Pollux section 5.3)."""
 _VALIDATION = "validation-"
 
@@ -174,7 +174,7 @@ def _read_model(folder: Path) -> MeasuredProfile:
     progress = runs[0][:epochs, 0]
     try:
         times = StepTimes(read_step_times(folder))
-        return MeasuredProfile(folder.name, RESTART_SECONDS, progress, times, gradients, TYPE, sizes[-1])
+        return MeasuredProfile(folder.name, _RESTART_SECONDS, progress, times, gradients, _TYPE, sizes[-1])
     except InputError:
         raise
     except ValueError as error:

@@ -40,11 +40,11 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import JobSubmission
 
-RANGE = (0.5, 0.8)
+_RANGE = (0.5, 0.8)
 """Share of the ideal speedup of a valid configuration."""
-MOST_GPUS = {True: 64, False: 16}
+_MOST_GPUS = {True: 64, False: 16}
 """Largest GPU count on homogeneous clusters, and on others (thesis section 3.4.3)."""
-MOST_HOURS = 12.0
+_MOST_HOURS = 12.0
 """Longest run time of a valid configuration."""
 
 
@@ -75,7 +75,7 @@ class TunedJobs:
     Parameters
     ----------
     most_gpus : int, optional
-        Largest GPU count; by default :data:`MOST_GPUS`.
+        Largest GPU count; by default `_MOST_GPUS`.
     whole : bool
         Only GPU counts of the cluster's configurations, which Sia can give to a rigid job; by default all
         even ones.
@@ -83,7 +83,7 @@ class TunedJobs:
 
     def __init__(self, cluster: Cluster, most_gpus: int | None = None, *, whole: bool = False) -> None:
         self.cluster, self.whole = cluster, whole
-        self.most_gpus = MOST_GPUS[len(cluster.types) == 1] if most_gpus is None else most_gpus
+        self.most_gpus = _MOST_GPUS[len(cluster.types) == 1] if most_gpus is None else most_gpus
         self._choices: dict[int, tuple[Profile, list[tuple[int, int | None]]]] = {}
 
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
@@ -127,11 +127,11 @@ class TunedJobs:
                 continue
             unit = min(found)
             shares = {n: unit * found[unit][0] / (n * seconds) for n, (seconds, _) in found.items()}
-            low, high = RANGE
+            low, high = _RANGE
             valid = [
                 (gpus, found[gpus][1])
                 for gpus, share in shares.items()
-                if low <= share <= high and found[gpus][0] <= MOST_HOURS * 3600.0
+                if low <= share <= high and found[gpus][0] <= _MOST_HOURS * 3600.0
             ]
             if valid:
                 return valid

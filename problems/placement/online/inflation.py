@@ -17,7 +17,7 @@ from copter.problems.placement.place import PlacementError
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
-INFLATION = 1.3
+_INFLATION = 1.3
 """Demand at the end over the GPUs of the cluster."""
 
 
@@ -29,7 +29,7 @@ def arrivals(tasks: Tasks, servers: Servers, seed: int) -> NDArray[np.int64]:
     PlacementError
         No task asks for GPUs, or no server has any: the demand never gets there.
     """
-    asked, target = tasks.asked, INFLATION * servers.milli
+    asked, target = tasks.asked, _INFLATION * servers.milli
     if not servers.milli:
         raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")
     if not asked.worth[tasks.kind].any():

@@ -31,26 +31,26 @@ from copter.problems.placement.servers import MILLI
 from copter.program.program import ContinualProgram
 from copter.solvers.registry import make_solver
 
-TRIES = 300
+_TRIES = 300
 """Ways in which a server is filled for each class and iteration."""
-FEW = 20
+_FEW = 20
 """The same for each step of the first plan."""
-MOST_TASKS = 256
+_MOST_TASKS = 256
 """Tasks of a pattern at most."""
-KEPT = 12
+_KEPT = 12
 """Patterns that are added at most for each class and iteration."""
-ITERATIONS = 40
+_ITERATIONS = 40
 """Solves at most."""
-ENOUGH = 2e-5
+_ENOUGH = 2e-5
 """New patterns that would add less than this, relative to the plan, are not looked for further."""
-TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 """Of the prices and of what servers get."""
 _NOISE = (0.0, 0.3, 1.0)
 
 Counts = NDArray[np.int64]
 
 
-class Pattern(NamedTuple):
+class _Pattern(NamedTuple):
     """A mix of tasks for a server of a class.
 
     Attributes
@@ -68,7 +68,7 @@ class Pattern(NamedTuple):
     gpus: Counts
 
 
-def classes(free: Free, fleet: Fleet) -> list[Counts]:
+def _classes(free: Free, fleet: Fleet) -> list[Counts]:
     """Return the servers, in order, of each class: free CPU, memory and GPUs, and the model, are the same."""
     state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
     _, group = np.unique(state, axis=0, return_inverse=True)
@@ -102,13 +102,13 @@ class Planner:
         rng: np.random.Generator,
     ) -> None:
         self._free, self._fleet, self._demand, self._worth, self._rng = free, fleet, demand, worth, rng
-        self._members = classes(free, fleet)
-        self.patterns: list[Pattern] = []
+        self._members = _classes(free, fleet)
+        self.patterns: list[_Pattern] = []
         self.value = 0.0
         self._known: set[tuple[int, bytes]] = set()
         self._unit = int(np.gcd.reduce(np.append(fleet.milli, MILLI)))
         self._most = np.ceil(demand).astype(np.int64)
-        self._solver = make_solver("copter", tolerance=TOLERANCE)
+        self._solver = make_solver("copter", tolerance=_TOLERANCE)
         self._program = ContinualProgram()
         sizes = [float(members.size) for members in self._members]
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
@@ -120,10 +120,10 @@ class Planner:
         if not self.patterns:
             return np.zeros(0)
         shares, *prices = self._solve()
-        for _ in range(ITERATIONS - 1):
+        for _ in range(_ITERATIONS - 1):
             promised = self._search(*prices)
             shares, *prices = self._solve()
-            if promised <= ENOUGH * self.value:
+            if promised <= _ENOUGH * self.value:
                 break
         return shares
 
@@ -145,7 +145,7 @@ class Planner:
         for group in self._rng.permutation(len(self._members)):
             free = self._members[group].size
             while free:
-                attempts = self._filled(int(group), self._worth, 0.0, left, FEW)
+                attempts = self._filled(int(group), self._worth, 0.0, left, _FEW)
                 if attempts is None:
                     break
                 best = int(_sums(attempts, self._worth).argmax())
@@ -164,13 +164,13 @@ class Planner:
         promised, gain = 0.0, self._worth - of_kind
         for group, members in enumerate(self._members):
             price = float(of_group[group])
-            attempts = self._filled(group, gain, price, self._most, TRIES)
+            attempts = self._filled(group, gain, price, self._most, _TRIES)
             if attempts is None:
                 continue
             added = _sums(attempts, gain) - price
             best, taken = np.argsort(-added), 0
             for one in best:
-                if added[one] <= 1e-6 * max(1.0, price) or taken == KEPT:
+                if added[one] <= 1e-6 * max(1.0, price) or taken == _KEPT:
                     break
                 taken += self._add(group, *attempts.mix(one))
             promised += max(float(added[best[0]]), 0.0) * members.size
@@ -214,8 +214,8 @@ class Planner:
             nets,
             rng.integers(-1, free.gpus.shape[1] + 1, tries),
             rng.random(tries) < 0.5,
-            np.empty((tries, MOST_TASKS), np.int64),
-            np.empty((tries, MOST_TASKS), np.int64),
+            np.empty((tries, _MOST_TASKS), np.int64),
+            np.empty((tries, _MOST_TASKS), np.int64),
             np.zeros(tries, np.int64),
         )
 
@@ -229,10 +229,10 @@ class Planner:
         usage = {("class", group): [1.0]}
         usage |= {("kind", int(kind)): [float(counts[kind])] for kind in np.flatnonzero(counts)}
         self._program.add_request(len(self.patterns), [-float(counts @ self._worth)], usage=usage)
-        self.patterns.append(Pattern(group, kinds.copy(), gpus.copy()))
+        self.patterns.append(_Pattern(group, kinds.copy(), gpus.copy()))
         return 1
 
-    def assign(self, shares: NDArray[np.float64]) -> dict[int, Pattern]:
+    def assign(self, shares: NDArray[np.float64]) -> dict[int, _Pattern]:
         """Return the pattern of each server that gets one.
 
         Parameters
@@ -240,7 +240,7 @@ class Planner:
         shares : (patterns,) ndarray
             How many servers should have each.
         """
-        given: dict[int, Pattern] = {}
+        given: dict[int, _Pattern] = {}
         of_group: list[list[int]] = [[] for _ in self._members]
         for number, pattern in enumerate(self.patterns):
             if shares[number] > 1e-6:

@@ -19,7 +19,7 @@ from copter.problems.placement.place import Place, PlacementError, check, give_b
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
-GROUP = "copter.placement"
+_GROUP = "copter.placement"
 
 
 class Policy(ABC):
@@ -69,7 +69,7 @@ class Policy(ABC):
 
 def policy_names() -> list[str]:
     """Names of all policies that are installed."""
-    return list(installed(GROUP))
+    return list(installed(_GROUP))
 
 
 def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Policy:
@@ -80,7 +80,7 @@ def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Pol
     PlacementError
         There is no such policy.
     """
-    there = installed(GROUP)
+    there = installed(_GROUP)
     if name not in there:
         raise PlacementError(f"no policy {name!r}: {choices(name, there)}")
     policy: Policy = there[name].load()(servers, known, seed)

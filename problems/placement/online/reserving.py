@@ -31,7 +31,7 @@ CPU_WORTH = 20.0
 """What a task without GPUs is worth, in thousandths of a GPU: little, but it comes all the same."""
 
 
-class Reservations(NamedTuple):
+class _Reservations(NamedTuple):
     """What is reserved, by server.
 
     Attributes
@@ -77,7 +77,7 @@ class Reserving(Policy):
         self._gone = np.zeros(self._reserved.kind.size, np.bool_)
         self._all = np.ones(len(servers), np.bool_)
 
-    def _plan(self) -> Reservations:
+    def _plan(self) -> _Reservations:
         """Plan for the demand, and reserve what the plan has."""
         n, kinds = len(self.servers), len(self.known.kinds)
         planner = Planner(self.free, self.fleet, self._demand, self._worth, self.rng)
@@ -90,7 +90,7 @@ class Reserving(Policy):
         for server, pattern in given.items():
             kind[begins[server] : begins[server + 1]] = pattern.kinds
             gpus[begins[server] : begins[server + 1]] = pattern.gpus
-        reserved = Reservations(
+        reserved = _Reservations(
             begins,
             np.repeat(np.arange(n), np.diff(begins)),
             kind,
@@ -137,13 +137,13 @@ def _needed(left: NDArray[np.float64], reserved: Counts) -> NDArray[np.float64]:
 
 
 @kernel
-def _reserve(planned: Free, fleet: Fleet, reserved: Reservations) -> None:
+def _reserve(planned: Free, fleet: Fleet, reserved: _Reservations) -> None:
     for one in range(reserved.kind.size):
         take(planned, fleet, reserved.kind[one], reserved.server[one], reserved.gpus[one], 1)
 
 
 @kernel
-def _own(reserved: Reservations, kind: int) -> int:
+def _own(reserved: _Reservations, kind: int) -> int:
     """Return a reservation of a kind on the server with fewest open ones, now closed; -1 if there is none."""
     best = -1
     if reserved.of[kind] == 0:
@@ -157,7 +157,7 @@ def _own(reserved: Reservations, kind: int) -> int:
 
 
 @kernel(inner=True)
-def _close(reserved: Reservations, one: int) -> None:
+def _close(reserved: _Reservations, one: int) -> None:
     reserved.open[one] = False
     reserved.on[reserved.server[one]] -= 1
     reserved.of[reserved.kind[one]] -= 1
@@ -173,7 +173,7 @@ def _place(planned: Free, fleet: Fleet, kind: int, server: int) -> int:
 
 @kernel(inner=True)
 def _loss(
-    reserved: Reservations,
+    reserved: _Reservations,
     planned: Free,
     fleet: Fleet,
     kind: int,
@@ -209,7 +209,7 @@ def _loss(
 
 @kernel(inner=True)
 def _displace(
-    reserved: Reservations,
+    reserved: _Reservations,
     fleet: Fleet,
     server: int,
     values: NDArray[np.float64],
@@ -247,7 +247,7 @@ def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -
 
 @kernel
 def _give_up(
-    reserved: Reservations,
+    reserved: _Reservations,
     free: Free,
     planned: Free,
     fleet: Fleet,

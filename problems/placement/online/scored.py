@@ -31,13 +31,13 @@ from copter.problems.placement.place import Place
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 
-BEST = 100
+_BEST = 100
 """Scores are whole numbers up to this."""
 
-Scores = NDArray[np.int64]
+_Scores = NDArray[np.int64]
 
 
-class Scored(Policy):
+class _Scored(Policy):
     """Scores of all servers for all kinds, kept: a server is scored anew for a kind if it has changed since.
 
     Attributes
@@ -93,7 +93,7 @@ class Scored(Policy):
         """Return the scores, 0 or more, of some servers on which a task of a kind fits."""
 
 
-class Random(Scored):
+class Random(_Scored):
     """Any server on which a task fits, and any of its GPUs that has enough."""
 
     def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -112,7 +112,7 @@ class Random(Scored):
         return Place(server, 1 << int(enough[self.rng.integers(enough.size)]))
 
 
-class BestFit(Scored):
+class BestFit(_Scored):
     """Least left: half of it CPU, half GPUs, each over the most that a server has."""
 
     def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,10 +120,10 @@ class BestFit(Scored):
         asked = self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = (self.free.cpu[servers] - self.fleet.cpu[kind]) / self.most.cpu
         gpu = (self.free.gpus[servers].sum(axis=1) - asked) / self.most.gpus
-        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST).astype(np.int64)
+        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * _BEST).astype(np.int64)
 
 
-class DotProduct(Scored):
+class DotProduct(_Scored):
     """Least product of what is free and what is asked, over CPU and GPUs."""
 
     def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -131,10 +131,10 @@ class DotProduct(Scored):
         most, asked = self.most, self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = self.free.cpu[servers] / most.cpu * (self.fleet.cpu[kind] / most.cpu)
         gpu = self.free.gpus[servers].sum(axis=1) / most.gpus * (asked / most.gpus)
-        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * BEST).astype(np.int64)
+        return ((1.0 - 0.5 * cpu - 0.5 * gpu) * _BEST).astype(np.int64)
 
 
-class GpuPacking(Scored):
+class GpuPacking(_Scored):
     """Shares on GPUs in use before free GPUs of servers in use, those before free servers."""
 
     def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -146,13 +146,13 @@ class GpuPacking(Scored):
         whole = (left == MILLI).sum(axis=1)
         begun = (taken * (left == MILLI)).sum(axis=1)
         in_use = (taken * (left * 100 // MILLI)).sum(axis=1) // 10
-        free_server = np.maximum(BEST // 3 - whole, whole)
-        free_gpus = np.maximum(BEST // 2 - begun, BEST // 3)
-        shared = np.maximum(BEST - in_use, BEST // 2)
+        free_server = np.maximum(_BEST // 3 - whole, whole)
+        free_gpus = np.maximum(_BEST // 2 - begun, _BEST // 3)
+        shared = np.maximum(_BEST - in_use, _BEST // 2)
         return np.where(whole == self.servers.gpus[servers], free_server, np.where(begun, free_gpus, shared))
 
 
-class GpuClustering(Scored):
+class GpuClustering(_Scored):
     """Tasks with as many GPUs beside each other."""
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
@@ -181,11 +181,11 @@ class GpuClustering(Scored):
         there = self._tasks[servers] > 0
         groups, mine = there.sum(axis=1), there[:, self._group[kind]]
         step = np.where(mine, np.where(groups == 1, 3, 2), np.where(groups == 0, 1, 0))
-        used = (self.most.gpus - self.free.gpus[servers].sum(axis=1)) * (BEST // 4) // self.most.gpus
-        return step * (BEST // 4) + used
+        used = (self.most.gpus - self.free.gpus[servers].sum(axis=1)) * (_BEST // 4) // self.most.gpus
+        return step * (_BEST // 4) + used
 
 
-class Fgd(Scored):
+class Fgd(_Scored):
     """Fragmentation gradient descent."""
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
@@ -203,7 +203,7 @@ class Fgd(Scored):
 
 
 @kernel
-def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, gpus: Scores) -> None:
+def _fit(free: Free, fleet: Fleet, kind: int, servers: _Scores, scores: _Scores, gpus: _Scores) -> None:
     """Score 0 where a task fits, -1 elsewhere; and the GPUs that it would have."""
     for server in servers:
         scores[server] = -1
@@ -214,7 +214,7 @@ def _fit(free: Free, fleet: Fleet, kind: int, servers: Scores, scores: Scores, g
 
 @kernel(inner=True)
 def _better(before: float, after: float) -> int:
-    return int(BEST / (1.0 + math.exp((after - before) / 1000.0)))
+    return int(_BEST / (1.0 + math.exp((after - before) / 1000.0)))
 
 
 @kernel
@@ -223,10 +223,10 @@ def _score_fragments(
     fleet: Fleet,
     types: Types,
     kind: int,
-    servers: Scores,
-    left: Scores,
-    scores: Scores,
-    gpus: Scores,
+    servers: _Scores,
+    left: _Scores,
+    scores: _Scores,
+    gpus: _Scores,
 ) -> None:
     milli = fleet.milli[kind]
     share = fleet.gpus[kind] == 1 and milli < MILLI

@@ -39,7 +39,7 @@ from copter.problems.placement.servers import MILLI
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-MOST_TASKS = 64
+_MOST_TASKS = 64
 """Tasks of a mix at most; the bound has those beyond."""
 _AT_ONCE = 4096
 """Servers that one thread searches before it looks for others."""
@@ -129,7 +129,7 @@ def _searched(
             its, found, room = (
                 search.own(),
                 [],
-                _Tasks.room(MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
+                _Tasks.room(_MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
             )
             at, end = begins[part], begins[part + 1]
             while at < end:
@@ -231,7 +231,7 @@ class _Search(NamedTuple):
 
 def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
     """The arrays that a search writes to."""
-    depths = MOST_TASKS + 1
+    depths = _MOST_TASKS + 1
     return (
         np.empty(3),
         np.empty(kinds, np.int64),
@@ -308,7 +308,7 @@ def _search_some(
     """Search servers for as long as there is room; return which comes next, and how many tasks there are."""
     used = 0
     for one in range(begin, end):
-        if used + MOST_TASKS > room.kinds.size:
+        if used + _MOST_TASKS > room.kinds.size:
             return one, used
         server = servers[one]
         n = _candidates(free, fleet, server, search)
@@ -467,7 +467,7 @@ def _search(
     if uneven:  # not all ways are tried in which such tasks can have GPUs
         missed = _rest(model, price, 0, 0, 0.0, s)
     while depth >= 0:
-        at, bits, over = s.at[depth], -1, nodes >= s.nodes or depth >= MOST_TASKS
+        at, bits, over = s.at[depth], -1, nodes >= s.nodes or depth >= _MOST_TASKS
         enough = best * (1.0 + 1e-9) - s.value[depth]
         rest = _rest(model, price, at, depth, enough, s) if at < n else 0.0
         if at >= n or rest <= enough or over:

@@ -18,11 +18,11 @@ from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, t
 from copter.problems.placement.rounds.mixes import Counts, Values
 from copter.problems.placement.rounds.running import Running
 
-MOST_MOVES = 4
+_MOST_MOVES = 4
 """Tasks that move for one that waits, at most."""
 
 
-class Moved(NamedTuple):
+class _Moved(NamedTuple):
     """What has been done.
 
     Attributes
@@ -58,7 +58,7 @@ class _Tasks(NamedTuple):
         return cls(begins, slot[order], kind[order], gpus[order])
 
 
-def make_room(running: Running, values: Values, most: Most, moves: int, price: float) -> Moved:
+def make_room(running: Running, values: Values, most: Most, moves: int, price: float) -> _Moved:
     """Place tasks that wait where others can move away.
 
     Parameters
@@ -70,14 +70,14 @@ def make_room(running: Running, values: Values, most: Most, moves: int, price: f
     price : float
         Of a move.
     """
-    done = Moved([], [])
+    done = _Moved([], [])
     tasks = _Tasks.of(running, values)
     stays = np.zeros(tasks.slot.size, np.bool_)
-    kinds, away = np.flatnonzero(running.waiting), np.empty(MOST_MOVES, np.int64)
+    kinds, away = np.flatnonzero(running.waiting), np.empty(_MOST_MOVES, np.int64)
     for kind in kinds[np.argsort(-values[kinds], kind="stable")]:
         room = _room(running, most)
         count = np.zeros(len(running.servers), np.int64)
-        limit = min(MOST_MOVES, int(values[kind] / price * (1.0 + 1e-9)) if price > 0.0 else MOST_MOVES)
+        limit = min(_MOST_MOVES, int(values[kind] / price * (1.0 + 1e-9)) if price > 0.0 else _MOST_MOVES)
         _counts(running.free, running.fleet, running.usable, kind, tasks, room, stays, limit, away, count)
         servers = np.flatnonzero(count)
         for server in servers[np.argsort(count[servers], kind="stable")].tolist():
@@ -96,11 +96,11 @@ def _one(
     tasks: _Tasks,
     stays: NDArray[np.bool_],
     limit: int,
-    done: Moved,
+    done: _Moved,
 ) -> None:
     """Place a task of a kind on a server, if tasks that run there find another."""
     slot = next((slot for slot in running.waiting_of(kind) if running.allows(slot, server)), -1)
-    away = np.empty(MOST_MOVES, np.int64)
+    away = np.empty(_MOST_MOVES, np.int64)
     room = _room(running, most)
     many = _away(running.free, running.fleet, kind, server, tasks, room, stays, limit, away)
     if slot < 0 or many < 0:

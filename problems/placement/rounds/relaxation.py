@@ -33,11 +33,11 @@ from copter.program.program import ContinualProgram
 from copter.solution import Solution
 from copter.solvers.registry import make_solver
 
-TOLERANCE = 1e-3
+_TOLERANCE = 1e-3
 """Of the prices."""
-MOST_NODES = 100 * NODES
+_MOST_NODES = 100 * NODES
 """Tasks that are tried on a server at most where its bound stands between a placement and its proof."""
-ENOUGH_COLUMNS = 2
+_ENOUGH_COLUMNS = 2
 """Columns that are added at a time have at most so many times the tasks of each kind that there are."""
 _NEGLIGIBLE = 1e-3
 """A task that adds less than this share of its worth adds nothing: its price is taken to be its worth."""
@@ -161,7 +161,7 @@ class Relaxation:
 
     def __init__(self, fleet: Fleet, values: Values) -> None:
         self.program = ContinualProgram()
-        self.solver = make_solver("copter", tolerance=TOLERANCE)
+        self.solver = make_solver("copter", tolerance=_TOLERANCE)
         self._fleet, self._values = fleet, values
         self._kinds = list(range(values.size))
         self.program.add_resources(self._kinds, upper=0.0)
@@ -202,7 +202,7 @@ class Relaxation:
         """Which columns of a score above 0 are among the best ones that have the tasks that there are."""
         order = np.argsort(-score, kind="stable")
         useful = np.zeros(score.size, np.bool_)
-        _choose(columns, order[score[order] > 0.0], ENOUGH_COLUMNS * self._demand, useful)
+        _choose(columns, order[score[order] > 0.0], _ENOUGH_COLUMNS * self._demand, useful)
         return useful
 
     def _alike(self, servers: Counts) -> _States:
@@ -251,7 +251,7 @@ class Relaxation:
         nodes = NODES
         while (
             paid + states.sizes @ mixes.value <= enough < paid + states.sizes @ mixes.bound
-            and nodes < MOST_NODES
+            and nodes < _MOST_NODES
         ):
             nodes *= 10
             loss = states.sizes * (mixes.bound - mixes.value)

@@ -48,7 +48,7 @@ from copter.solvers.generation import Missing, generations
 
 GAP = 0.005
 """Of its bound a round may be short by so much."""
-ITERATIONS = 20
+_ITERATIONS = 20
 """Solves of a round at most."""
 _SHARES = (0.5, 1.0)
 """Of the way to the program's prices: the second if nothing is missing at the first."""
@@ -402,7 +402,7 @@ class Rounds:
 
         for generation in generations(relaxation.program, relaxation.solver, price):
             solves, bound = solves + 1, min(bound, -generation.bound)
-            if bound <= enough * value or solves == ITERATIONS:
+            if bound <= enough * value or solves == _ITERATIONS:
                 break
         return best, bound, solves
 

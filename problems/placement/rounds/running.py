@@ -15,11 +15,11 @@ from copter.problems.placement.rounds.groups import Closeness, Group
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind, Tasks
 
-WAITS = -1
+_WAITS = -1
 """Server of a task that waits."""
 _NOBODY = -1
 
-Counts = NDArray[np.int64]
+_Counts = NDArray[np.int64]
 
 
 class Running:
@@ -93,7 +93,7 @@ class Running:
         slots = self._new_slots(ids)
         if group is not None:
             self._group |= dict.fromkeys(slots.tolist(), group)
-        self._kind[slots], self._server[slots], self._gpus[slots] = kind, WAITS, 0
+        self._kind[slots], self._server[slots], self._gpus[slots] = kind, _WAITS, 0
         for slot, its in zip(slots.tolist(), kind.tolist(), strict=True):
             self._queue[its][slot] = None
         np.add.at(self.waiting, kind, 1)
@@ -142,14 +142,14 @@ class Running:
         slots = self._slots(ids, "finish")
         self._leave(slots)
         for slot in slots.tolist():
-            if self._server[slot] == WAITS:
+            if self._server[slot] == _WAITS:
                 del self._queue[self._kind[slot]][slot]
             del self._slot[self._id[slot]]
             self._id[slot] = None
             self._group.pop(slot, None)
-        there = self._server[slots] == WAITS
+        there = self._server[slots] == _WAITS
         np.subtract.at(self.waiting, self._kind[slots[there]], 1)
-        self._server[slots] = WAITS
+        self._server[slots] = _WAITS
         self._kind[slots] = _NOBODY
         self._unused.extend(slots.tolist())
 
@@ -163,7 +163,7 @@ class Running:
         """
         slot = int(self._slots([id], "place_of")[0])
         server = int(self._server[slot])
-        return None if server == WAITS else Place(server, int(self._gpus[slot]))
+        return None if server == _WAITS else Place(server, int(self._gpus[slot]))
 
     def kind_of(self, id: Hashable) -> int:
         """Index of a task's kind.
@@ -175,7 +175,7 @@ class Running:
         """
         return int(self._kind[self._slots([id], "kind_of")[0]])
 
-    def on(self, servers: NDArray[np.bool_]) -> Counts:
+    def on(self, servers: NDArray[np.bool_]) -> _Counts:
         """Slots of the tasks that run on some servers, ascending.
 
         Parameters
@@ -185,15 +185,15 @@ class Running:
         runs = np.flatnonzero(self._server >= 0)
         return runs[servers[self._server[runs]]]
 
-    def slots(self, ids: Iterable[Hashable]) -> Counts:
+    def slots(self, ids: Iterable[Hashable]) -> _Counts:
         """Slots of tasks by id."""
         return np.array([self._slot[id] for id in ids], np.int64)
 
-    def places_of(self, slots: Counts) -> tuple[Counts, Counts]:
+    def places_of(self, slots: _Counts) -> tuple[_Counts, _Counts]:
         """Servers of tasks by slot, and bits of their GPUs."""
         return self._server[slots], self._gpus[slots]
 
-    def ids(self, slots: Counts) -> list[Hashable]:
+    def ids(self, slots: _Counts) -> list[Hashable]:
         """Ids of tasks by slot."""
         return [self._id[slot] for slot in slots.tolist()]
 
@@ -201,18 +201,18 @@ class Running:
         """Slots of the tasks of a kind that wait, who has waited longest first."""
         return list(self._queue[kind])
 
-    def kinds_of(self, slots: Counts) -> Counts:
+    def kinds_of(self, slots: _Counts) -> _Counts:
         """Kinds of tasks by slot."""
         return self._kind[slots]
 
     # ---- places -----------------------------------------------------------------------------------------
 
-    def waiting_alone(self) -> Counts:
+    def waiting_alone(self) -> _Counts:
         """Tasks of each kind that wait and are of no group; (kinds,)."""
-        waits = [self._kind[slot] for slot in self._group if self._server[slot] == WAITS]
+        waits = [self._kind[slot] for slot in self._group if self._server[slot] == _WAITS]
         return self.waiting - np.bincount(np.array(waits, np.int64), minlength=self.waiting.size)
 
-    def longest(self, kinds: Counts, servers: Counts) -> Counts:
+    def longest(self, kinds: _Counts, servers: _Counts) -> _Counts:
         """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.
 
         Parameters
@@ -227,7 +227,7 @@ class Running:
         """
         slots = np.empty(kinds.size, np.int64)
         order = np.argsort(kinds, kind="stable")
-        in_groups = {int(self._kind[slot]) for slot in self._group if self._server[slot] == WAITS}
+        in_groups = {int(self._kind[slot]) for slot in self._group if self._server[slot] == _WAITS}
         for kind, many in enumerate(np.bincount(kinds, minlength=len(self.kinds)).tolist()):
             its, order = order[:many], order[many:]
             if kind in in_groups:
@@ -237,7 +237,7 @@ class Running:
         self._note_all(slots, servers, -1)
         return slots
 
-    def _allowed(self, kind: int, servers: Counts) -> list[int]:
+    def _allowed(self, kind: int, servers: _Counts) -> list[int]:
         """Slots of tasks of a kind for places, each of one that may run there beside the others; or -1.
 
         They count where they are to run, for those of their groups of other kinds.
@@ -261,18 +261,18 @@ class Running:
         group, server = self._group.get(slot), int(self._server[slot])
         if group is None:
             return self.usable
-        if server != WAITS:  # it does not count beside itself
+        if server != _WAITS:  # it does not count beside itself
             self._closeness.count(group, server, -1)
         servers = self._closeness.servers(group, self.usable)
-        if server != WAITS:
+        if server != _WAITS:
             self._closeness.count(group, server, 1)
         return servers
 
-    def grouped(self, slots: Counts) -> NDArray[np.bool_]:
+    def grouped(self, slots: _Counts) -> NDArray[np.bool_]:
         """Which tasks are of a group; (t,)."""
         return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
 
-    def _note_all(self, slots: Counts, servers: Counts, change: int) -> None:
+    def _note_all(self, slots: _Counts, servers: _Counts, change: int) -> None:
         if self._group:
             for slot, server in zip(slots.tolist(), servers.tolist(), strict=True):
                 self._note(slot, server, change)
@@ -282,7 +282,7 @@ class Running:
         if group is not None:
             self._closeness.count(group, server, change)
 
-    def start(self, slots: Counts, servers: Counts, gpus: Counts) -> None:
+    def start(self, slots: _Counts, servers: _Counts, gpus: _Counts) -> None:
         """Start tasks that wait, or move tasks that run.
 
         Parameters
@@ -291,7 +291,7 @@ class Running:
             Of each task; they fit together.
         """
         self._leave(slots)
-        for slot in slots[self._server[slots] == WAITS].tolist():
+        for slot in slots[self._server[slots] == _WAITS].tolist():
             kind = self._kind[slot]
             del self._queue[kind][slot]
             self.waiting[kind] -= 1
@@ -299,17 +299,17 @@ class Running:
         self._note_all(slots, servers, 1)
         _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
 
-    def stop(self, slots: Counts) -> None:
+    def stop(self, slots: _Counts) -> None:
         """Let tasks that run wait again, before all others of their kinds."""
         self._leave(slots)
-        self._server[slots] = WAITS
+        self._server[slots] = _WAITS
         kinds = self._kind[slots]
         np.add.at(self.waiting, kinds, 1)
         for kind in np.unique(kinds).tolist():
             first = dict.fromkeys(slots[kinds == kind].tolist())
             self._queue[kind] = first | self._queue[kind]
 
-    def numbers(self, servers: Iterable[str], what: str) -> Counts:
+    def numbers(self, servers: Iterable[str], what: str) -> _Counts:
         """Indices of servers by name.
 
         Raises
@@ -324,13 +324,13 @@ class Running:
             numbers.append(self._number[name])
         return np.array(numbers, np.int64)
 
-    def _leave(self, slots: Counts) -> None:
+    def _leave(self, slots: _Counts) -> None:
         """Give back what those of some tasks have that run."""
         runs = slots[self._server[slots] >= 0]
         self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
 
-    def _slots(self, ids: Sequence[Hashable], what: str) -> Counts:
+    def _slots(self, ids: Sequence[Hashable], what: str) -> _Counts:
         unknown = [id for id in ids if id not in self._slot]
         if unknown:
             raise PlacementError(f"{what}: no task {unknown[0]!r}")
@@ -339,7 +339,7 @@ class Running:
             raise PlacementError(f"{what}: a task is given twice")
         return slots
 
-    def _new_slots(self, ids: list[Hashable]) -> Counts:
+    def _new_slots(self, ids: list[Hashable]) -> _Counts:
         """Slots for tasks that are new."""
         again = [self._unused.pop() for _ in range(min(len(ids), len(self._unused)))]
         begin = len(self._id)
@@ -347,7 +347,7 @@ class Running:
         self._id.extend([None] * (len(ids) - len(again)))
         if len(self._id) > self._kind.size:
             more = max(len(self._id), 2 * self._kind.size) - self._kind.size
-            new = np.full(more, WAITS, np.int64)
+            new = np.full(more, _WAITS, np.int64)
             self._kind, self._server, self._gpus = (
                 np.concatenate([old, new]) for old in (self._kind, self._server, self._gpus)
             )
@@ -357,7 +357,7 @@ class Running:
         return np.array(slots, np.int64)
 
 
-def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> Counts:
+def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> _Counts:
     """Kinds of tasks, one for each.
 
     Parameters
@@ -386,13 +386,13 @@ def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: 
 
 
 @kernel
-def _take_all(free: Free, fleet: Fleet, kinds: Counts, servers: Counts, gpus: Counts, sign: int) -> None:
+def _take_all(free: Free, fleet: Fleet, kinds: _Counts, servers: _Counts, gpus: _Counts, sign: int) -> None:
     for task in range(kinds.size):
         take(free, fleet, kinds[task], servers[task], gpus[task], sign)
 
 
 @kernel
-def _wrong(free: Free, fleet: Fleet, kinds: Counts, servers: Counts, gpus: Counts) -> int:
+def _wrong(free: Free, fleet: Fleet, kinds: _Counts, servers: _Counts, gpus: _Counts) -> int:
     """The first task that cannot have these GPUs of its server beside those before it; -1 if all can."""
     for task in range(kinds.size):
         kind, server, many = kinds[task], servers[task], 0

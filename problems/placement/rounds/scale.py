@@ -23,9 +23,9 @@ from copter.problems.placement.rounds.steady import Steady
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 
-SIZES = (100, 1_000, 10_048, 100_480)
+_SIZES = (100, 1_000, 10_048, 100_480)
 """Servers; the last is CvxCluster's."""
-GAP = 0.01
+_GAP = 0.01
 """At which a round of copter ends, and HiGHS."""
 RIVALS = ("two-stages", "highs")
 _FIRST = 3
@@ -35,7 +35,7 @@ _ALONE = 50
 
 
 @dataclass
-class Rounds:
+class _Rounds:
     """Rounds of one system on one number of servers.
 
     Attributes
@@ -51,7 +51,7 @@ class Rounds:
 
 
 @dataclass
-class Size:
+class _Size:
     """What came of one number of servers.
 
     Attributes
@@ -71,21 +71,21 @@ class Size:
     changed: int = 0
     edit: list[float] = field(default_factory=list)
     alone: list[float] = field(default_factory=list)
-    systems: dict[str, Rounds] = field(default_factory=dict)
+    systems: dict[str, _Rounds] = field(default_factory=dict)
 
 
 def measure(
     servers: Servers,
     tasks: Tasks,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] = _SIZES,
     *,
     rounds: int = 5,
     rivals: Sequence[str] = RIVALS,
-    gap: float = GAP,
+    gap: float = _GAP,
     limit: float = 20.0,
     seed: int = 0,
     say: Callable[[str], None] = print,
-) -> list[Size]:
+) -> list[_Size]:
     """Measure rounds by size, ascending.
 
     Parameters
@@ -102,7 +102,7 @@ def measure(
     if parts and "highs" in asked:
         say("highs: left out, as it has no shares of several GPUs")
         asked.remove("highs")
-    found: list[Size] = []
+    found: list[_Size] = []
     for number in sorted(sizes):
         if found:
             growth = number / found[-1].servers
@@ -116,7 +116,7 @@ def measure(
 
 
 @dataclass
-class Parted:
+class _Parted:
     """What came of rounds in regions.
 
     Attributes
@@ -150,10 +150,10 @@ def measure_regions(
     regions: int,
     *,
     rounds: int = 3,
-    gap: float = GAP,
+    gap: float = _GAP,
     seed: int = 0,
     say: Callable[[str], None] = print,
-) -> Parted:
+) -> _Parted:
     """Measure rounds of servers that are on Ray actors.
 
     Parameters
@@ -170,7 +170,7 @@ def measure_regions(
     begun = time.perf_counter()
     steady = Steady(servers, tasks, number, gap=gap, seed=seed, make=partial(Regions, regions=regions))
     with contextlib.closing(steady.rounds) as its:
-        found = Parted(0, 0, time.perf_counter() - begun)
+        found = _Parted(0, 0, time.perf_counter() - begun)
         say(f"{number:,} servers on {regions} actors are full")
         for count in range(-_FIRST + 1, rounds):
             begun = time.perf_counter()
@@ -199,9 +199,9 @@ def _measure(
     gap: float,
     limit: float,
     seed: int,
-) -> Size:
-    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.Rounds), Size(number)
-    size.systems = {name: Rounds() for name in ("copter", *rivals)}
+) -> _Size:
+    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.Rounds), _Size(number)
+    size.systems = {name: _Rounds() for name in ("copter", *rivals)}
     for count in range(-_FIRST, rounds):
         begun = time.perf_counter()
         size.changed = steady.change()

@@ -22,15 +22,15 @@ from copter.problems.placement.rounds.rounds import GAP
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
-LEAVES = 0.01
+_LEAVES = 0.01
 """Share of the tasks that leaves before each round."""
-WAITS = 0.02
+_WAITS = 0.02
 """Tasks that wait at first, over those that run."""
 _FAILURES = 60
 _MOST_TASKS = 64
 
 
-def drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Servers:
+def _drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Servers:
     """So many servers, each one of a list."""
     drawn = rng.integers(len(servers), size=number)
     width = len(str(number - 1))
@@ -44,7 +44,7 @@ def drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Se
     )
 
 
-class Changing(Protocol):
+class _Changing(Protocol):
     """Rounds whose tasks come and go."""
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike) -> None:
@@ -57,10 +57,10 @@ class Changing(Protocol):
         """Remove tasks."""
 
 
-R = TypeVar("R", bound=Changing)
+_R = TypeVar("_R", bound=_Changing)
 
 
-class Steady(Generic[R]):
+class Steady(Generic[_R]):
     """Rounds on a cluster that stays full.
 
     Parameters
@@ -91,15 +91,15 @@ class Steady(Generic[R]):
         *,
         gap: float = GAP,
         seed: int = 0,
-        make: Callable[..., R],
+        make: Callable[..., _R],
     ) -> None:
         self._rng = np.random.default_rng(seed)
         self.tasks, self._next = tasks, 0
-        drawn = drawn_servers(servers, number, self._rng)
-        self.rounds: R = make(drawn, tasks.kinds, gap=gap)
+        drawn = _drawn_servers(servers, number, self._rng)
+        self.rounds: _R = make(drawn, tasks.kinds, gap=gap)
         self._runs = np.arange(self._fill(drawn))
-        self._change = max(1, round(LEAVES * self._runs.size))
-        self._come(round(WAITS * self._runs.size))
+        self._change = max(1, round(_LEAVES * self._runs.size))
+        self._come(round(_WAITS * self._runs.size))
 
     def _fill(self, drawn: Servers) -> int:
         """Fill servers; return how many tasks run."""
