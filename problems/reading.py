@@ -17,13 +17,7 @@ from copter.errors import InputError
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file.
-
-    Raises
-    ------
-    InputError
-        It does not exist, or is no JSON.
-    """
+    """Return the content of a JSON file."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -35,17 +29,7 @@ def read_json(path: str | Path) -> Any:
 class Record:
     """An object of a JSON file, whose fields are read with their types or refused by name.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    where : str, optional
-        Place of the object in the file; by default it is all of it.
-
-    Raises
-    ------
-    InputError
-        The value is no object.
+    `where`: place of the object in the file; by default it is all of it.
     """
 
     def __init__(self, path: str | Path, value: object, where: str = "") -> None:
@@ -59,13 +43,7 @@ class Record:
         return InputError(self.path, f"{self.where}.{name}" if self.where else name, why)
 
     def get(self, name: str, kind: type) -> Any:
-        """Return a field of a type; a whole number stands for a float, and 3.0 for the whole number 3.
-
-        Raises
-        ------
-        InputError
-            It is missing or of another type.
-        """
+        """Return a field of a type; a whole number stands for a float, and 3.0 for the whole number 3."""
         if name not in self.fields:
             raise self.error(name, "is missing")
         value = self.fields[name]
@@ -103,15 +81,7 @@ class Record:
 def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
     """Iterate over the rows of a CSV file with a header; empty lines are passed over.
 
-    Parameters
-    ----------
-    required : sequence of str
-        Columns that must be there, with a value in every row; there may be others.
-
-    Raises
-    ------
-    InputError
-        Names the line, and the field if one is missing or empty.
+    `required`: columns that must be there, with a value in every row; there may be others.
     """
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, skipinitialspace=True)
@@ -135,13 +105,7 @@ def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
 
 
 class CsvRow:
-    """A row of a CSV file, whose fields are read with their types or refused by name and line.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    """
+    """A row of a CSV file, whose fields are read with their types or refused by name and line."""
 
     def __init__(self, path: str | Path, line: int, fields: Mapping[str, str | None]) -> None:
         self.path, self.line, self._fields = path, line, fields
@@ -176,10 +140,7 @@ class CsvRow:
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a field that is true or false, in words or as 1 or 0.
 
-        Parameters
-        ----------
-        default : bool
-            What it is if it is empty or not there.
+        `default`: what it is if it is empty or not there.
         """
         text = self.text(name).lower()
         if text and text not in ("true", "false", "1", "0"):
@@ -190,13 +151,8 @@ class CsvRow:
 def find(data: Path | None, *places: str) -> Path | None:
     """First of some files or folders that is there; None without a folder, or if it has none of them.
 
-    Parameters
-    ----------
-    data : Path or None
-        Folder of real traces, or a file itself.
-    *places : str
-        Where it may lie, seen from the folder, from the folder ``cluster`` in it or, if it is that folder
-        itself, from the one around.
+    `data`: folder of real traces, or a file itself. `places`: where it may lie, seen from the folder, from
+    the folder ``cluster`` in it or, if it is that folder itself, from the one around.
     """
     if data is None:
         return None

@@ -69,12 +69,7 @@ _ALL_COLUMNS = 2_000_000
 class Choice(Mapping[Hashable, int | None]):
     """Chosen column by request id, None for none, read from an array as it is asked for.
 
-    Parameters
-    ----------
-    slots : mapping of request id to slot
-        When the choice was made.
-    columns : (request slots,) int array
-        -1 for none.
+    `slots`: when the choice was made. `columns`: -1 for none.
     """
 
     def __init__(self, slots: Mapping[Hashable, int], columns: NDArray[np.int64]) -> None:
@@ -101,16 +96,7 @@ class Choice(Mapping[Hashable, int | None]):
         return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
     def of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Chosen columns of the requests in some slots, -1 for none.
-
-        Parameters
-        ----------
-        slots : (k,) int array
-
-        Returns
-        -------
-        (k,) int array
-        """
+        """Chosen columns of the requests in some slots, -1 for none."""
         return self._columns[slots]
 
 

@@ -36,25 +36,11 @@ def place_everybody(
 ) -> int:
     """Look for an allocation in which every request that must have a column has one.
 
-    Parameters
-    ----------
-    first, items : (n + 1,) array and Columns
-        What requests may have, as in :func:`copter.shims.choose_one_moves.improve`.
-    has : (n,) array
-        Item of each; changed to the best allocation found.
-    strict : (n,) bool array
-        Who must have one.
-    left : (2 * row slots,) array
-        What is left of each row; changed.
-    turns : int
-        Of requests without a column, at most.
-    found : (n,) array
-        How often each was found without one; changed, so that a next call goes on from here.
-
-    Returns
-    -------
-    int
-        Requests that must have a column and have none.
+    `first`, `items`: what requests may have, as in :func:`copter.shims.choose_one_moves.improve`. `has`: item
+    of each; changed to the best allocation found. `strict`: who must have one. `left`: what is left of each
+    row; changed. `turns`: of requests without a column, at most. `found`: how often each was found without
+    one; changed, so that a next call goes on from here. Result: requests that must have a column and have
+    none.
     """
     n, nothing = has.size, items.column.size - 1
     waiting = np.empty(n, np.int64)

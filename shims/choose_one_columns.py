@@ -24,15 +24,8 @@ _HALF_AN_ULP = 2.0**-53 * (1.0 - 1e-9)
 class Columns(NamedTuple):
     """Columns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
 
-    Attributes
-    ----------
-    column : (k,) array
-        Place in the request; -1, without cost and entries, for no column.
-    price, cost : (k,) arrays
-        Cost with its usage paid, and without.
-    begin, end : (k,) arrays
-        Its entries are those from ``begin`` to ``end``.
-    row, value : (entries,) arrays
+    `column`: place in the request; -1, without cost and entries, for no column. `price`, `cost`: cost with
+    its usage paid, and without. `begin`, `end`: its entries are those from ``begin`` to ``end``.
     """
 
     column: NDArray[np.int64]
@@ -53,12 +46,8 @@ def read_columns(
 ) -> Columns:
     """Read columns of requests.
 
-    Parameters
-    ----------
-    y : (row slots,) array
-        Prices.
-    slots, places, columns : (k,) arrays
-        Slot of the request, place in the view and in the request; a negative place for no column.
+    `y`: prices. `slots`, `places`, `columns`: slot of the request, place in the view and in the request; a
+    negative place for no column.
     """
     price, cost = np.zeros(slots.size), np.zeros(slots.size)
     begin, end = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.int64)
@@ -109,15 +98,7 @@ def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[n
     that are not whole may be off by half a unit in their last place, which is never more than
     :mod:`copter.proof.whole` allows; what a full row may be off by is there from the beginning.
 
-    Parameters
-    ----------
-    upper : (row slots,) array
-    rounded : (row slots,) array
-        Whether a coefficient of the row is no whole number.
-
-    Returns
-    -------
-    (2 * row slots,) ndarray
+    `rounded`: whether a coefficient of the row is no whole number.
     """
     finite = np.where(np.isfinite(upper), abs(upper), 0.0)
     off = _HALF_AN_ULP * finite * ((finite != np.rint(finite)) + 1.0 * rounded)

@@ -47,31 +47,10 @@ def improve(
 ) -> Any:
     """Let requests move while that lowers the cost.
 
-    Parameters
-    ----------
-    relation : (request slots,) array
-    requests : (n,) array
-        Slots of all requests, ascending.
-    first, items : (n + 1,) array and Columns
-        Of :func:`offers`, read.
-    has : (n,) array
-        Item that each has; changed.
-    chosen : (request slots,) array
-        Becomes the column of each request, -1 for none.
-    left : (2 * row slots,) array
-        What is left of each row; changed.
-    upper : (row slots,) array
-    marginal : (request slots,) array
-        Best price of each request.
-    size : float
-        Of the objective: gains far below it are rounding errors.
-
-    Returns
-    -------
-    objective, beneath : float
-        Cost, as the sum of two doubles.
-    unserved : int
-        Requests that must have a column and have none.
+    `requests`: slots of all requests, ascending. `first`, `items`: of :func:`offers`, read. `has`: item that
+    each has; changed. `chosen`: becomes the column of each request, -1 for none. `left`: what is left of each
+    row; changed. `marginal`: best price of each request. `size`: of the objective: gains far below it are
+    rounding errors. Result: cost, as the sum of two doubles; requests that must have a column and have none.
     """
     n = requests.size
     dust = DUST * size / max(1, n)
@@ -104,24 +83,9 @@ def offers(
 
     They may move to candidates; those that got much less than their best may have any of their columns.
 
-    Parameters
-    ----------
-    n_columns : (request slots,) array
-    requests : (n,) array
-        Slots of all requests, ascending.
-    chosen : (request slots,) array
-        Column of each, -1 for none.
-    far : (n,) array
-        Whether any column counts.
-    slot, column : (k,) arrays
-        Candidates, ascending by slot.
-
-    Returns
-    -------
-    first : (n + 1,) array
-        Those from ``first[k]`` to ``first[k + 1]`` are the k-th one's to move to.
-    slots, columns : arrays
-        A column of -1 is none.
+    `requests`: slots of all requests, ascending. `chosen`: column of each, -1 for none. `far`: whether any
+    column counts. `slot`, `column`: candidates, ascending by slot. Result: those from ``first[k]`` to
+    ``first[k + 1]`` are the k-th one's to move to; a column of -1 is none.
     """
     n = requests.size
     room = n + slot.size + n_columns[requests[far]].sum() + 1

@@ -27,15 +27,7 @@ _SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 def unsound(store: ConstraintStore) -> tuple[int, int]:
     """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-
-    Returns
-    -------
-    what : `_SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
-    slot : int
-        -1 if it is sound.
+    Result: -1 if it is sound.
     """
     rows, table = store.rows, store.requests
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
@@ -58,12 +50,7 @@ def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
-    """Whether any coefficient of a row is no whole number.
-
-    Returns
-    -------
-    (row slots,) ndarray
-    """
+    """Whether any coefficient of a row is no whole number."""
     rounded: NDArray[np.bool_] = np.any(
         [rounded for _, _, rounded in store.executor.once(_usages_part)], axis=0
     )
@@ -100,12 +87,7 @@ def _look_at_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyp
 
 
 def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
-    """Whether a request's sum row is "==" and every column of it uses something.
-
-    Returns
-    -------
-    (request slots,) ndarray
-    """
+    """Whether a request's sum row is "==" and every column of it uses something."""
     return together([bound for _, bound, _ in store.executor.once(_usages_part)], store.requests.size)
 
 
@@ -122,18 +104,9 @@ def place_fractions(
 
     Requests that have no free way out (every column uses something) come before the others.
 
-    Parameters
-    ----------
-    columns : Columns
-        The answer's.
-    slot, value : (nonzeros,) arrays
-        Their requests, ascending, and what these have of them.
-    bound : (request slots,) array
-        Who has no way out.
-    chosen, price : (request slots,) arrays
-        Column of each, -1 for none, and its price; changed.
-    left : (2 * row slots,) array
-        What is left; changed.
+    `columns`: the answer's. `slot`, `value`: their requests, ascending, and what these have of them. `bound`:
+    who has no way out. `chosen`, `price`: column of each, -1 for none, and its price; changed. `left`: what
+    is left; changed.
     """
     whole, fraction = value >= _WHOLE, (value > _MINIMUM_FRACTION) & (value < _WHOLE)
     for these in (bound[slot], ~bound[slot]):
@@ -152,14 +125,8 @@ def place_cheapest(
 ) -> None:
     """Of requests without a column the cheapest that fits; those without a way out come first.
 
-    Parameters
-    ----------
-    columns : Columns
-        All columns of these requests.
-    slot : (k,) array
-        Their requests, ascending.
-    bound, chosen, price, left
-        As in :func:`place_fractions`.
+    `columns`: all columns of these requests. `slot`: their requests, ascending. `bound`, `chosen`, `price`,
+    `left`: as in :func:`place_fractions`.
     """
     order = np.lexsort((columns.price, slot, ~bound[slot]))
     _place(*columns, order, slot, chosen, price, left)

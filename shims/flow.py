@@ -60,18 +60,9 @@ _ANEW = 256
 class Flows:
     """A feasible allocation.
 
-    Attributes
-    ----------
-    flow : ColumnFlows
-        Flow of each column.
-    load : ndarray
-        What the flows use of each row, by row slot.
-    objective : float
-        Its cost in the program's terms.
-    gap : float
-        (objective - bound) / max(|objective|, |bound|), against the certified bound of the solution.
-    extras : mapping of name to float
-        ``total_flow`` or ``mlu``: the same in the domain's terms.
+    `flow`: flow of each column. `load`: what the flows use of each row, by row slot. `objective`: its cost in
+    the program's terms. `gap`: (objective - bound) / max(|objective|, |bound|), against the certified bound
+    of the solution. `extras`: ``total_flow`` or ``mlu``: the same in the domain's terms.
     """
 
     flow: ColumnFlows
@@ -88,17 +79,7 @@ class Flows:
 
 
 class _Made(NamedTuple):
-    """What a shim made last.
-
-    Attributes
-    ----------
-    clock : the store's
-    x : the solution that it was made of, if it was one
-    flows : what came of it
-    room : (request slots,) what is left of totals
-    rounds : how often it was mended since loads were summed up
-    peak : (row slots,) the largest load since then
-    """
+    """What a shim made last."""
 
     clock: int
     x: Allocation | None
@@ -247,10 +228,7 @@ class FlowShim(_Repair):
     ) -> Flows | None:
         """The last flows with other ones of some requests; None if these alone do not let rows be met.
 
-        Parameters
-        ----------
-        moved : (k,) ndarray
-            Slots of all requests of which x is another than it was.
+        `moved` (k,): slots of all requests of which x is another than it was.
         """
         self._check(program)
         store, table = program.store, program.store.requests

@@ -14,10 +14,7 @@ from copter.store.view import coefficients_of, entries_of, take_entries, view_of
 def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
     """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
 
-    Parameters
-    ----------
-    requests : (k,) ndarray
-        Their slots.
+    `requests` (k,): their slots.
     """
     if not requests.size:
         return np.inf

@@ -32,11 +32,8 @@ brings.  The first is what a row adds to a column's price that has none, as a sh
 class ColumnFlows:
     """Flow of each column, over the store's pool of costs as it was.
 
-    Parameters
-    ----------
-    values : (columns,) ndarray
-    requests, starts, sizes : (k,) ndarrays
-        Slots of the requests that there are, where their columns begin, and how many these are.
+    `values` (columns,). `requests`, `starts`, `sizes` (k,): slots of the requests that there are, where their
+    columns begin, and how many these are.
     """
 
     def __init__(
@@ -65,10 +62,7 @@ class Passes:
     ``upper``, ``worth`` (prices) and ``dead`` (bool), one a row slot.  Take, cut, fill and serve change the
     first three that they get.
 
-    Parameters
-    ----------
-    requests : (k,) ndarray
-        Their slots.
+    `requests` (k,): their slots.
     """
 
     def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
@@ -107,10 +101,7 @@ class Passes:
     ) -> None:
         """Take flow off columns until no row is over its bound, dearest columns first.
 
-        Parameters
-        ----------
-        price : (columns,) ndarray
-            Of the columns that have flow.
+        `price` (columns,): of the columns that have flow.
         """
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
@@ -175,13 +166,8 @@ class Passes:
 def worth_of(y: NDArray[np.float64], size: NDArray[np.float64], cost: float) -> NDArray[np.float64]:
     """Prices of the rows, each with a trifle added: of two columns alike that which takes less is cheaper.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    size : (row slots,) ndarray
-        Of each row, in its own units: its bound or capacity.  Where it is 0 or infinite nothing is added.
-    cost : float
-        What the trifle is a share of where no row has a price.
+    `y` (row slots,). `size` (row slots,): of each row, in its own units: its bound or capacity. Where it is 0
+    or infinite nothing is added. `cost`: what the trifle is a share of where no row has a price.
     """
     worth = np.maximum(y, 0.0)
     known = np.isfinite(size) & (size > 0)

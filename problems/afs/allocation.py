@@ -34,17 +34,10 @@ from copter.kernels import kernel
 class Curves(NamedTuple):
     """Throughput of n jobs by GPU count, one after the other.
 
-    Attributes
-    ----------
-    speed : (sum of top + 1,) array
-        From 0 GPUs up to `top` of each job: 0 below `first`, not decreasing from there on, units of work a
-        second.  Between counts that can be given out it is interpolated.
-    unit : (sum of top + 1,) bool array
-        Which counts can be given out; `first` and `top` among them.
-    begin : (n,) int array
-        Where each job's curve begins.
-    first, top : (n,) int array
-        The smallest count that runs the job, and the one at which it is fastest.
+    `speed`: from 0 GPUs up to `top` of each job: 0 below `first`, not decreasing from there on, units of work
+    a second. Between counts that can be given out it is interpolated. `unit`: which counts can be given out;
+    `first` and `top` among them. `begin`: where each job's curve begins. `first`, `top`: the smallest count
+    that runs the job, and the one at which it is fastest.
     """
 
     speed: NDArray[np.float64]
@@ -64,20 +57,9 @@ def afs_shares(
 ) -> NDArray[np.int64]:
     """GPUs of each job by Algorithm 1.
 
-    Parameters
-    ----------
-    key : (n,) array
-        Remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the lower
-        one counts as the shorter job.
-    gpus : int
-        GPUs to share out.
-    ahead : (n,) bool array, optional
-        Jobs that get their first GPU before the others.
-
-    Returns
-    -------
-    (n,) int array
-        At most `gpus` in all, each 0 or from the job's first to its top count.
+    `key`: remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the
+    lower one counts as the shorter job. `gpus`: GPUs to share out. `ahead`: jobs that get their first GPU
+    before the others. Result: at most `gpus` in all, each 0 or from the job's first to its top count.
     """
     length = key / curves.speed[curves.begin + curves.first] if key_is_work else key
     order = np.argsort(length, kind="stable") if ahead is None else np.lexsort((length, ~ahead))
@@ -94,16 +76,8 @@ def first_shares(
 ) -> tuple[NDArray[np.int64], int]:
     """Stage one: the smallest count that runs it to each job, in order, as long as there are GPUs.
 
-    Parameters
-    ----------
-    first : (n,) int array
-    order : (n,) int array
-        A permutation of the jobs.
-
-    Returns
-    -------
-    (n,) int array, int
-        Counts, and GPUs that are left; a job that does not fit is passed over.
+    `order`: a permutation of the jobs. Result: counts, and GPUs that are left; a job that does not fit is
+    passed over.
     """
     count = np.zeros_like(first)
     needs = first[order]
@@ -163,16 +137,8 @@ def even_shares(
 ) -> NDArray[np.int64]:
     """Max-min fair whole numbers of GPUs: everybody the same, but for those who need more or can use less.
 
-    Parameters
-    ----------
-    first, top : (n,) int array
-        The least and the most that each job can use.
-    order : (n,) int array
-        Who gets the first GPUs if there are fewer than jobs, and the ones that cannot be divided evenly.
-
-    Returns
-    -------
-    (n,) int array
+    `first`, `top`: the least and the most that each job can use. `order`: who gets the first GPUs if there
+    are fewer than jobs, and the ones that cannot be divided evenly.
     """
     count, left = first_shares(first, order, gpus)
     there = count > 0
@@ -194,14 +160,7 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
     Each share falls to the largest unit within it.  GPUs that this sets free raise shares to the next
     unit, first where that comes nearest to what was shared out, as long as there are GPUs (Proposition 2).
 
-    Parameters
-    ----------
-    count : (n,) int array
-
-    Returns
-    -------
-    (n,) int array
-        No more GPUs in all; units of the curves, 0 only where `count` is 0.
+    Result: no more GPUs in all; units of the curves, 0 only where `count` is 0.
     """
     given = count.copy()
     _fall(curves.unit, curves.begin, given)

@@ -59,12 +59,8 @@ _ELASTICFLOW = "pkusys_ElasticFlow/ElasticFlow/scheduler"
 class ModelCurve:
     """Throughput of one model at its batch size, by GPU count.
 
-    Attributes
-    ----------
-    counts : (m,) int array
-        Ascending from 1 up to the count at which it is fastest.
-    speedup : (m,) array
-        Throughput relative to one GPU.
+    `counts`: ascending from 1 up to the count at which it is fastest. `speedup`: throughput relative to one
+    GPU.
     """
 
     name: str
@@ -79,10 +75,7 @@ class ModelCurve:
     def on(self, counts: ArrayLike) -> ModelCurve:
         """The curve at other counts, interpolated; the best one stays the last.
 
-        Parameters
-        ----------
-        counts : array_like of int
-            Counts that can be given out; those above the best one are dropped.
+        `counts`: counts that can be given out; those above the best one are dropped.
         """
         wanted = np.unique(np.asarray(counts, np.int64))
         wanted = wanted[wanted <= self.best]
@@ -92,10 +85,7 @@ class ModelCurve:
 def stand_ins() -> list[ModelCurve]:
     """Curves with the best counts of the paper's nine models.
 
-    Returns
-    -------
-    list of ModelCurve
-        In the order of Table 4.
+    Result: in the order of Table 4.
     """
     curves = []
     for name, best in BEST_COUNTS.items():
@@ -111,12 +101,7 @@ def stand_ins() -> list[ModelCurve]:
 class _Fit:
     """A measured curve by the formula of this module.
 
-    Attributes
-    ----------
-    share, growth : float
-        e and c.
-    error : float
-        Root mean square of the relative errors of T.
+    `share`, `growth`: e and c. `error`: root mean square of the relative errors of T.
     """
 
     share: float
@@ -127,10 +112,7 @@ class _Fit:
 def fit(counts: ArrayLike, speedup: ArrayLike) -> _Fit:
     """Fit the formula to a measured curve: least squares of relative errors, 0 <= e <= 1, c >= 0.
 
-    Parameters
-    ----------
-    counts, speedup : (m,) array_like
-        GPUs, from 1 on, and throughput relative to one GPU.
+    `counts`, `speedup`: GPUs, from 1 on, and throughput relative to one GPU.
     """
     k, seconds = np.asarray(counts, float), 1.0 / np.asarray(speedup, float)
     terms = np.column_stack(((1.0 - 1.0 / k), k - 1.0)) / seconds[:, None]
@@ -145,20 +127,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
     Counts that are no faster than a smaller one are left out, models that gain less than half from any number
     of GPUs too.
 
-    Parameters
-    ----------
-    data : path
-        Folder of real traces.
-
-    Returns
-    -------
-    list of ModelCurve
-        By name and batch size.
-
-    Raises
-    ------
-    InputError
-        There is no such folder.
+    `data`: folder of real traces. Result: by name and batch size.
     """
     found = []
     for name, counts, speedup in measurements(data, gpu):
@@ -171,10 +140,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
 def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
     """All that ElasticFlow measured on one type of GPU.
 
-    Yields
-    ------
-    str, (m,) int array, (m,) array
-        Name with batch size, counts, throughput relative to one GPU.
+    Items: name with batch size, counts, throughput relative to one GPU.
     """
     folder = find(Path(data), f"{_ELASTICFLOW}/throughputs_{gpu}")
     if folder is None:

@@ -44,10 +44,7 @@ class SharePolicy(ABC):
 
     Shares become counts that nodes can hold by network packing (:func:`.allocation.regulate`).
 
-    Parameters
-    ----------
-    seed : int
-        Seed of what the policy draws.
+    `seed`: seed of what the policy draws.
     """
 
     name: str
@@ -76,29 +73,13 @@ class SharePolicy(ABC):
     def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:
         """GPUs of each job of a pool.
 
-        Parameters
-        ----------
-        now : ClusterState
-            To be asked again at a time; the pool says the rest.
-
-        Returns
-        -------
-        (n,) int array
-            Counts that can be given out: units of the curves, or what the users asked for.
+        `now`: to be asked again at a time; the pool says the rest. Result: counts that can be given out:
+        units of the curves, or what the users asked for.
         """
 
 
 def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts of a pool after network packing.
-
-    Parameters
-    ----------
-    count : (n,) int array
-
-    Returns
-    -------
-    (n,) int array
-    """
+    """Counts of a pool after network packing."""
     return regulate(pool.curves, count)
 
 
@@ -107,19 +88,8 @@ def raise_by_gain(
 ) -> int:
     """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
 
-    Parameters
-    ----------
-    jobs : (k,) int array
-        Whose counts may grow.
-    count : (n,) int array
-        Changed in place.
-    free : int
-        GPUs to give out.
-
-    Returns
-    -------
-    int
-        GPUs that nobody can use.
+    `jobs`: whose counts may grow. `count`: changed in place. `free`: GPUs to give out. Result: GPUs that
+    nobody can use.
     """
     curves = pool.curves
     while free > 0:
@@ -136,13 +106,7 @@ def raise_by_gain(
 
 
 class AfsL(SharePolicy):
-    """Algorithm 1 with known lengths.
-
-    Parameters
-    ----------
-    seed : int
-        Nothing is drawn.
-    """
+    """Algorithm 1 with known lengths."""
 
     name = "afs-l"
     watch = ("done",)

@@ -48,19 +48,11 @@ _NO_TYPE = -1
 class Pool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
-    Attributes
-    ----------
-    time : float
-        Seconds.
-    gpus : int
-        GPUs to share out.
-    rows : (n,) structured array
-        A copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made),
-        `ran` (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and
-        NaN), `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs
-        that its user asked for) and `request_speed` (progress a second with them).
-    slots : (n,) int array
-        Where those rows lie in the roster.
+    `time`: seconds. `gpus`: GPUs to share out. `rows`: a copy, with the fields `arrived` (seconds), `work`
+    (progress that is left), `done` (progress made), `ran` (seconds), `units`, `since` and `mark` (the
+    policy's own; at first 0, the time of submission and NaN), `rank` (uniform in [0, 1), drawn at the
+    arrival), `runs` and `reserved` (bool), `request` (GPUs that its user asked for) and `request_speed`
+    (progress a second with them). `slots`: where those rows lie in the roster.
     """
 
     time: float
@@ -84,16 +76,7 @@ class Pool:
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
 
     def step(self, jobs: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use.
-
-        Parameters
-        ----------
-        jobs, count : (k,) int array
-
-        Returns
-        -------
-        (k,) int array
-        """
+        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use."""
         curves = self.curves
         return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
@@ -105,13 +88,8 @@ class Pool:
 class Roster:
     """The jobs of a simulation.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        For the ranks.
-    watch : collection of {"done", "ran"}
-        What is looked up at every event of each job that runs: its progress (`done` and `work`), the seconds
-        that it ran (`ran`).  What is not watched is that of the arrival.
+    `rng`: for the ranks. `watch`: what is looked up at every event of each job that runs: its progress
+    (`done` and `work`), the seconds that it ran (`ran`). What is not watched is that of the arrival.
     """
 
     def __init__(self, rng: np.random.Generator, watch: Collection[str]) -> None:
@@ -265,12 +243,7 @@ class Roster:
     # ---- pools -----------------------------------------------------------------------------------
 
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, Pool]], dict[str, Configuration]]:
-        """What there is to share out by type, and what jobs keep that must not be preempted.
-
-        Returns
-        -------
-        list of (str, Pool), dict of str to Configuration
-        """
+        """What there is to share out by type, and what jobs keep that must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]
@@ -287,12 +260,7 @@ class Roster:
     def give(
         self, cluster: Cluster, type: str, pool: Pool, count: NDArray[np.int64]
     ) -> dict[str, Configuration]:
-        """Configurations of the jobs of a pool that get GPUs.
-
-        Parameters
-        ----------
-        count : (n,) int array
-        """
+        """Configurations of the jobs of a pool that get GPUs."""
         given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)
         for slot, gpus in zip(pool.slots[got].tolist(), count[got].tolist(), strict=True):

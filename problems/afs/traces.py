@@ -59,22 +59,8 @@ def testbed() -> Cluster:
 def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
     """Jobs of one of Philly's virtual clusters.
 
-    Parameters
-    ----------
-    data : path
-        Folder of real traces.
-    name : str
-        Such as "6214e9", or its number in Table 3, such as "5".
-
-    Returns
-    -------
-    list of TracedJob
-        By time of submission, the first one at 0; without those that ran for no time.
-
-    Raises
-    ------
-    InputError
-        The trace is not there, or has no such virtual cluster.
+    `data`: folder of real traces. `name`: such as "6214e9", or its number in Table 3, such as "5". Result: by
+    time of submission, the first one at 0; without those that ran for no time.
     """
     path = find(Path(data), FILE, "philly.csv")
     if path is None:
@@ -92,17 +78,9 @@ def generate_virtual_cluster(
 ) -> list[TracedJob]:
     """Jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
 
-    Parameters
-    ----------
-    gpu_load : float
-        GPU-seconds asked for over those of the testbed until the last arrival.
-    mean_burst : float
-        Mean number of jobs that one script submits, a minute apart (sweeps of parameters).
-
-    Returns
-    -------
-    list of TracedJob
-        By time of submission.
+    `gpu_load`: GPU-seconds asked for over those of the testbed until the last arrival. `mean_burst`: mean
+    number of jobs that one script submits, a minute apart (sweeps of parameters). Result: by time of
+    submission.
     """
     if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
         wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
@@ -123,12 +101,8 @@ def generate_virtual_cluster(
 def _curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
     """Curves to draw models from.
 
-    Parameters
-    ----------
-    name : {"table-4", "A100", "T4"}
-        Stand-ins with the paper's best counts, or ElasticFlow's measurements.
-    data : Path or None
-        Folder of real traces, for the measured ones.
+    `name`: stand-ins with the paper's best counts, or ElasticFlow's measurements. `data`: folder of real
+    traces, for the measured ones.
     """
     if name == "table-4":
         return stand_ins()
@@ -150,20 +124,9 @@ def make_scenario(
 ) -> Scenario:
     """Jobs that train models drawn at random, with the work of a trace.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The curves hold on each of its types.
-    peak_requests : bool
-        Jobs ask for the GPUs with which they are fastest, not for those of the trace (Figure 6); their work
-        is the same.
-    restart_seconds : float
-        At each change of GPUs.
-
-    Returns
-    -------
-    Scenario
-        One profile a job, as each has its own work; its category is the model.
+    `cluster`: the curves hold on each of its types. `peak_requests`: jobs ask for the GPUs with which they
+    are fastest, not for those of the trace (Figure 6); their work is the same. `restart_seconds`: at each
+    change of GPUs. Result: one profile a job, as each has its own work; its category is the model.
     """
     configurations = cluster.configurations
     pieces = [curve.on(configurations.gpus) for curve in curves]
@@ -199,18 +162,9 @@ def virtual_cluster(
 ) -> Scenario:
     """Jobs of one of Philly's virtual clusters, or, without data, of a generated one.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the models drawn, and of a generated trace.
-    data : Path, optional
-        Folder of real traces.
-    vc : str
-        Virtual cluster, by name or number.
-    jobs : int, optional
-        The first ones only; of a generated trace their number.
-    gpu_load : float
-        The load of a generated trace, see :func:`generate_virtual_cluster`.
+    `seed`: seed of the models drawn, and of a generated trace. `data`: folder of real traces. `vc`: virtual
+    cluster, by name or number. `jobs`: the first ones only; of a generated trace their number. `gpu_load`:
+    the load of a generated trace, see :func:`generate_virtual_cluster`.
     """
     rng = np.random.default_rng(seed)
     if data is None:

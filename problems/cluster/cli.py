@@ -166,15 +166,7 @@ class _ConditionOptions(Spreading):
     def setup(self, **over: Any) -> Setup:
         """Return what policies are played under.
 
-        Parameters
-        ----------
-        **over
-            In place of the options: what a sweep varies.
-
-        Raises
-        ------
-        SettingsError
-            A name that there is none of, or a setting that a policy cannot have.
+        `over`: in place of the options: what a sweep varies.
         """
         from copter.problems.cluster.experiment import Setup
         from copter.problems.cluster.registry import make_policy

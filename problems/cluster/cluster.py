@@ -59,7 +59,6 @@ class Configurations:
     ----------
     types : tuple of str
         Names of the GPU types.
-    type_index, nodes, gpus : (n,) int64 arrays, read-only
     codes : (n,) int64 array, read-only
         One number per (type, nodes, gpus), the same in every state of the cluster.
     """
@@ -97,16 +96,7 @@ class Configurations:
         return self._positions.get(configuration, -1)
 
     def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
-        """Positions of many configurations, -1 where the cluster does not have one.
-
-        Parameters
-        ----------
-        type_index, nodes, gpus : (k,) int array
-
-        Returns
-        -------
-        (k,) int array
-        """
+        """Positions of many configurations, -1 where the cluster does not have one."""
         return self.find_codes(_codes(type_index, nodes, gpus))
 
     def find_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -116,10 +106,6 @@ class Configurations:
         ----------
         codes : (k,) int array
             As :attr:`codes` has them.
-
-        Returns
-        -------
-        (k,) int array
         """
         if not len(self):
             return np.full(codes.size, -1)

@@ -53,22 +53,11 @@ _warm: set[str] = set()
 class _Conditions:
     """What a policy is played under, made anew for each run.
 
-    Attributes
-    ----------
-    scenario : callable
-        From a seed to a scenario.
-    placer : callable, optional
-        From a policy to a placer, or to None where GPUs are only counted.
-    resize, interference : callable, optional
-        Makers of the simulator's parts; its own defaults if not given.
-    estimator : callable, optional
-        From a seed to an estimator.
-    events : callable, optional
-        From a scenario and a seed to changes and failures of nodes.
-    round_seconds, max_hours : float, optional
-        Those of the simulator; the first for policies with rounds.
-    settings : mapping of str to mapping
-        Settings of policies, by their names.
+    `scenario`: from a seed to a scenario. `placer`: from a policy to a placer, or to None where GPUs are only
+    counted. `resize`, `interference`: makers of the simulator's parts; its own defaults if not given.
+    `estimator`: from a seed to an estimator. `events`: from a scenario and a seed to changes and failures of
+    nodes. `round_seconds`, `max_hours`: those of the simulator; the first for policies with rounds.
+    `settings`: settings of policies, by their names.
     """
 
     scenario: Callable[[int], Scenario]
@@ -82,13 +71,7 @@ class _Conditions:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def simulator(self, policy: str | Callable[[], Policy], seed: int) -> Simulator:
-        """A simulation that has not begun.
-
-        Parameters
-        ----------
-        policy : str or callable
-            Name of a policy, or its maker.
-        """
+        """A simulation that has not begun."""
         scenario = self.scenario(seed)
         made = make_policy(policy, **self.settings.get(policy, {})) if isinstance(policy, str) else policy()
         return Simulator(
@@ -108,12 +91,8 @@ class _Conditions:
 class Outcome:
     """What became of one policy with one seed.
 
-    Attributes
-    ----------
-    rejected : tuple of str
-        Jobs that do not fit on the cluster.
-    figures : dict of str to float
-        The figures of :func:`copter.problems.cluster.report.metrics.summarise`.
+    `rejected`: jobs that do not fit on the cluster. `figures`: the figures of
+    :func:`copter.problems.cluster.report.metrics.summarise`.
     """
 
     policy: str
@@ -127,15 +106,7 @@ class Outcome:
 
 
 def _conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
-    """Collect what a simulation left.
-
-    Parameters
-    ----------
-    name : str
-        Name of the policy.
-    simulator : Simulator
-        Played.
-    """
+    """Collect what a simulation left."""
     jobs = simulator.job_results()
     return Outcome(
         name,
@@ -152,10 +123,8 @@ def _conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
 def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
     """Figures of each policy over its seeds: the mean by name, `_std` and the ends of its interval beside it.
 
-    Returns
-    -------
-    dict of str to dict of str to float
-        ``name``, ``name_std``, and the 95% interval of the mean (Student's t), ``name_low`` to ``name_high``.
+    Result: ``name``, ``name_std``, and the 95% interval of the mean (Student's t), ``name_low`` to
+    ``name_high``.
     """
     by_policy: dict[str, list[dict[str, float]]] = {}
     for outcome in outcomes:
@@ -173,28 +142,11 @@ def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
 class Setup:
     """Names and numbers that make up conditions.
 
-    Attributes
-    ----------
-    cluster, trace : str
-        Names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload file.
-    data : Path, optional
-        Folder of real traces.
-    jobs : int, optional
-        In place of the trace's own number.
-    estimator, placement : str
-        Words of :mod:`copter.problems.cluster`.
-    interference : float
-        Slowdown of distributed jobs that share a node.
-    failures : float, optional
-        Mean hours between failures of a node.
-    settings : mapping of str to mapping
-        Settings of policies, by their names; "trace" stands for the trace's own.
-
-    Raises
-    ------
-    SettingsError
-        An unknown name, which lists those that are known; a number out of range; conditions that exclude
-        each other.
+    `cluster`, `trace`: names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload
+    file. `data`: folder of real traces. `jobs`: in place of the trace's own number. `estimator`, `placement`:
+    words of :mod:`copter.problems.cluster`. `interference`: slowdown of distributed jobs that share a node.
+    `failures`: mean hours between failures of a node. `settings`: settings of policies, by their names;
+    "trace" stands for the trace's own.
     """
 
     cluster: str = "heterogeneous-64"
@@ -279,16 +231,7 @@ def _check_number(name: str, value: object) -> None:
 class Progress(NamedTuple):
     """How far a run is.
 
-    Attributes
-    ----------
-    completed, total : int
-        Jobs.
-    hour : float
-        Simulated.
-    queue : int
-        Jobs without GPUs.
-    over : bool
-        Whether the run has ended.
+    `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended.
     """
 
     policy: str
@@ -303,10 +246,7 @@ class Progress(NamedTuple):
 def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> list[Task]:
     """Tasks of all policies and seeds, policy by policy.
 
-    Returns
-    -------
-    list of Task
-        Each tells :class:`Progress` and returns an :class:`.experiment.Outcome`.
+    Result: each tells :class:`Progress` and returns an :class:`.experiment.Outcome`.
     """
     return [
         Task(f"{policy}, seed {seed}", play, (setup, policy, seed)) for policy in policies for seed in seeds
@@ -316,10 +256,7 @@ def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> li
 def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> Outcome:
     """Play one policy on one sample until all jobs are complete.
 
-    Parameters
-    ----------
-    tell : callable, optional
-        Takes :class:`Progress`, now and then.
+    `tell`: takes :class:`Progress`, now and then.
     """
     conditions = setup.conditions()
     _warm_up(conditions, policy)

@@ -28,15 +28,9 @@ _FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 class Timer:
     """What all jobs of a cluster share.
 
-    Attributes
-    ----------
-    time : float
-        Seconds since the start.
-    present : float
-        Jobs over GPUs now.
-    contention, weight : float
-        Sum of jobs over GPUs so far, and of what they are weighted by: rounds, the present one too, or
-        seconds where the policy is asked at events.
+    `time`: seconds since the start. `present`: jobs over GPUs now. `contention`, `weight`: sum of jobs over
+    GPUs so far, and of what they are weighted by: rounds, the present one too, or seconds where the policy is
+    asked at events.
     """
 
     time: float = 0.0
@@ -54,29 +48,13 @@ class Timer:
 class Job(ABC):
     """A job that is there.  Policies read it; only its cluster writes.
 
-    Parameters
-    ----------
-    profile : Profile
-        How it runs, within the adaptivity of its kind.
-
-    Attributes
-    ----------
-    submission, profile, kind
-        As given; in a simulation the profile is the truth, a policy that is not an oracle goes by `seen`.
-    seen : Profile
-        What is known of the profile: an estimator sets another one when it learns more.
-    gpus : int or None
-        GPU count of a rigid job.  Others may name a count that they were tuned for in their submission.
-    allocation : Configuration or None
-        What it holds.
-    place : tuple of (int, int) or None
-        On which nodes, if a placer finds them: node and GPUs.
-    restart_until : float
-        Seconds until which it restarts; not after now if it does not.
-    started : float
-        Seconds at which it first got GPUs; NaN before.
-    restarts : int
-        Changes of allocation after the first start.
+    `profile`: how it runs, within the adaptivity of its kind. `submission`, `profile`, `kind`: as given; in a
+    simulation the profile is the truth, a policy that is not an oracle goes by `seen`. `seen`: what is known
+    of the profile: an estimator sets another one when it learns more. `gpus`: GPU count of a rigid job.
+    Others may name a count that they were tuned for in their submission. `allocation`: what it holds.
+    `place`: on which nodes, if a placer finds them: node and GPUs. `restart_until`: seconds until which it
+    restarts; not after now if it does not. `started`: seconds at which it first got GPUs; NaN before.
+    `restarts`: changes of allocation after the first start.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -148,12 +126,7 @@ class Job(ABC):
         return total / weight if weight > 0 else self._timer.present
 
     def row(self, configurations: Configurations) -> Row:
-        """Configurations that can run it now, ascending, and its goodput under each, as far as is known.
-
-        Returns
-        -------
-        (m,) int array, (m,) array
-        """
+        """Configurations that can run it now, ascending, and its goodput under each, as far as is known."""
         return self.seen.row(configurations, min(self.level, self.seen.n_levels - 1))
 
     def speed(self, configuration: Configuration) -> float:
@@ -191,17 +164,9 @@ def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
 def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
     """Profile by which a job runs: its application's, within the user's limits and what is adapted of it.
 
-    Parameters
-    ----------
-    kind : {"adaptive", "strong-scaling", "rigid"}
-        As :func:`job_kind` returns it.  Where the batch size is not adapted it is the submission's, and the
-        user's limit on what may be adapted does not matter; nor does it for profiles that know of no batch
-        sizes.
-
-    Returns
-    -------
-    Profile
-        The same object for equal arguments.
+    `kind`: as :func:`job_kind` returns it. Where the batch size is not adapted it is the submission's, and
+    the user's limit on what may be adapted does not matter; nor does it for profiles that know of no batch
+    sizes. Result: the same object for equal arguments.
     """
     if kind != "adaptive":
         profile = application.at_fixed_batch(submission.batch_size)

@@ -54,15 +54,7 @@ class _Repair:
 def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
     """Numbers of the nodes that work: the first ones that are not down.
 
-    Parameters
-    ----------
-    type : GpuType
-        Its `nodes` are those that work.
-
-    Returns
-    -------
-    list of int
-        Ascending.
+    `type`: its `nodes` are those that work. Result: ascending.
     """
     if not down:
         return list(range(type.nodes))
@@ -72,20 +64,8 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
 class NodeEvents:
     """What happens to the nodes of a cluster, in order of time.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Its nodes are changed as events are played.
-
-    Attributes
-    ----------
-    down : dict of str to frozenset of int
-        Nodes of each type that are away for repair.
-
-    Raises
-    ------
-    ValueError
-        An event is of a type that the cluster does not have, or a repair takes no time.
+    `cluster`: its nodes are changed as events are played. `down`: nodes of each type that are away for
+    repair.
     """
 
     def __init__(self, cluster: Cluster, events: Iterable[NodeChange | NodeFailure]) -> None:
@@ -109,15 +89,7 @@ class NodeEvents:
     def play(self, until: float) -> list[tuple[str, int]]:
         """Let happen what is due.
 
-        Parameters
-        ----------
-        until : float
-            Seconds.
-
-        Returns
-        -------
-        list of (str, int)
-            Type and number of each node that failed.
+        `until`: seconds. Result: type and number of each node that failed.
         """
         failed: list[tuple[str, int]] = []
         while self.next_time <= until:
@@ -156,24 +128,9 @@ def draw_failures(
 ) -> list[NodeFailure]:
     """Failures of all nodes over a time.
 
-    Parameters
-    ----------
-    hours : float
-        Failures after it are left out.
-    mean_hours : float
-        Mean time from the repair of a node to its next failure.
-    repair_hours : float
-        Mean of the exponential time that a repair takes.
-
-    Returns
-    -------
-    list of NodeFailure
-        By time; a node that is away does not fail.
-
-    Raises
-    ------
-    ValueError
-        A time is not positive, or not finite.
+    `hours`: failures after it are left out. `mean_hours`: mean time from the repair of a node to its next
+    failure. `repair_hours`: mean of the exponential time that a repair takes. Result: by time; a node that is
+    away does not fail.
     """
     for name, value in (("hours", hours), ("mean_hours", mean_hours), ("repair_hours", repair_hours)):
         if not 0 < value < math.inf:

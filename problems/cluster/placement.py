@@ -38,14 +38,9 @@ _NONE: frozenset[int] = frozenset()
 class Placed:
     """What a placer found.
 
-    Attributes
-    ----------
-    places : mapping of str to Placement
-        The places of every job that was placed; configurations where GPUs are only counted.
-    evicted : tuple of str
-        Jobs that were to have GPUs and found no nodes: they have none until the policy is asked again.
-    moved : tuple of str
-        Jobs that kept their configuration and changed nodes.
+    `places`: the places of every job that was placed; configurations where GPUs are only counted. `evicted`:
+    jobs that were to have GPUs and found no nodes: they have none until the policy is asked again. `moved`:
+    jobs that kept their configuration and changed nodes.
     """
 
     places: Mapping[str, Allocation]
@@ -66,30 +61,19 @@ class Placer(Protocol):
     ) -> Placed:
         """Find nodes for every job that is to have GPUs.
 
-        Parameters
-        ----------
-        cluster : Cluster
-            Its nodes are those that work: of a type with n of them they are the first n numbers that are not
-            in `down`.
-        down : mapping of str to frozenset of int
-            Nodes of each type that failed.
-        held : mapping of str to Placement
-            Where jobs are now; nodes that are gone included.
-        wanted : mapping of str to Configuration or Placement
-            A Placement is the policy's own choice of nodes.
-        fixed : collection of str
-            Jobs that are not moved while their configuration stays.
+        `cluster`: its nodes are those that work: of a type with n of them they are the first n numbers that
+        are not in `down`. `down`: nodes of each type that failed. `held`: where jobs are now; nodes that are
+        gone included. `wanted`: a Placement is the policy's own choice of nodes. `fixed`: jobs that are not
+        moved while their configuration stays.
         """
 
 
 class SiaPlacer:
     """The three rules; nodes that a policy chose itself are checked and taken as they are.
 
-    Parameters
-    ----------
-    sharing : bool
-        A distributed job that finds no place otherwise may use a node of another one, as in the simulators
-        of Gavel and Pollux.  Only jobs whose count is none of the cluster's configurations ever need it.
+    `sharing`: a distributed job that finds no place otherwise may use a node of another one, as in the
+    simulators of Gavel and Pollux. Only jobs whose count is none of the cluster's configurations ever need
+    it.
     """
 
     def __init__(self, *, sharing: bool = False) -> None:
@@ -105,28 +89,10 @@ class SiaPlacer:
     ) -> Placed:
         """Find nodes for every job that is to have GPUs.
 
-        Parameters
-        ----------
-        cluster : Cluster
-            Its nodes are those that work.
-        down : mapping of str to frozenset of int
-            Nodes of each type that failed.
-        held : mapping of str to Placement
-            Where jobs are now; a place on nodes that are gone is as good as none.
-        wanted : mapping of str to Configuration or Placement
-            The order decides between equals.
-        fixed : collection of str
-            Jobs that are not moved while their configuration stays.
-
-        Returns
-        -------
-        Placed
-            Jobs that stay have the same object as before.
-
-        Raises
-        ------
-        PolicyError
-            A GPU type is not there, or a policy chose nodes that are not there, or too many GPUs of one.
+        `cluster`: its nodes are those that work. `down`: nodes of each type that failed. `held`: where jobs
+        are now; a place on nodes that are gone is as good as none. `wanted`: the order decides between
+        equals. `fixed`: jobs that are not moved while their configuration stays. Result: jobs that stay have
+        the same object as before.
         """
         by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
         for name, want in wanted.items():

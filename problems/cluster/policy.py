@@ -107,15 +107,8 @@ class ClusterState:
 def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
     """What running jobs that must not be preempted hold: theirs until they complete.
 
-    Parameters
-    ----------
-    free : dict of str to int
-        GPUs of each type; less by these jobs' afterwards.
-
-    Returns
-    -------
-    dict of str to Configuration
-        By name of the job; one whose GPUs are not there any more is left out.
+    `free`: GPUs of each type; less by these jobs' afterwards. Result: by name of the job; one whose GPUs are
+    not there any more is left out.
     """
     kept: dict[str, Configuration] = {}
     for job in jobs:
@@ -136,10 +129,6 @@ class Policy(Protocol):
         it jobs that are more flexible as jobs of this kind; it must respect jobs that are less.
     round_seconds : float or None
         Length of its rounds by default; None if it is asked at events.
-
-    A policy that cannot run every job has a method ``admits(job, cluster)``: jobs of which it says no are
-    rejected before they enter.  A policy that has figures of its own, such as the gap of its program, keeps
-    those of its last answer in a mapping ``figures``: they are recorded with the round.
     """
 
     name: str

@@ -127,16 +127,8 @@ def virtual_nodes(cluster: Cluster, gpus: int | None = None) -> Cluster:
     (section 3.3.3) cuts such a node into virtual ones.  Here they are of equal size, the largest power of two
     that divides R, so that a GPU type stays one type.
 
-    Parameters
-    ----------
-    gpus : int, optional
-        Cut every node into virtual ones of this many GPUs instead, as the thesis (section 3.4.3) does for
-        Pollux with 4.
-
-    Raises
-    ------
-    ValueError
-        A node cannot be cut into parts of this size.
+    `gpus`: cut every node into virtual ones of this many GPUs instead, as the thesis (section 3.4.3) does for
+    Pollux with 4.
     """
     types = []
     for type in cluster.types:

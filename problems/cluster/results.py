@@ -16,10 +16,7 @@ from copter.problems.cluster.jobs import Job
 class RoundRecord:
     """A time at which the policy was asked.
 
-    Attributes
-    ----------
-    figures : mapping of str to number
-        The policy's own, such as the gap of its program.
+    `figures`: the policy's own, such as the gap of its program.
     """
 
     index: Annotated[int, "times that the policy was asked before"]
@@ -87,10 +84,7 @@ class Segment:
 def record_of(job: Job, finished: float) -> JobRecord:
     """What became of a job.
 
-    Parameters
-    ----------
-    finished : float
-        Seconds at which it completed, NaN if it did not.
+    `finished`: seconds at which it completed, NaN if it did not.
     """
     submission = job.submission
     return JobRecord(

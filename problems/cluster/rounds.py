@@ -37,14 +37,8 @@ _AnyJob = TypeVar("_AnyJob", bound=Job)
 class World(Protocol[_AnyJob]):
     """A cluster with jobs, simulated, live or recorded.
 
-    Attributes
-    ----------
-    timer : Timer
-        The clock: seconds since the start.
-    cluster : Cluster
-        Nodes that work.
-    jobs : dict of str to Job
-        All jobs that are there, in order of arrival.
+    `timer`: the clock: seconds since the start. `cluster`: nodes that work. `jobs`: all jobs that are there,
+    in order of arrival.
     """
 
     timer: Timer
@@ -72,16 +66,8 @@ class World(Protocol[_AnyJob]):
 class Decision:
     """What was decided in a round.
 
-    Attributes
-    ----------
-    now : ClusterState
-        What the policy saw.
-    placed : Placed
-        What every job that is to have GPUs gets.
-    policy_seconds : float
-        That the policy took.
-    figures : mapping of str to number
-        The policy's own, such as the gap of its program.
+    `now`: what the policy saw. `placed`: what every job that is to have GPUs gets. `policy_seconds`: that the
+    policy took. `figures`: the policy's own, such as the gap of its program.
     """
 
     now: ClusterState
@@ -94,14 +80,8 @@ class Decision:
 class _Changes:
     """What carrying out a decision changed.
 
-    Attributes
-    ----------
-    starts, restarts : int
-        Jobs that got GPUs for the first time; jobs that got other GPUs than before, or some again.
-    gpus : dict of str to int
-        GPUs given, by type.
-    running : int
-        Jobs that have GPUs.
+    `starts`, `restarts`: jobs that got GPUs for the first time; jobs that got other GPUs than before, or some
+    again. `gpus`: GPUs given, by type. `running`: jobs that have GPUs.
     """
 
     starts: int
@@ -113,21 +93,9 @@ class _Changes:
 class Rounds(Generic[_AnyJob]):
     """A policy that schedules a world.
 
-    Parameters
-    ----------
-    policy : Policy
-        A fresh one.
-    round_seconds : float, optional
-        In place of the policy's own; only for a policy with rounds.
-    placer : Placer, optional
-        Without one GPUs are counted, not placed.
-    estimator : Estimator, optional
-        Without one the policy sees the jobs' profiles as they are.
-
-    Attributes
-    ----------
-    index : int
-        Times that the policy was asked.
+    `policy`: a fresh one. `round_seconds`: in place of the policy's own; only for a policy with rounds.
+    `placer`: without one GPUs are counted, not placed. `estimator`: without one the policy sees the jobs'
+    profiles as they are. `index`: times that the policy was asked.
     """
 
     def __init__(
@@ -166,13 +134,7 @@ class Rounds(Generic[_AnyJob]):
         return now
 
     def decide(self, now: ClusterState) -> Decision:
-        """Ask the policy, and find nodes for what it answers.
-
-        Raises
-        ------
-        PolicyError
-            The answer cannot be carried out.
-        """
+        """Ask the policy, and find nodes for what it answers."""
         if self.estimator is not None:
             self.estimator.observe(now)
         begin = perf_counter()
@@ -233,13 +195,7 @@ def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
 
 
 def _check_policy(policy: Policy) -> None:
-    """Raise if something is missing of a policy.
-
-    Raises
-    ------
-    PolicyError
-        Names the attribute.
-    """
+    """Raise if something is missing of a policy."""
     who = f"policy {getattr(policy, 'name', type(policy).__name__)!r}"
     for name in ("name", "kind", "round_seconds", "schedule"):
         if not hasattr(policy, name):
@@ -252,20 +208,7 @@ def _check_policy(policy: Policy) -> None:
 
 
 def _check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
-    """Raise if the answer of a policy cannot be carried out.
-
-    Parameters
-    ----------
-    policy : str
-        Its name.
-    wanted : mapping of str to Configuration or Placement
-        Its answer.
-
-    Raises
-    ------
-    PolicyError
-        Names the job or the GPU type.
-    """
+    """Raise if the answer of a policy cannot be carried out."""
     who = f"policy {policy!r} at {now.time:g} s"
     capacity = now.cluster.capacity
     sizes = {type.name: type.gpus_per_node for type in now.cluster.types}

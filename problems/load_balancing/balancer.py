@@ -354,10 +354,6 @@ class LoadBalancer:
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
         """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none.
 
-        Parameters
-        ----------
-        loads : mapping of hashable to float, or (k,) array_like
-
         Raises
         ------
         LoadBalancingError
@@ -732,12 +728,8 @@ class LoadBalancer:
 class _Sent:
     """What the program has of the shards: totals, scales, and replicas, whose columns cost nothing.
 
-    Attributes
-    ----------
-    totals, scales : (k,) ndarray
-        NaN for shards that are to be sent whatever they have.
-    shard, column : (m,) int ndarray
-        Replicas, ascending by shard.
+    `totals`, `scales` (k,): NaN for shards that are to be sent whatever they have. `shard`, `column` (m,):
+    replicas, ascending by shard.
     """
 
     totals: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -770,11 +762,7 @@ def _replicas(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many replicas some shards have, and which.
 
-    Parameters
-    ----------
-    shard : (m,) ndarray
-        Shard of each replica, ascending.
-    some : (k,) ndarray
+    `shard` (m,): shard of each replica, ascending. `some` (k,).
     """
     begin, end = np.searchsorted(shard, some), np.searchsorted(shard, some, "right")
     counts = end - begin
@@ -803,12 +791,7 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
 def pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Placement | None, bool]:
     """Return a placement of each shard on one server, and whether it is proven that there is none.
 
-    Parameters
-    ----------
-    last : Placement
-        Shards stay where their largest share is if that can be.
-    seconds : float
-        Time limit.
+    `last`: shards stay where their largest share is if that can be. `seconds`: time limit.
     """
     k, n = fleet.loads.size, fleet.memory.size
     home = np.full(k, -1)

@@ -46,15 +46,8 @@ _LEAST_EXACT_SHARE = 1e-7
 class Parts:
     """What the parts of a round came to.
 
-    Attributes
-    ----------
-    answers : list of Exact
-        One a part.
-    unanswered : int
-        Parts without a placement (in time, or at all): theirs stayed as it was, or all did if that exceeded
-        the memory of a server.
-    seconds : float
-        Until all answers were here.
+    `answers`: one a part. `unanswered`: parts without a placement (in time, or at all): theirs stayed as it
+    was, or all did if that exceeded the memory of a server. `seconds`: until all answers were here.
     """
 
     placement: Placement
@@ -80,14 +73,8 @@ class _Place(NamedTuple):
 class Pop:
     """The split, and its pieces.
 
-    Parameters
-    ----------
-    fleet : Fleet
-        Its shards and servers stay the same ones; their loads may change.
-    parts : int
-        At most the number of servers.
-    spread : Spread, optional
-        Where parts are solved; here, one after the other, if not given.
+    `fleet`: its shards and servers stay the same ones; their loads may change. `parts`: at most the number of
+    servers. `spread`: where parts are solved; here, one after the other, if not given.
     """
 
     def __init__(self, fleet: Fleet, parts: int, seed: int, spread: Spread | None = None) -> None:
@@ -112,14 +99,8 @@ class Pop:
     ) -> Parts:
         """Solve each part.
 
-        Parameters
-        ----------
-        fleet : Fleet
-            The shards and servers that were split, with the loads of now.
-        mip_gap : float
-            Relative gap at which each part stops.
-        deadline : float, optional
-            Seconds of each part: they could run side by side.
+        `fleet`: the shards and servers that were split, with the loads of now. `mip_gap`: relative gap at
+        which each part stops. `deadline`: seconds of each part: they could run side by side.
         """
         self._split(fleet)
         n = fleet.memory.size
@@ -190,12 +171,7 @@ def _joined(
 class Exact:
     """Answer of branch and bound.
 
-    Attributes
-    ----------
-    placement : Placement or None
-        None if it found none in time.
-    bound : float
-        Lower bound on the cost.
+    `placement`: None if it found none in time. `bound`: lower bound on the cost.
     """
 
     placement: Placement | None
@@ -214,12 +190,7 @@ def solve_exact(
 ) -> Exact:
     """Placement of least cost.
 
-    Parameters
-    ----------
-    mip_gap : float
-        Relative gap at which it stops.
-    deadline : float, optional
-        Seconds, of making the model and solving it.
+    `mip_gap`: relative gap at which it stops. `deadline`: seconds, of making the model and solving it.
     """
     watch = Stopwatch()
     program = _formulate(fleet, last)
@@ -276,15 +247,8 @@ def _read(fleet: Fleet, x: NDArray[np.float64]) -> Placement:
 def greedy(fleet: Fleet, last: Placement) -> Placement:
     """Placement after the heuristic's moves.
 
-    Parameters
-    ----------
-    last : Placement
-        A shard is where its largest share is; one without any goes to the least loaded server with memory.
-
-    Returns
-    -------
-    Placement
-        One replica of each shard that was placed; others have none.
+    `last`: a shard is where its largest share is; one without any goes to the least loaded server with
+    memory. Result: one replica of each shard that was placed; others have none.
     """
     k, n = fleet.loads.size, fleet.memory.size
     limit = fleet.mean * (1.0 + fleet.tolerance)

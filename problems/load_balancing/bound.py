@@ -46,19 +46,9 @@ _NODES = 2000
 def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: float, upper: float) -> float:
     """Lower bound on the size of the new replicas of any placement within the band and the memory.
 
-    Parameters
-    ----------
-    pool : Replicas
-        Those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
-    loads : (k,) ndarray
-        The loads of all shards, in units of a server's mean.
-    lower, upper : float
-        The band, in the same units.
-
-    Returns
-    -------
-    float
-        In the unit of the sizes.
+    `pool`: those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
+    `loads` (k,): the loads of all shards, in units of a server's mean. `lower`, `upper`: the band, in the
+    same units. Result: in the unit of the sizes.
     """
     sizes = pool.size
     bare = pool.copies == 0

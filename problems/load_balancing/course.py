@@ -37,10 +37,7 @@ _WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}
 class Balancing(Course):
     """A scenario to measure solvers on.
 
-    Attributes
-    ----------
-    warming : bool
-        Whether this is the small version.
+    `warming`: whether this is the small version.
     """
 
     scenario: Scenario

@@ -77,10 +77,7 @@ class BalancingRound:
 def imbalance(fleet: Fleet, placement: Placement) -> float:
     """Largest load of a server over the smallest, minus 1; infinite if a server has none.
 
-    Returns
-    -------
-    float
-        0 without any load.
+    Result: 0 without any load.
     """
     on = _load_on(fleet, placement)
     if not fleet.loads.any():
@@ -91,10 +88,7 @@ def imbalance(fleet: Fleet, placement: Placement) -> float:
 def in_band(fleet: Fleet, placement: Placement) -> bool:
     """Whether the load of every server is within the band, but for dust.
 
-    Returns
-    -------
-    bool
-        True without any load.
+    Result: True without any load.
     """
     on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
     off = np.maximum(on - upper, lower - on).clip(0.0).sum()

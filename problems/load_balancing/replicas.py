@@ -25,25 +25,13 @@ _NONE = -1
 class Replicas(NamedTuple):
     """Replicas in a pool, each in the list of its shard and in that of its server.
 
-    Attributes
-    ----------
-    shard, server, load : (capacity,) ndarray
-        Those of each replica.
-    old : (capacity,) bool ndarray
-        Whether it was there in the last round: a new one is a movement.
-    alive : (capacity,) bool ndarray
-    after_in_shard, before_in_shard, after_on_server, before_on_server : (capacity,) ndarray
-        The lists; -1 ends them.
-    first_of_shard, copies : (k,) ndarray
-    size : (k,) ndarray
-    reserve : (k,) ndarray
-        Load that flows leave on a replica of the shard if it has that much; 0 where all of it may go.
-    first_on_server, load_on, room : (n,) ndarray
-        `room` is the memory that is left, negative if there are too many replicas.
-    slack : (n,) ndarray
-        So little of a server's memory is nothing: rounding errors.
-    used : (1,) ndarray
-        Places of the pool taken so far; a freed one is not taken again.
+    `shard`, `server`, `load` (capacity,): those of each replica. `old` (capacity,): whether it was there in
+    the last round: a new one is a movement. `alive` (capacity,). `after_in_shard`, `before_in_shard`,
+    `after_on_server`, `before_on_server` (capacity,): the lists; -1 ends them. `first_of_shard`, `copies`
+    (k,). `size` (k,). `reserve` (k,): load that flows leave on a replica of the shard if it has that much; 0
+    where all of it may go. `first_on_server`, `load_on`, `room` (n,): `room` is the memory that is left,
+    negative if there are too many replicas. `slack` (n,): so little of a server's memory is nothing: rounding
+    errors. `used` (1,): places of the pool taken so far; a freed one is not taken again.
     """
 
     shard: NDArray[np.int64]
@@ -81,14 +69,8 @@ class Search(NamedTuple):
 def empty_pool(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int) -> Replicas:
     """Return a pool without replicas.
 
-    Parameters
-    ----------
-    sizes : (k,) ndarray
-        The sizes of the shards.
-    memory : (n,) ndarray
-        The memory of the servers, in the unit of the sizes; copied.
-    capacity : int
-        Replicas that it has places for, those dropped again included.
+    `sizes` (k,): the sizes of the shards. `memory` (n,): the memory of the servers, in the unit of the sizes;
+    copied. `capacity`: replicas that it has places for, those dropped again included.
     """
     k, n = sizes.size, memory.size
     return Replicas(

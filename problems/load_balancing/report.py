@@ -49,10 +49,7 @@ _ROUND = {
 class BalancingRun(CourseRun):
     """Rounds with the folder that they are written into, if any.
 
-    Parameters
-    ----------
-    path : Path, optional
-        Run folder; None writes nothing.
+    `path`: run folder; None writes nothing.
     """
 
     meaning = "the figures of the table; those of rounds without the first, as is rounds_averaged"

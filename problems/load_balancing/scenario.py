@@ -22,14 +22,9 @@ _MEMORY = 2.0
 class Scenario:
     """Shard j of size 1 starts on server j modulo their number; its loads come from Zipf or from a table.
 
-    Attributes
-    ----------
-    memory : float, optional
-        The memory of each server, in shards; twice the shards a server if not given.
-    table : LoadTable, optional
-        Loads of one's own: its shards, its rounds.
-    changed : int, optional
-        So many shards change their loads in a round; all that have others if not given.
+    `memory`: the memory of each server, in shards; twice the shards a server if not given. `table`: loads of
+    one's own: its shards, its rounds. `changed`: so many shards change their loads in a round; all that have
+    others if not given.
     """
 
     shards: int
@@ -53,12 +48,8 @@ class Scenario:
     ) -> Scenario:
         """Scenario of a table of loads, its first `rounds` rounds or all.
 
-        Parameters
-        ----------
-        rounds : int, optional
-            At most those of the table.
-        memory : float, optional
-            The memory of each server, in shards; twice the shards a server if not given.
+        `rounds`: at most those of the table. `memory`: the memory of each server, in shards; twice the shards
+        a server if not given.
         """
         there = table.loads.shape[0]
         most = there if rounds is None else min(rounds, there)

@@ -79,11 +79,7 @@ class PlacementError(CopterError):
 class Placement:
     """Replicas and the shares of their shards' load that they carry; ascending by shard and server.
 
-    Attributes
-    ----------
-    shard, server : (m,) int ndarray
-    share : (m,) float ndarray
-        > 0; those of a shard add up to 1.
+    `shard`, `server` (m,). `share` (m,): > 0; those of a shard add up to 1.
     """
 
     shard: NDArray[np.int64]
@@ -101,15 +97,7 @@ class Placement:
 def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which keys (:meth:`Placement.keys`) are also among others.
 
-    Parameters
-    ----------
-    keys : (m,) int ndarray
-    others : (k,) int ndarray
-        Ascending.
-
-    Returns
-    -------
-    (m,) bool ndarray
+    `keys` (m,). `others` (k,): ascending.
     """
     if np.array_equal(keys, others):
         return np.ones(keys.size, np.bool_)
@@ -127,14 +115,9 @@ NOWHERE = Placement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 class Fleet:
     """Shards and servers as a shim sees them.
 
-    Attributes
-    ----------
-    loads, sizes : (k,) ndarray
-        Those of the shards; any unit of load.
-    memory : (n,) ndarray
-        The memory of the servers, in the unit of the sizes: any.
-    tolerance : float
-        The load of a server may be this much off the mean, relative to it.
+    `loads`, `sizes` (k,): those of the shards; any unit of load. `memory` (n,): the memory of the servers, in
+    the unit of the sizes: any. `tolerance`: the load of a server may be this much off the mean, relative to
+    it.
     """
 
     loads: NDArray[np.float64]
@@ -173,15 +156,10 @@ class Fleet:
 class Carried:
     """What last round's replicas can do for this round's loads.
 
-    Attributes
-    ----------
-    placement : Placement
-        The placement of those replicas only, the balance as good as they allow (shards without any are not in
-        it).
-    enough : bool
-        Whether that is a placement of all shards, within memory and balanced: no movement is needed.
-    needed : float
-        Lower bound on the size of the new replicas of any placement within the band.
+    `placement`: the placement of those replicas only, the balance as good as they allow (shards without any
+    are not in it). `enough`: whether that is a placement of all shards, within memory and balanced: no
+    movement is needed. `needed`: lower bound on the size of the new replicas of any placement within the
+    band.
     """
 
     placement: Placement
@@ -235,19 +213,9 @@ class SpreadShim:
     ) -> Placement:
         """Placement near a fractional answer.
 
-        Parameters
-        ----------
-        last : Placement
-            The placement of the last round, without what is gone since.
-        shard, server, load : (m,) ndarray
-            The answer: load > 0 in units of the mean, each pair once.  A shard without any stays as it is.
-        carried : Carried, optional
-            What :meth:`carry` gave, if that was called before.
-
-        Raises
-        ------
-        PlacementError
-            The memory does not suffice.
+        `last`: the placement of the last round, without what is gone since. `shard`, `server`, `load` (m,):
+        the answer: load > 0 in units of the mean, each pair once. A shard without any stays as it is.
+        `carried`: what :meth:`carry` gave, if that was called before.
         """
         carried = carried or self.carry(fleet, last)
         if carried.enough:

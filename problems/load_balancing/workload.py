@@ -30,15 +30,7 @@ _COLUMNS = ("round", "shard", "load")
 def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
     """Iterate over the loads of each round, hottest shard first.
 
-    Yields
-    ------
-    (shards,) ndarray
-        Whole numbers.
-
-    Raises
-    ------
-    ValueError
-        Another mode.
+    Items: (shards,), whole numbers.
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
@@ -58,16 +50,8 @@ def few_changed(
 ) -> Iterator[NDArray[np.float64]]:
     """Let only some shards, drawn anew in every round, take their loads of that round.
 
-    Parameters
-    ----------
-    rounds : iterable of (shards,) ndarray
-        Loads; all take those of the first round.
-    changed : int
-        How many do later; all if there are no more.
-
-    Yields
-    ------
-    (shards,) ndarray
+    `rounds` (shards,): loads; all take those of the first round. `changed`: how many do later; all if there
+    are no more.
     """
     rng, loads = np.random.default_rng(seed), None
     for fresh in rounds:
@@ -84,9 +68,7 @@ def few_changed(
 class LoadTable:
     """Loads of named shards, round by round.
 
-    Attributes
-    ----------
-    loads : (rounds, shards) ndarray
+    `loads` (rounds, shards).
     """
 
     shards: tuple[str, ...]
@@ -98,11 +80,6 @@ def read_loads(path: Path) -> LoadTable:
 
     Rounds are whole numbers; they are played in ascending order.  A shard keeps its load in rounds that do
     not name it, and has none before the first that does.
-
-    Raises
-    ------
-    InputError
-        Names the line.
     """
     entries: dict[tuple[int, str], float] = {}
     for row in read_csv(path, _COLUMNS):
@@ -127,10 +104,7 @@ def read_loads(path: Path) -> LoadTable:
 def write_loads(path: Path, table: LoadTable) -> None:
     """Write a CSV that :func:`read_loads` reads back.
 
-    Parameters
-    ----------
-    table : LoadTable
-        Its rounds are numbered from 0.
+    `table`: its rounds are numbered from 0.
     """
     with path.open("w", newline="") as file:
         writer = csv.writer(file)

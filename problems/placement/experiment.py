@@ -26,10 +26,7 @@ _GAP = 0.01
 class Experiment:
     """Servers, and the list that tasks are drawn from.
 
-    Attributes
-    ----------
-    half : bool
-        Whether policies know one half of the list, drawn by the seed, and tasks of the other come.
+    `half`: whether policies know one half of the list, drawn by the seed, and tasks of the other come.
     """
 
     servers: Servers
@@ -38,23 +35,11 @@ class Experiment:
 
     @classmethod
     def read(cls, nodes: Path, tasks: Path, *, half: bool = False) -> Experiment:
-        """Read both files.
-
-        Raises
-        ------
-        InputError
-            What is wrong in one of them.
-        """
+        """Read both files."""
         return cls(read_servers(nodes), read_tasks(tasks), half)
 
     def play(self, policy: str, seed: int) -> Course:
-        """Let tasks come in the order of a seed, which is the same for every policy.
-
-        Raises
-        ------
-        PlacementError
-            There is no such policy; no server has GPUs, or no task that comes asks for any.
-        """
+        """Let tasks come in the order of a seed, which is the same for every policy."""
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))
 
@@ -63,16 +48,8 @@ class Experiment:
 
         Those that find no place are lost, as where they come one by one.
 
-        Parameters
-        ----------
-        moves : bool
-            Whether as many tasks may move in a round as come: first for tasks that fit nowhere, then to
-            gather what is free.
-
-        Returns
-        -------
-        float
-            Percent of the GPUs that are allocated at the end.
+        `moves`: whether as many tasks may move in a round as come: first for tasks that fit nowhere, then to
+        gather what is free. Result: percent of the GPUs that are allocated at the end.
         """
         worth, coming = self.tasks.asked.worth, arrivals(self.tasks, self.servers, seed)
         coming = coming[: int(np.searchsorted(np.cumsum(worth[coming]), self.servers.milli)) + 1]

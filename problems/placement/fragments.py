@@ -25,12 +25,7 @@ _TYPICAL = 0.95
 class Types(NamedTuple):
     """Typical types of tasks.
 
-    Attributes
-    ----------
-    cpu, gpus, milli : (t,) ndarray
-    allowed : (t, models) ndarray
-    share : (t,) ndarray
-        Of the tasks; their sum is 1.
+    `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): of the tasks; their sum is 1.
     """
 
     cpu: NDArray[np.int64]

@@ -19,11 +19,7 @@ from copter.problems.placement.tasks import Tasks
 class Free(NamedTuple):
     """What is free; a task that is placed takes from it.
 
-    Attributes
-    ----------
-    cpu, memory : (n,) ndarray
-    gpus : (n, m) ndarray
-        Thousandths of each GPU; 0 where there is none.
+    `cpu`, `memory` (n,). `gpus` (n, m): thousandths of each GPU; 0 where there is none.
     """
 
     cpu: NDArray[np.int64]
@@ -55,13 +51,8 @@ class Most(NamedTuple):
 class Fleet(NamedTuple):
     """Kinds of tasks and where they may run, for kernels.
 
-    Attributes
-    ----------
-    model : (n,) ndarray
-        Of each server's GPUs.
-    allowed : (kinds, models) ndarray
-    cpu, memory, gpus, milli : (kinds,) ndarray
-        What a task of each kind takes; so many GPUs with `milli` of each.
+    `model` (n,): of each server's GPUs. `allowed` (kinds, models). `cpu`, `memory`, `gpus`, `milli` (kinds,):
+    what a task of each kind takes; so many GPUs with `milli` of each.
     """
 
     model: NDArray[np.int64]
@@ -109,17 +100,8 @@ def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int)
 def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
     """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several.
 
-    Parameters
-    ----------
-    left : (m,) ndarray
-        Of each GPU of a server.
-    milli, count : int
-        What the task takes of each GPU, and of how many.
-
-    Returns
-    -------
-    int
-        -1 if they have not enough.
+    `left` (m,): of each GPU of a server. `milli`, `count`: what the task takes of each GPU, and of how many.
+    Result: -1 if they have not enough.
     """
     gpus = 0
     if count == 1:
@@ -139,10 +121,7 @@ def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
 def tightest_server(free: Free, fleet: Fleet, usable: NDArray[np.bool_], kind: int, most: Most) -> int:
     """Return the server on which least would be left of CPU and GPUs; -1 if a task fits nowhere.
 
-    Parameters
-    ----------
-    usable : (n,) bool ndarray
-        Servers that may be taken.
+    `usable` (n,): servers that may be taken.
     """
     best, least = -1, 0.0
     for server in range(free.cpu.size):

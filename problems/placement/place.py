@@ -22,12 +22,7 @@ class PlacementError(CopterError, ValueError):
 class Place(NamedTuple):
     """Where a task runs.
 
-    Attributes
-    ----------
-    server : int
-        Index in order of names.
-    gpus : int
-        Bits of its GPUs.
+    `server`: index in order of names. `gpus`: bits of its GPUs.
     """
 
     server: int
@@ -35,13 +30,7 @@ class Place(NamedTuple):
 
 
 def check(servers: Servers, kinds: Sequence[Kind]) -> None:
-    """Look whether servers and kinds can be.
-
-    Raises
-    ------
-    PlacementError
-        Names the server or the kind, and what is wrong with it.
-    """
+    """Look whether servers and kinds can be."""
     if not len(servers):
         raise PlacementError("servers: there are none")
     if len(set(servers.names)) < len(servers):

@@ -68,16 +68,8 @@ class _Region(Rounds):
     def ceilings(self, prices: Sequence[Values], demand: Counts) -> list[float]:
         """What tasks are worth at most, less a price, on the servers as they were before the last round.
 
-        Parameters
-        ----------
-        prices : sequence of (kinds,) ndarrays
-        demand : (kinds,) ndarray
-            Tasks that waited in all regions.
-
-        Returns
-        -------
-        list of float
-            For each of the prices.
+        `prices` (kinds,). `demand` (kinds,): tasks that waited in all regions. Result: for each of the
+        prices.
         """
         free, usable = self._before
         demand = demand.copy()  # what Ray shares cannot be written to
@@ -121,24 +113,9 @@ class Regions:
 
     Use it as a context manager, or :meth:`close` it.
 
-    Parameters
-    ----------
-    servers : Servers
-        All free.  Region r of R has every R-th, from the r-th on.
-    kinds : sequence of Kind
-    regions : int
-        Actors, each with one processor.
-    values, gap
-        Of :class:`Rounds`; each region ends its round at this gap.
-    address : str, optional
-        Of a Ray cluster; without it the one that this process is connected to, or one of this machine.
-
-    Raises
-    ------
-    PlacementError
-        Fewer servers than regions, or no region; what :class:`Rounds` raises.
-    SettingError
-        Ray has no processor for each region.
+    `servers`: all free. Region r of R has every R-th, from the r-th on. `regions`: actors, each with one
+    processor. `values`, `gap`: of :class:`Rounds`; each region ends its round at this gap. `address`: of a
+    Ray cluster; without it the one that this process is connected to, or one of this machine.
     """
 
     def __init__(
@@ -199,13 +176,7 @@ class Regions:
     # ---- what changes between rounds --------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
-        """Add tasks that wait for the next round; all of them or, if anything is wrong, none.
-
-        Raises
-        ------
-        PlacementError
-            What :meth:`Rounds.submit` raises.
-        """
+        """Add tasks that wait for the next round; all of them or, if anything is wrong, none."""
         ids, kind = self._new("submit", ids, kinds)
         if group is None:
             region = (self._next + np.arange(len(ids))) % self.regions
@@ -224,13 +195,7 @@ class Regions:
         self._region.update(zip(ids, region.tolist(), strict=True))
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
-        """Add tasks that run already; those of each region all or none.
-
-        Raises
-        ------
-        PlacementError
-            What :meth:`Running.adopt` raises; regions that nothing is wrong with have adopted theirs.
-        """
+        """Add tasks that run already; those of each region all or none."""
         ids, kind = self._new("adopt", ids, kinds)
         server, bits = (np.asarray(each, np.int64) for each in (servers, gpus))
         if server.shape != (len(ids),) or bits.shape != (len(ids),):
@@ -250,13 +215,7 @@ class Regions:
             raise wrong
 
     def finish(self, ids: Iterable[Hashable]) -> None:
-        """Remove tasks, whether they run or wait; all of them or none.
-
-        Raises
-        ------
-        PlacementError
-            Names the task that is unknown or given twice.
-        """
+        """Remove tasks, whether they run or wait; all of them or none."""
         ids = list(ids)
         unknown = [id for id in ids if id not in self._region]
         if unknown:
@@ -268,43 +227,19 @@ class Regions:
             del self._region[id]
 
     def fail(self, servers: Iterable[str]) -> list[Hashable]:
-        """Take servers away at once; return the tasks that ran there, which wait again.
-
-        Raises
-        ------
-        PlacementError
-            There is no such server; nothing has changed.
-        """
+        """Take servers away at once; return the tasks that ran there, which wait again."""
         return [id for ids in self._of_servers("fail", servers) for id in ids]
 
     def drain(self, servers: Iterable[str]) -> None:
-        """Let no more tasks begin on servers.
-
-        Raises
-        ------
-        PlacementError
-            There is no such server; nothing has changed.
-        """
+        """Let no more tasks begin on servers."""
         self._of_servers("drain", servers)
 
     def restore(self, servers: Iterable[str]) -> None:
-        """Take servers back that failed or were drained.
-
-        Raises
-        ------
-        PlacementError
-            There is no such server; nothing has changed.
-        """
+        """Take servers back that failed or were drained."""
         self._of_servers("restore", servers)
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Where a task runs; None while it waits.
-
-        Raises
-        ------
-        PlacementError
-            There is no such task.
-        """
+        """Where a task runs; None while it waits."""
         if id not in self._region:
             raise PlacementError(f"place_of: no task {id!r}")
         number = self._region[id]
@@ -325,11 +260,6 @@ class Regions:
         """Place tasks that wait; see :meth:`Rounds.round`.
 
         `moves` is for all regions together, each has an even part.  A task moves within its region.
-
-        Raises
-        ------
-        PlacementError
-            `moves` or `price` is negative.
         """
         begun = time.perf_counter()
         if moves < 0 or not price >= 0.0:
@@ -363,9 +293,7 @@ class Regions:
     def _bound(self, waits: Counts) -> float:
         """No placement of the tasks that waited is worth more.
 
-        Parameters
-        ----------
-        waits : (regions, kinds) ndarray
+        `waits` (regions, kinds).
         """
         demand, prices = waits.sum(axis=0), np.array(self._each("price"))
         mean = prices.mean(axis=0)
@@ -424,13 +352,7 @@ class Regions:
         return self._ask([getattr(actor, method).remote(*arguments) for actor in self._actors])
 
     def _ask(self, references: list[Any]) -> list[Any]:
-        """Answers of actors.
-
-        Raises
-        ------
-        PlacementError
-            A region's own, or its process has died.
-        """
+        """Answers of actors."""
         try:
             answers: list[Any] = ray.get(references)
         except RayActorError as error:

@@ -26,7 +26,6 @@ class Servers:
 
     Attributes
     ----------
-    names : tuple of str
     cpu : (n,) ndarray
         Thousandths of a core.
     memory : (n,) ndarray
@@ -67,15 +66,7 @@ class Servers:
 
 
 def read_servers(path: str | Path) -> Servers:
-    """Read a node list: ``sn, cpu_milli, memory_mib, gpu, model``.
-
-    Raises
-    ------
-    InputError
-        Names the line and the field: a server twice, GPUs without a model, a number that is none.
-
-    Source: the file `openb_node_list_gpu_node.csv` of Alibaba's cluster-trace-gpu-v2023.
-    """
+    """Read a node list: ``sn, cpu_milli, memory_mib, gpu, model``."""
     rows: dict[str, tuple[int, int, int, str]] = {}
     for row in read_csv(path, ("sn", "cpu_milli", "memory_mib", "gpu")):
         name, gpus, model = row.text("sn"), row.whole("gpu"), row.text("model")

@@ -118,13 +118,6 @@ def read_tasks(path: str | Path) -> Tasks:
     """Read a pod list: ``name, cpu_milli, memory_mib, num_gpu, gpu_milli`` and, if it is there, ``gpu_spec``.
 
     `gpu_spec` has the models allowed, ``V100M16|V100M32``; other columns are passed over.
-
-    Raises
-    ------
-    InputError
-        Names the line and the field: a task twice, shares that are no shares, a number that is none.
-
-    Source: the files `openb_pod_list_*.csv` of Alibaba's cluster-trace-gpu-v2023.
     """
     names: set[str] = set()
     kinds: dict[Kind, int] = {}

@@ -42,19 +42,8 @@ def _profiles(root: Path) -> dict[str, Profile]:
 class Artifact:
     """The files of the artifact in the folder of real traces.
 
-    Attributes
-    ----------
-    root : Path
-        The folder of the artifact.
-    numbers : list of int
-        The numbers of the workloads to run: of the eight, as many as there are seeds, from the first seed on.
-    profiles : dict of str to Profile
-        By application.
-
-    Raises
-    ------
-    InputError
-        The artifact is not there.
+    `root`: the folder of the artifact. `numbers`: the numbers of the workloads to run: of the eight, as many
+    as there are seeds, from the first seed on. `profiles`: by application.
     """
 
     def __init__(self, effort: Effort) -> None:

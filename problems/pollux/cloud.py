@@ -36,14 +36,8 @@ _PATIENCE = 15
 class _CloudRun:
     """A model trained in the cloud.
 
-    Attributes
-    ----------
-    hours : float
-        Until it is trained.
-    node_hours : float
-        Paid for.
-    nodes : tuple of (float, int)
-        Hours from which on there were so many nodes.
+    `hours`: until it is trained. `node_hours`: paid for. `nodes`: hours from which on there were so many
+    nodes.
     """
 
     hours: float
@@ -54,12 +48,7 @@ class _CloudRun:
 def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = _MAX_NODES) -> _CloudRun:
     """Train a model on as many nodes as its utility asks for.
 
-    Parameters
-    ----------
-    profile : Profile
-        On the type "t4".
-    by_goodput : bool
-        Otherwise the batch size is the largest one throughout.
+    `profile`: on the type "t4". `by_goodput`: otherwise the batch size is the largest one throughout.
     """
     fixed = not by_goodput and isinstance(profile, MeasuredProfile)
     job = JobSubmission(
@@ -101,16 +90,9 @@ class AutoscalingPollux(Pollux):
 
     Source: Pollux section 4.2.2.
 
-    Parameters
-    ----------
-    low, high : float
-        Range of utility in which the size stays; by default that of the published scheduler.
-    patience : int
-        Rounds over which utility is averaged.
-    type : str, optional
-        GPU type whose nodes come and go; the cluster's first by default.
-    **settings
-        Settings of :class:`.policy.Pollux`.
+    `low`, `high`: range of utility in which the size stays; by default that of the published scheduler.
+    `patience`: rounds over which utility is averaged. `type`: GPU type whose nodes come and go; the cluster's
+    first by default. `settings`: settings of :class:`.policy.Pollux`.
     """
 
     name = "pollux-autoscaling"

@@ -43,18 +43,10 @@ _FLOOR = 1e-3
 class Fitness:
     """How good an allocation is.
 
-    Attributes
-    ----------
-    power : float
-        p of the power mean.
-    fair_share : bool
-        Whether speedups are relative to the fair share of the GPUs, not to one.
-    restart_penalty : float or None
-        Taken off the speedup of a job that restarts; None for the factor by age and restarts.
-    decay : float
-        lambda, how fast weights fall with GPU-time.
-    threshold : float
-        GPU-seconds up to which the weight is 1.
+    `power`: p of the power mean. `fair_share`: whether speedups are relative to the fair share of the GPUs,
+    not to one. `restart_penalty`: taken off the speedup of a job that restarts; None for the factor by age
+    and restarts. `decay`: lambda, how fast weights fall with GPU-time. `threshold`: GPU-seconds up to which
+    the weight is 1.
     """
 
     power: float = -1.0
@@ -86,10 +78,7 @@ class Fitness:
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
         """Fitness of an allocation.
 
-        Parameters
-        ----------
-        speedups : sequence of float
-            The speedups of each job, less penalties.
+        `speedups`: the speedups of each job, less penalties.
         """
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
@@ -109,16 +98,7 @@ POWER_MEAN = Fitness()
 def utility(speedups: Sequence[float], gpus: int) -> float:
     """How well the GPUs of a cluster are used (17).
 
-    Parameters
-    ----------
-    speedups : sequence of float
-        The speedups of each job over one GPU.
-    gpus : int
-        The GPUs of the cluster.
-
-    Returns
-    -------
-    float
-        From 0 to 1 if no job scales better than linearly.
+    `speedups`: the speedups of each job over one GPU. `gpus`: the GPUs of the cluster. Result: from 0 to 1 if
+    no job scales better than linearly.
     """
     return math.fsum(speedups) / gpus if gpus else 0.0

@@ -46,26 +46,12 @@ _RESET = 0.1
 class AllocationProblem:
     """What is to be maximized, for J jobs on N nodes.
 
-    Attributes
-    ----------
-    capacity : (N,) int64 array
-        GPUs of each node, at most 127.
-    held : (J, N) int8 array
-        What the jobs hold.
-    least, most : (J,) int64 array
-        Limits on the GPUs of a job that has any.
-    pinned : (J,) bool array
-        Jobs that must keep what they hold.
-    stay : (J,) array
-        Value of each job if it keeps what it holds.
-    move : (J, G + 1, M + 1) array
-        Its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M at least
-        min(N, G).
-    unit : int
-        A node counts as one for every so many GPUs that are taken of it; at least the largest capacity if
-        all nodes are of one kind.
-    avoid : bool
-        Whether no two distributed jobs may share a node.
+    `capacity`: GPUs of each node, at most 127. `held`: what the jobs hold. `least`, `most`: limits on the
+    GPUs of a job that has any. `pinned`: jobs that must keep what they hold. `stay`: value of each job if it
+    keeps what it holds. `move`: its value with g GPUs on n nodes otherwise; G is at least the largest of
+    `most`, M at least min(N, G). `unit`: a node counts as one for every so many GPUs that are taken of it; at
+    least the largest capacity if all nodes are of one kind. `avoid`: whether no two distributed jobs may
+    share a node.
     """
 
     capacity: Ints
@@ -92,12 +78,7 @@ class AllocationProblem:
             raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
 
     def value(self, matrix: _Matrix) -> float:
-        """Value of an allocation matrix.
-
-        Parameters
-        ----------
-        matrix : (J, N) int8 array
-        """
+        """Value of an allocation matrix."""
         return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
 
@@ -111,18 +92,8 @@ def evolve(
 ) -> tuple[_Matrices, Floats]:
     """Evolve a population of allocation matrices.
 
-    Parameters
-    ----------
-    start : (S, J, N) int8 array
-        Matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
-    rng : numpy.random.Generator
-        Decides all that is random.
-
-    Returns
-    -------
-    matrices : (population, J, N) int8 array
-        Best first.
-    values : (population,) array
+    `start`: matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
+    `rng`: decides all that is random. Result: best first.
     """
     return _evolve(
         start,

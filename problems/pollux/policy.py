@@ -245,15 +245,7 @@ class Pollux:
                     break
 
     def _fitting(self, job: Job, type: str, free: Mapping[int, int], size: int) -> Placement | None:
-        """A rigid job's GPUs on one node, or on wholly free ones; where it runs, else as tight as it goes.
-
-        Parameters
-        ----------
-        free : mapping of int to int
-            GPUs by node of the type.
-        size : int
-            GPUs of a node.
-        """
+        """A rigid job's GPUs on one node, or on wholly free ones; where it runs, else as tight as it goes."""
         assert job.gpus is not None
         runs_here = job.allocation is not None and job.allocation.type == type
         mine = dict(job.place or ()) if runs_here else {}
@@ -308,14 +300,7 @@ class Pollux:
 def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:
     """Nodes of a cluster that work: types and numbers.
 
-    Parameters
-    ----------
-    down : mapping of str to frozenset of int
-        Nodes of each type that failed.
-
-    Returns
-    -------
-    list of (str, int)
+    `down`: nodes of each type that failed.
     """
     none: frozenset[int] = frozenset()
     return [
@@ -330,17 +315,7 @@ class _GoodputTables:
     counts as k nodes, as in Sia's evaluation of it (thesis section 3.4.3), and a job is modelled by the GPUs
     that it is on.
 
-    Parameters
-    ----------
-    max_gpus : int
-        Largest number of GPUs of a job.
-
-    Attributes
-    ----------
-    unit : int
-        GPUs of the smallest node.
-    max_gpus, max_nodes : int
-        Largest of a table; nodes are of `unit` GPUs.
+    `unit`: GPUs of the smallest node. `max_gpus`, `max_nodes`: largest of a table; nodes are of `unit` GPUs.
     """
 
     def __init__(self, cluster: Cluster, max_gpus: int) -> None:
@@ -365,20 +340,14 @@ class _GoodputTables:
     def goodput(self, job: Job, type: str) -> NDArray[np.float64]:
         """Goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
 
-        Returns
-        -------
-        (max_gpus + 1, max_nodes + 1) array
-            By GPUs and nodes; not to be changed.
+        Result: by GPUs and nodes; not to be changed.
         """
         return self._tables(job, type)[0]
 
     def usable(self, job: Job, type: str) -> NDArray[np.float64]:
         """Its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
 
-        Returns
-        -------
-        (max_gpus + 1, max_nodes + 1) array
-            Not to be changed.
+        Result: not to be changed.
         """
         return self._tables(job, type)[1]
 

@@ -136,13 +136,9 @@ def testbed(effort: Effort) -> list[Figure]:
 class _Trained:
     """How jobs trained.
 
-    Attributes
-    ----------
-    efficiency : float
-        Statistical efficiency, a mean over the jobs that run at any time.
-    throughput, goodput : dict of str to float
-        By job, over the rounds at whose end it ran: batches of its initial size a second, and such of
-        which each is worth as much as one at that size.
+    `efficiency`: statistical efficiency, a mean over the jobs that run at any time. `throughput`, `goodput`:
+    by job, over the rounds at whose end it ran: batches of its initial size a second, and such of which each
+    is worth as much as one at that size.
     """
 
     efficiency: float

@@ -29,10 +29,7 @@ _FILTER = 0.2
 class AlloX(Mechanism):
     """Time for the jobs that lead a queue.
 
-    Parameters
-    ----------
-    filter : float
-        Share of the waiting jobs, the oldest, that are matched, in (0, 1].
+    `filter`: share of the waiting jobs, the oldest, that are matched, in (0, 1].
     """
 
     name = "allox"
@@ -74,19 +71,9 @@ def queue_heads(
 ) -> NDArray[np.int64]:
     """Which jobs begin a queue in the matching with the smallest sum of completion times.
 
-    Parameters
-    ----------
-    seconds : (n, T) array
-        Run time left on each type; infinite where a job cannot run.
-    age : (n,) array
-        Seconds since the submission.
-    queues : (T,) int array
-        Free GPUs of each type, each with a queue.
-
-    Returns
-    -------
-    (n,) int array
-        Type of the queue that a job begins, -1 for none.
+    `seconds`: run time left on each type; infinite where a job cannot run. `age`: seconds since the
+    submission. `queues`: free GPUs of each type, each with a queue. Result: type of the queue that a job
+    begins, -1 for none.
     """
     heads = np.full(age.size, -1)
     usable = (queues > 0)[None, :] & np.isfinite(seconds)
@@ -118,10 +105,7 @@ def _slots(count: int, queues: NDArray[np.int64]) -> NDArray[np.int64]:
     Queues of one type are alike: no more of them than jobs are of use, and their lengths need not differ by
     more than one.
 
-    Returns
-    -------
-    (3, s) int array
-        Type, queue within the type, and place from the end of each.
+    Result: type, queue within the type, and place from the end of each.
     """
     own = np.minimum(queues, count)
     most = -(-count // np.maximum(own, 1))

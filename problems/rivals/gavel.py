@@ -44,13 +44,7 @@ _THETA = ("theta",)
 
 
 class _Gavel(Mechanism):
-    """What the policies have in common: a program with a request for each job, its columns, and the GPUs.
-
-    Parameters
-    ----------
-    solver : Solver or str
-        A solver, or the name of one.
-    """
+    """What the policies have in common: a program with a request for each job, its columns, and the GPUs."""
 
     def __init__(
         self,
@@ -269,11 +263,7 @@ def equal_shares(now: RigidRound) -> NDArray[np.float64]:
 def worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
     """Largest rho of all jobs.
 
-    Parameters
-    ----------
-    shares : (n, T) array
-    finish : (n,) array
-        Seconds that each job would take on its own share.
+    `finish`: seconds that each job would take on its own share.
     """
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)

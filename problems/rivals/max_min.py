@@ -19,11 +19,6 @@ class MaxMin(SharePolicy):
     jobs than GPUs they are the ones that run.
 
     Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
-
-    Parameters
-    ----------
-    seed : int
-        Nothing is drawn.
     """
 
     name = "max-min"

@@ -40,14 +40,8 @@ ROUND_SECONDS = 360.0
 class RigidRound:
     """The jobs that can run on some type, n of them in order of arrival, and the T types.
 
-    Attributes
-    ----------
-    time, seconds : float
-        Start of the round, and its length.
-    gpus : (n,) int array
-        GPUs of each job.
-    speed : (n, T) array
-        Progress a second on each type; 0 where it cannot run.
+    `time`, `seconds`: start of the round, and its length. `gpus`: GPUs of each job. `speed`: progress a
+    second on each type; 0 where it cannot run.
     """
 
     time: float
@@ -107,13 +101,7 @@ class RigidRound:
         return steps[:, None] * self.speed
 
     def configuration(self, job: int, type: int) -> Configuration:
-        """What a job gets on a type.
-
-        Parameters
-        ----------
-        job, type : int
-            Positions.
-        """
+        """What a job gets on a type."""
         return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
     def type_of(self, job: int) -> int | None:
@@ -133,10 +121,7 @@ class RigidRound:
 
         Running jobs that must not be preempted come first, with the GPUs that they hold.
 
-        Parameters
-        ----------
-        candidates : iterable of (job, types to try in order)
-            Positions; a job that comes twice is placed once.
+        `candidates`: positions; a job that comes twice is placed once.
         """
         there = self.cluster.capacity
         kept = pinned(self.jobs, there)
@@ -162,13 +147,7 @@ class RigidRound:
 
 
 def look(now: ClusterState) -> RigidRound:
-    """The round as a policy of rigid jobs sees it; jobs that no type can run now are left out.
-
-    Raises
-    ------
-    PolicyError
-        A job is not rigid.
-    """
+    """The round as a policy of rigid jobs sees it; jobs that no type can run now are left out."""
     cluster = now.cluster
     jobs: list[Job] = []
     speed: list[list[float]] = []
@@ -216,15 +195,7 @@ class Mechanism(ABC):
     def shares(self, now: RigidRound) -> NDArray[np.float64]:
         """Shares of time in [0, 1], computed anew when jobs came or went.
 
-        Parameters
-        ----------
-        now : RigidRound
-            Has at least one job.
-
-        Returns
-        -------
-        (n, T) or (n, 1) array
-            On each type, or on any.
+        `now`: has at least one job. Result: on each type, or on any.
         """
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:

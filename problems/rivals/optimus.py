@@ -39,10 +39,7 @@ _KEPT = 4096
 class Optimus:
     """Optimus with rounds.
 
-    Parameters
-    ----------
-    max_gpus : int
-        Largest number of GPUs of a job.
+    `max_gpus`: largest number of GPUs of a job.
     """
 
     name = "optimus"
@@ -144,11 +141,6 @@ class OptimusEvents(SharePolicy):
     to the job whose time left falls most for a GPU.
 
     Source: AFS runs Optimus with known lengths too (section 5.1).
-
-    Parameters
-    ----------
-    seed : int
-        Nothing is drawn.
     """
 
     name = "optimus-events"

@@ -29,13 +29,7 @@ from copter.problems.rivals.mechanism import ROUND_SECONDS, Mechanism, RigidRoun
 
 
 class Srtf(SharePolicy):
-    """Shortest remaining time first, preemptive.
-
-    Parameters
-    ----------
-    seed : int
-        Nothing is drawn.
-    """
+    """Shortest remaining time first, preemptive."""
 
     name = "srtf"
     watch = ("done",)

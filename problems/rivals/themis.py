@@ -42,10 +42,7 @@ class Themis(Mechanism):
     Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
     filter is that of Shockwave's section 2.1.
 
-    Parameters
-    ----------
-    filter : float
-        Share of the jobs that get any time, in (0, 1].
+    `filter`: share of the jobs that get any time, in (0, 1].
     """
 
     name = "themis"
@@ -129,12 +126,8 @@ class ThemisElastic(SharePolicy):
     Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as a
     job-length-unaware elastic policy it is AFS's rival (AFS, sections 5.1 and 6, footnote 13).
 
-    Parameters
-    ----------
-    filter : float
-        Share of the jobs that may not bid, from 0 to below 1.
-    seed : int
-        Seed of what goes to other jobs at random.
+    `filter`: share of the jobs that may not bid, from 0 to below 1. `seed`: seed of what goes to other jobs
+    at random.
     """
 
     name = "themis-e"

@@ -31,13 +31,7 @@ _ROUNDING = 1e-6
 
 
 class Tiresias:
-    """Tiresias with rounds.
-
-    Parameters
-    ----------
-    limits : sequence of float
-        Ascending.
-    """
+    """Tiresias with rounds."""
 
     name = "tiresias"
     kind: Kind = "rigid"
@@ -69,12 +63,7 @@ class TiresiasL(SharePolicy):
 
     Source: AFS compares with it (section 5.1) and names no limits: those of :class:`Tiresias` are used.
 
-    Parameters
-    ----------
-    limits : sequence of float
-        GPU-seconds at which a job leaves each queue but the last, ascending.
-    seed : int
-        Nothing is drawn.
+    `limits`: GPU-seconds at which a job leaves each queue but the last, ascending.
     """
 
     name = "tiresias-l"

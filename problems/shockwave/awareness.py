@@ -57,15 +57,7 @@ class Proactive(Estimator):
 def make_knowledge(name: str) -> Estimator | None:
     """Estimator by what it lets policies know; none for policies that see the speed of now.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`~copter.problems.shockwave.KNOWLEDGE`.
-
-    Raises
-    ------
-    ValueError
-        For any other name.
+    `name`: one of :data:`~copter.problems.shockwave.KNOWLEDGE`.
     """
     makers: dict[str, Callable[[], Estimator | None]] = {
         "agnostic": Agnostic,

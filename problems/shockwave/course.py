@@ -60,10 +60,7 @@ _NEW_SHARE = 0.2
 class PlanCourse(Course):
     """Windows of a cluster that stays as busy.
 
-    Attributes
-    ----------
-    settings : Settings
-        Settings of the windows and, for the relaxations, of the shim.
+    `settings`: settings of the windows and, for the relaxations, of the shim.
     """
 
     jobs: int

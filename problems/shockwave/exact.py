@@ -81,19 +81,8 @@ def prove(
 ) -> Plan:
     """The best plan, or a better one with what is proven of it.
 
-    Parameters
-    ----------
-    plan : Plan
-        To begin with.
-    prices : (mu, work, jobs)
-        The prices of the relaxation.
-    seconds : float, optional
-        Time limit.
-
-    Returns
-    -------
-    Plan
-        With the gap to its bound; at most :data:`PROVEN` if it is proven optimal.
+    `plan`: to begin with. `prices`: the prices of the relaxation. `seconds`: time limit. Result: with the gap
+    to its bound; at most :data:`PROVEN` if it is proven optimal.
     """
     watch = Stopwatch()
     mu, work, jobs = normal_prices(problem, prices)
@@ -246,12 +235,8 @@ def _model(
 class ExactPlan:
     """Answer of branch and bound.
 
-    Attributes
-    ----------
-    runs : (N, T) bool array or None
-        None if it found no plan in time.
-    bound : float
-        To be maximised, as a plan's objective: no plan has a larger one; infinite if it has none.
+    `runs`: None if it found no plan in time. `bound`: to be maximised, as a plan's objective: no plan has a
+    larger one; infinite if it has none.
     """
 
     runs: NDArray[np.bool_] | None
@@ -269,12 +254,8 @@ def solve_milp(
 ) -> ExactPlan:
     """Best plan.
 
-    Parameters
-    ----------
-    mip_gap : float
-        Relative gap at which it stops; that of the authors' runs by default.
-    deadline : float, optional
-        Seconds, of making the model and solving it.
+    `mip_gap`: relative gap at which it stops; that of the authors' runs by default. `deadline`: seconds, of
+    making the model and solving it.
     """
     watch = Stopwatch()
     program, factor = _formulate(problem)

@@ -26,17 +26,9 @@ _LARGEST = 1e3
 class Forecast:
     """What is predicted of each of N jobs, with at most K regimes.
 
-    Attributes
-    ----------
-    epochs, total_epochs : (N,) arrays
-        Over so far, and in all.
-    left, epoch_seconds : (N, K) arrays
-        Epochs that are left of each regime, in order, and seconds of one in it; 0 left of regimes that are
-        over or not there.
-    remaining_seconds, total_seconds : (N,) arrays
-        R and P = L + R.
-    fairness : (N,) array
-        Equation (9).
+    `epochs`, `total_epochs`: over so far, and in all. `left`, `epoch_seconds`: epochs that are left of each
+    regime, in order, and seconds of one in it; 0 left of regimes that are over or not there.
+    `remaining_seconds`, `total_seconds`: r and P = L + R. `fairness`: equation (9).
     """
 
     epochs: Floats
@@ -72,13 +64,8 @@ def forecast(
 ) -> Forecast:
     """Predict what is left of jobs.
 
-    Parameters
-    ----------
-    predictor : str
-        One of :data:`.ftf.PREDICTORS`.
-    error : (N,) array, optional
-        Relative error to inject into the predicted run time left of each job, at least -1; at least a second
-        is left of what was.
+    `predictor`: one of :data:`.ftf.PREDICTORS`. `error`: relative error to inject into the predicted run time
+    left of each job, at least -1; at least a second is left of what was.
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -122,20 +109,9 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
     minute of their end, and are late.  The authors' code gives a job that would be late and has less than a
     round left the power 100 in place of k; so does ``ending``.
 
-    Parameters
-    ----------
-    power : float
-        k.
-    ending : float
-        Power for jobs that are predicted to be late (rho > 1) and have less run time left than a round, if
-        it is larger than k.
-    round_seconds : float
-        D.
-
-    Returns
-    -------
-    (N,) array
-        Those of ending jobs are at most `_LARGEST` times the largest of the others.
+    `power`: k. `ending`: power for jobs that are predicted to be late (rho > 1) and have less run time left
+    than a round, if it is larger than k. `round_seconds`: D. Result: those of ending jobs are at most
+    `_LARGEST` times the largest of the others.
     """
     weights = seen.fairness**power
     last = (seen.fairness > 1.0) & (seen.remaining_seconds < round_seconds) & (ending > power)

@@ -31,16 +31,8 @@ In replays of the authors' traces 12 is worse than 5 in makespan, average comple
 class Outlook:
     """What is predicted of a job.
 
-    Attributes
-    ----------
-    epochs : (K,) array
-        Epochs that are left of each regime, in order, the ongoing one first.
-    epoch_seconds : (K,) array
-        Seconds of an epoch in each.
-    remaining_seconds : float
-        R.
-    total_seconds : float
-        P = L + R.
+    `epochs`: epochs that are left of each regime, in order, the ongoing one first. `epoch_seconds`: seconds
+    of an epoch in each. `remaining_seconds`: R. `total_seconds`: p = L + R.
     """
 
     epochs: NDArray[np.float64]
@@ -52,17 +44,8 @@ class Outlook:
 def outlook(state: MarketJob, predictor: str = "restatement", pattern: Pattern | None = None) -> Outlook:
     """Predict what is left of a job.
 
-    Parameters
-    ----------
-    predictor : str
-        One of :data:`PREDICTORS`; the oracle knows the regimes to come.
-    pattern : Pattern, optional
-        Regimes that its user specifies; those of :func:`.predictor.pattern_of` by default.
-
-    Raises
-    ------
-    ValueError
-        Another predictor.
+    `predictor`: one of :data:`PREDICTORS`; the oracle knows the regimes to come. `pattern`: regimes that its
+    user specifies; those of :func:`.predictor.pattern_of` by default.
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -84,10 +67,7 @@ def outlook(state: MarketJob, predictor: str = "restatement", pattern: Pattern |
 def finish_time_fairness(state: MarketJob, seen: Outlook) -> float:
     """Equation (9); 1 for a job that takes no time.
 
-    Parameters
-    ----------
-    seen : Outlook
-        What is predicted of it.
+    `seen`: what is predicted of it.
     """
     shared = seen.total_seconds * state.contention
     if shared <= 0:

@@ -49,16 +49,9 @@ _Key = TypeVar("_Key")
 class _Model:
     """A kind of training job.
 
-    Attributes
-    ----------
-    samples : int
-        Samples an epoch.
-    epoch_seconds : dict
-        Seconds of an epoch on one GPU by batch size.
-    speedup : float
-        Factor on the speed of doubling the GPUs; 1: never distributed.
-    accordion : bool
-        Whether Accordion changes its batch size.
+    `samples`: samples an epoch. `epoch_seconds`: seconds of an epoch on one GPU by batch size. `speedup`:
+    factor on the speed of doubling the GPUs; 1: never distributed. `accordion`: whether Accordion changes its
+    batch size.
     """
 
     samples: int
@@ -87,22 +80,9 @@ def generate(
 ) -> list[RegimeJob]:
     """Jobs with Poisson arrivals, the first at time 0.
 
-    Parameters
-    ----------
-    seed : int
-        The same seed gives the same jobs.
-    arrival_seconds : float
-        Mean seconds between two arrivals; 0: all at once.
-    mode_mix, gpu_mix : dict, optional
-        Weights of the modes and of the GPU counts.
-    size_mix : dict, optional
-        Weights of ranges of GPU-hours, such as :data:`SIZE_MIX`; by default hours are as in the traces,
-        whatever the GPUs.
-
-    Raises
-    ------
-    ValueError
-        A negative number of jobs or time, or a mix without weights.
+    `seed`: the same seed gives the same jobs. `arrival_seconds`: mean seconds between two arrivals; 0: all at
+    once. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`: weights of ranges of
+    GPU-hours, such as :data:`SIZE_MIX`; by default hours are as in the traces, whatever the GPUs.
     """
     if jobs < 0:
         raise ValueError(f"jobs = {jobs}: must not be negative")
@@ -138,14 +118,8 @@ def job_of(
 ) -> RegimeJob:
     """A job of given size: a model and a mode by chance.
 
-    Parameters
-    ----------
-    arrival : float
-        Seconds.
-    seconds : float
-        Run time at the first batch size; adaptation shortens it.
-    mode_mix : dict, optional
-        Weights of the modes.
+    `arrival`: seconds. `seconds`: run time at the first batch size; adaptation shortens it. `mode_mix`:
+    weights of the modes.
     """
     names = [model for model, one in MODELS.items() if gpus == 1 or one.speedup > 1.0]
     model = names[int(rng.integers(len(names)))]

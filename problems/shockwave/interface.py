@@ -20,16 +20,9 @@ class MarketJob:
     The simulator's own :class:`~copter.problems.cluster.simulation.jobs.Job` knows no regimes, and jobs
     of any trace have one; plans are also made without a simulator, of snapshots that are drawn.
 
-    Attributes
-    ----------
-    run_seconds : float
-        Run time so far that made progress; restarts are not in it.
-    waited_seconds : float
-        Since arrival, without making progress.
-    contention : float
-        Mean over the rounds since its arrival of jobs over GPUs, at least 1 ("N_avg" in the paper).
-    running : bool
-        Whether it ran in the last round.
+    `run_seconds`: run time so far that made progress; restarts are not in it. `waited_seconds`: since
+    arrival, without making progress. `contention`: mean over the rounds since its arrival of jobs over GPUs,
+    at least 1 ("N_avg" in the paper). `running`: whether it ran in the last round.
     """
 
     job: RegimeJob
@@ -63,16 +56,8 @@ class MarketJob:
 class RoundState:
     """State of the cluster at the start of a round.
 
-    Attributes
-    ----------
-    index : int
-        Rounds before this one.
-    time : float
-        Seconds.
-    seconds : float
-        Length of a round.
-    jobs : tuple of MarketJob
-        In order of arrival.
+    `index`: rounds before this one. `time`: seconds. `seconds`: length of a round. `jobs`: in order of
+    arrival.
     """
 
     index: int

@@ -35,16 +35,9 @@ class JobResult:
     For a replay it is worked out from a :class:`~copter.problems.cluster.results.JobRecord`; the
     authors publish less than that.
 
-    Attributes
-    ----------
-    exclusive_seconds : float
-        Run time alone on its GPUs.
-    starts : int
-        Starts and restarts.
-    ftf : float
-        Finish time fairness with the contention of the whole trace.
-    ftf_live : float
-        The same with the mean contention while the job was there.
+    `exclusive_seconds`: run time alone on its GPUs. `starts`: starts and restarts. `ftf`: finish time
+    fairness with the contention of the whole trace. `ftf_live`: the same with the mean contention while the
+    job was there.
     """
 
     name: str
@@ -119,12 +112,8 @@ class Metrics:
 class PublishedResult:
     """A result that the authors ship.
 
-    Attributes
-    ----------
-    jobs : tuple of JobResult
-        With completion times and fairness as published; ``starts`` is not, and 0.
-    metrics : Metrics
-        Makespan, average JCT and utilisation as published, fairness from the published list of jobs.
+    `jobs`: with completion times and fairness as published; ``starts`` is not, and 0. `metrics`: makespan,
+    average JCT and utilisation as published, fairness from the published list of jobs.
     """
 
     policy: str
@@ -135,15 +124,7 @@ class PublishedResult:
 def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedResult:
     """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
 
-    Parameters
-    ----------
-    trace : sequence of RegimeJob
-        In order of arrival.
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file, or one of another number of jobs.
+    `trace`: in order of arrival.
     """
     content = Record(path, read_json(path))
     jct, ftf, live = (

@@ -39,17 +39,8 @@ _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
 class Plan:
     """A feasible plan.
 
-    Attributes
-    ----------
-    runs : (N, T) bool array
-    objective : float
-        To be maximised.
-    bound : float
-        No plan has a larger objective.
-    gap : float
-        (bound - objective) / size, the magnitudes that the objective adds up; 0 for two zeros.
-    exchanges : int
-        Improvements of step 4.
+    `objective`: to be maximised. `bound`: no plan has a larger objective. `gap`: (bound - objective) / size,
+    the magnitudes that the objective adds up; 0 for two zeros. `exchanges`: improvements of step 4.
     """
 
     runs: NDArray[np.bool_]
@@ -63,12 +54,7 @@ class Plan:
 class PlanShim:
     """Makes whole rounds of a relaxation's.
 
-    Parameters
-    ----------
-    deadline : float
-        Seconds after which no more improvement is looked for; steps 1 to 3 always end.
-    scatter : float
-        s.
+    `deadline`: seconds after which no more improvement is looked for; steps 1 to 3 always end. `scatter`: s.
     """
 
     def __init__(self, deadline: float = 1.0, scatter: float = SCATTER) -> None:
@@ -90,22 +76,10 @@ class PlanShim:
     ) -> Plan:
         """Feasible plan near ``rounds``.
 
-        Parameters
-        ----------
-        rounds : (N,) array
-            Fractional rounds of each job.
-        bound : float
-            The bound of the relaxation.
-        prices : (mu, work, jobs), optional
-            The prices of the relaxation: a GPU's round, the rows of H.
-        urgency : (N,) array, optional
-            Larger runs earlier.
-        running : (N,) bool array, optional
-            Jobs that ran last.
-        critical : float
-            In [0, 1]: jobs with more run time left than (1 - critical) H run early, if H is worth anything.
-        last : (N,) int array, optional
-            Rounds of each job in what is left of the last plan; 0 for a new one.
+        `rounds`: fractional rounds of each job. `bound`: the bound of the relaxation. `prices`: the prices of
+        the relaxation: a GPU's round, the rows of H. `urgency`: larger runs earlier. `running`: jobs that ran
+        last. `critical`: in [0, 1]: jobs with more run time left than (1 - critical) H run early, if H is
+        worth anything. `last`: rounds of each job in what is left of the last plan; 0 for a new one.
         """
         if not 0 <= critical <= 1:
             raise ValueError(f"critical = {critical}: must be in [0, 1]")
@@ -134,18 +108,8 @@ class PlanShim:
     ) -> NDArray[np.bool_] | None:
         """Steps 2 and 3 for counts that are to stay as they are, or grow.
 
-        Parameters
-        ----------
-        counts : (N,) int array
-        rounds : (N, T) bool array, optional
-            A way to pack them, if no other is found.
-        prices, urgency, running, critical
-            As :meth:`plan` takes them.
-
-        Returns
-        -------
-        (N, T) bool array or None
-            None if no way was found to pack them into the rounds.
+        `rounds`: a way to pack them, if no other is found. `prices`, `urgency`, `running`, `critical`: as
+        :meth:`plan` takes them. Result: None if no way was found to pack them into the rounds.
         """
         _, work, jobs = normal_prices(problem, prices)
         state = self._state(problem, urgency, running)

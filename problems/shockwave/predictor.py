@@ -36,14 +36,8 @@ from copter.problems.shockwave.traces import Mode, RegimeJob
 class Pattern:
     """Regimes that a job may go through.
 
-    Attributes
-    ----------
-    epochs : float
-        Epochs of the job, N.
-    batch_sizes : tuple of int
-        The batch sizes of the K regimes, in order.
-    epoch_seconds : tuple of float
-        The epoch seconds of the K regimes, from a profile.
+    `epochs`: epochs of the job, N. `batch_sizes`: the batch sizes of the K regimes, in order.
+    `epoch_seconds`: the epoch seconds of the K regimes, from a profile.
     """
 
     epochs: float
@@ -66,14 +60,8 @@ class Pattern:
 def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int], float]) -> Pattern:
     """Pattern of GNS: doubling from a batch size to the limit.
 
-    Parameters
-    ----------
-    epochs : float
-        The epochs of the job, N.
-    batch_size, limit : int
-        Those of the first regime, and the largest there may be.
-    epoch_seconds : callable
-        Seconds of an epoch at a batch size.
+    `epochs`: the epochs of the job, N. `batch_size`, `limit`: those of the first regime, and the largest
+    there may be. `epoch_seconds`: seconds of an epoch at a batch size.
     """
     sizes = [batch_size]
     while sizes[-1] * 2 <= limit:
@@ -86,16 +74,8 @@ def accordion(
 ) -> Pattern:
     """Pattern of Accordion: regimes that alternate, the small batch size first.
 
-    Parameters
-    ----------
-    epochs : float
-        The epochs of the job, N.
-    small, large : int
-        The batch sizes.
-    regimes : int
-        K; at least one is made.
-    epoch_seconds : callable
-        Seconds of an epoch at a batch size.
+    `epochs`: the epochs of the job, N. `small`, `large`: the batch sizes. `regimes`: k; at least one is made.
+    `epoch_seconds`: seconds of an epoch at a batch size.
     """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
@@ -180,16 +160,8 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
 def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] | Floats) -> Floats:
     """Expected epochs that are left of each regime.
 
-    Parameters
-    ----------
-    expected : (K,) array
-        Epochs of each regime in all, as a rule expects them.
-    seen : sequence of float
-        Epochs seen of each regime that has begun, as of :func:`observe`.
-
-    Returns
-    -------
-    (K,) array
+    `expected`: epochs of each regime in all, as a rule expects them. `seen`: epochs seen of each regime that
+    has begun, as of :func:`observe`.
     """
     return np.maximum(expected - _within(pattern, seen), 0.0)
 
@@ -203,15 +175,9 @@ def _run_seconds(pattern: Pattern, epochs: Floats) -> float:
 class Errors:
     """Mean errors of a rule at points of training, over jobs.
 
-    Attributes
-    ----------
-    progress : (p,) array
-        Shares of the epochs that are over.
-    regime : (p,) array
-        Mean over jobs of sum_k |expected - true epochs of regime k| / (2 N): the share of epochs that is
-        put into a wrong regime.
-    run_time : (p,) array
-        Mean over jobs of |expected - true run time| / true run time.
+    `progress`: shares of the epochs that are over. `regime`: mean over jobs of sum_k |expected - true epochs
+    of regime k| / (2 N): the share of epochs that is put into a wrong regime. `run_time`: mean over jobs of
+    |expected - true run time| / true run time.
     """
 
     progress: Floats
@@ -222,22 +188,8 @@ class Errors:
 def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, Errors]:
     """Errors of the three rules while jobs train, as in Figure 5.
 
-    Parameters
-    ----------
-    jobs : iterable of RegimeJob
-        Those that never change are left out.
-    points : int
-        Shares of training at which errors are measured, evenly from the start.
-
-    Returns
-    -------
-    dict of str to Errors
-        By the name of the rule.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two points, or no job changes.
+    `jobs`: those that never change are left out. `points`: shares of training at which errors are measured,
+    evenly from the start. Result: by the name of the rule.
     """
     if points < 2:
         raise ValueError(f"points = {points}: at least the start and one more")

@@ -38,14 +38,8 @@ _MARGIN, _TIGHTER, _LEAST_TOLERANCE = 0.5, 0.1, 1e-11
 class RelaxationProgram:
     """Solves the relaxation of one window after another, each from the last one; to be called with a window.
 
-    Parameters
-    ----------
-    tolerance : float
-        Certified gap, relative to what the objective is made up of.
-    threads : int, optional
-        The threads of the solver; its own choice if not given.
-    program : ContinualProgram, optional
-        An empty one, for example whose columns are elsewhere.
+    `tolerance`: certified gap, relative to what the objective is made up of. `threads`: the threads of the
+    solver; its own choice if not given. `program`: an empty one, for example whose columns are elsewhere.
     """
 
     def __init__(

@@ -43,29 +43,11 @@ _CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
 class Relaxation:
     """Answer of a relaxation.
 
-    Attributes
-    ----------
-    rounds : (N,) array
-        y_j.
-    objective : float
-        The objective of these rounds, to be maximised.
-    bound : float
-        No plan has a larger objective.
-    size : float
-        What the objective is made up of; gaps are relative to it.
-    capacity_price : float
-        mu, of a GPU for a round.
-    work_price : float
-        alpha_0.
-    job_prices : (N,) array
-        alpha_j.
-    model_seconds : float
-        The seconds of these in which a model was made for another solver, or copter's program was
-        edited.
-    iterations : int
-        The iterations of an iterative solver.
-    warm_started : bool
-        Whether it began from the answer for the last window.
+    `rounds`: y_j. `objective`: the objective of these rounds, to be maximised. `bound`: no plan has a larger
+    objective. `size`: what the objective is made up of; gaps are relative to it. `capacity_price`: mu, of a
+    GPU for a round. `work_price`: alpha_0. `job_prices`: alpha_j. `model_seconds`: the seconds of these in
+    which a model was made for another solver, or copter's program was edited. `iterations`: the iterations of
+    an iterative solver. `warm_started`: whether it began from the answer for the last window.
     """
 
     rounds: Floats
@@ -85,13 +67,7 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 
 def solve_relaxation(window: Window) -> Relaxation:
-    """Solve with cvxpy and Clarabel.
-
-    Raises
-    ------
-    SolverError
-        Clarabel found no answer with any of its settings.
-    """
+    """Solve with cvxpy and Clarabel."""
     with extra("cvxpy"):
         import cvxpy as cp  # Slow to import, and only this reference needs it.
 
@@ -162,14 +138,8 @@ def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tu
 def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats, begin: float) -> Relaxation:
     """Relaxation of some rounds, certified by prices.
 
-    Parameters
-    ----------
-    rounds : (N,) array
-        y_j, feasible.
-    mu, work, jobs : float, float and (N,) array
-        Prices as :class:`Relaxation` has them; they are scaled to what the bound needs.
-    begin : float
-        When the solve began, by :func:`time.perf_counter`.
+    `rounds`: y_j, feasible. `mu`, `work`, `jobs`: prices as :class:`Relaxation` has them; they are scaled to
+    what the bound needs. `begin`: when the solve began, by :func:`time.perf_counter`.
     """
     mu, work, jobs = _feasible_prices(window, mu, work, jobs)
     bound = dual_bound(window, mu, work, jobs)
@@ -181,10 +151,8 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
 def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
     """Bound on the relaxation for any prices that are feasible.
 
-    Parameters
-    ----------
-    mu, work, jobs : float, float and (N,) array
-        Prices as :class:`Relaxation` has them: none negative, and work + sum(jobs) = lambda / Z_0.
+    `mu`, `work`, `jobs`: prices as :class:`Relaxation` has them: none negative, and work + sum(jobs) = lambda
+    / Z_0.
     """
     beta = jobs + work * window.gpus / window.capacity
     cost = mu * window.gpus - beta * window.round_seconds

@@ -62,10 +62,7 @@ _SUMMARY = "the figures of the table, for each policy"
 class ShockwaveRun(Run):
     """Replays of one trace with the folder that they are written into, if any.
 
-    Parameters
-    ----------
-    path : Path, optional
-        Run folder; None writes nothing.
+    `path`: run folder; None writes nothing.
     """
 
     meaning = _SUMMARY
@@ -93,10 +90,7 @@ class ShockwaveRun(Run):
     def play(self, policy: Policy, show: Watch, estimator: Estimator | None = None) -> None:
         """Replay the trace under a policy, and write what came of it.
 
-        Parameters
-        ----------
-        show : callable
-            Takes each round as it is played.
+        `show`: takes each round as it is played.
         """
         begin = perf_counter()
         result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)

@@ -98,25 +98,10 @@ class Solve:
 def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
     """Return a fresh solver of the relaxation by its name.
 
-    Parameters
-    ----------
-    name : str
-        One of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core
-        and solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
-    tolerance : float
-        Certified gap at which ``copter`` stops; the others have tolerances of their own.
-    threads : int, optional
-        The threads of ``copter``.
-
-    Returns
-    -------
-    callable
-        Takes a Window, returns a Relaxation.
-
-    Raises
-    ------
-    ValueError
-        For any other name.
+    `name`: one of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core and
+    solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
+    `tolerance`: certified gap at which ``copter`` stops; the others have tolerances of their own. `threads`:
+    the threads of ``copter``. Result: takes a Window, returns a Relaxation.
     """
     makers: dict[str, Callable[[], RelaxationSolver]] = {
         "copter": lambda: RelaxationProgram(tolerance, threads),
@@ -148,18 +133,9 @@ def make_plan(
 ) -> Plan:
     """Plan of whole rounds from the relaxation of a window.
 
-    Parameters
-    ----------
-    now : RoundState
-        What the window is of.
-    shim_seconds : float
-        Seconds after which no more improvement is looked for.
-    last : (N,) int array, optional
-        Rounds of each job in what is left of the last plan.
-    scatter : float
-        Penalty on scattered rounds.
-    exact : bool
-        Whether to look for the best plan and a proof (:mod:`.exact`), for as long again.
+    `now`: what the window is of. `shim_seconds`: seconds after which no more improvement is looked for.
+    `last`: rounds of each job in what is left of the last plan. `scatter`: penalty on scattered rounds.
+    `exact`: whether to look for the best plan and a proof (:mod:`.exact`), for as long again.
     """
     shim, problem = PlanShim(shim_seconds, scatter), plan_problem(window)
     prices = relaxation.capacity_price, relaxation.work_price, relaxation.job_prices
@@ -183,15 +159,7 @@ def urgency(window: Window) -> NDArray[np.float64]:
 class Planner:
     """Makes plans and follows them.
 
-    Parameters
-    ----------
-    solver : callable
-        Window to Relaxation; water-filling by default.
-
-    Attributes
-    ----------
-    solves : list of Solve
-        The plans made so far.
+    `solver`: window to Relaxation; water-filling by default. `solves`: the plans made so far.
     """
 
     def __init__(

@@ -33,14 +33,8 @@ Watch = Callable[[RoundRecord, int], None]
 class ReplayResult:
     """Outcome of a replay.
 
-    Attributes
-    ----------
-    jobs : tuple of JobResult
-        The jobs that were let in.
-    rejected : tuple of str
-        Jobs that need more GPUs than there are: they never enter the queue.
-    segments : tuple of Segment
-        Who held GPUs when.
+    `jobs`: the jobs that were let in. `rejected`: jobs that need more GPUs than there are: they never enter
+    the queue. `segments`: who held GPUs when.
     """
 
     policy: str
@@ -129,12 +123,7 @@ def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
 
 
 def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
-    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs.
-
-    Returns
-    -------
-    list of str, (jobs, rounds) bool array
-    """
+    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs."""
     names = [job.name for job in result.jobs]
     rows = {name: k for k, name in enumerate(names)}
     times = np.array([record.time for record in result.rounds])

@@ -23,16 +23,9 @@ _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
 class PlanProblem:
     """What a plan is worth.
 
-    Attributes
-    ----------
-    value : (N, T + 1) array
-        The value of n rounds to each job, finite; never falls with n.
-    remaining : (N, T + 1) array
-        Run time that is left after n rounds; never grows with n.
-    gpus, capacity : (N,) int array and int
-        GPUs of each job, and of a round.
-    makespan_weight : float
-        Factor on H, >= 0.
+    `value`: the value of n rounds to each job, finite; never falls with n. `remaining`: run time that is left
+    after n rounds; never grows with n. `gpus`, `capacity`: GPUs of each job, and of a round.
+    `makespan_weight`: factor on H, >= 0.
     """
 
     value: Floats
@@ -79,22 +72,14 @@ class PlanProblem:
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def bound(self, mu: float, work: float, jobs: Floats) -> float:
-        """Bound on every plan, by any prices with work + sum(jobs) = makespan_weight.
-
-        Parameters
-        ----------
-        mu, work, jobs : float, float and (N,) array, not negative
-        """
+        """Bound on every plan, by any prices with work + sum(jobs) = makespan_weight."""
         best = self.net(mu, work, jobs).max(axis=1)
         return float(best.sum()) + mu * self.capacity * self.rounds
 
     def net(self, mu: float, work: float, jobs: Floats) -> Floats:
         """(N, T + 1) worth of n rounds to each job at prices, minus infinity where it has no use for them.
 
-        Parameters
-        ----------
-        mu, work, jobs : float, float and (N,) array
-            As :meth:`bound` takes them.
+        `mu`, `work`, `jobs`: as :meth:`bound` takes them.
         """
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
         net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
@@ -104,12 +89,7 @@ class PlanProblem:
 def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tuple[float, float]:
     """Price of a GPU's round with the best bound, which is convex in it, and that bound.
 
-    Parameters
-    ----------
-    mu : float
-        Price to begin with.
-    work, jobs : float, (N,) ndarray
-        Prices of the rows of H, which stay.
+    `mu`: price to begin with. `work`, `jobs` (N,): prices of the rows of H, which stay.
     """
     best = min((problem.bound(price, work, jobs), price) for price in (mu, 0.0))[::-1]
     if not len(problem.gpus):
@@ -134,16 +114,7 @@ def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tu
 def normal_prices(
     problem: PlanProblem, prices: tuple[float, float, Floats] | None
 ) -> tuple[float, float, Floats]:
-    """Prices that :meth:`PlanProblem.bound` takes, from those of a relaxation.
-
-    Parameters
-    ----------
-    prices : (mu, work, jobs), optional
-
-    Returns
-    -------
-    (mu, work, jobs)
-    """
+    """Prices that :meth:`PlanProblem.bound` takes, from those of a relaxation."""
     count = len(problem.gpus)
     if prices is None:
         return 0.0, problem.makespan_weight, np.zeros(count)
@@ -158,13 +129,7 @@ def normal_prices(
 def gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
     """(N, T) worth of each further round at the prices of H.
 
-    Parameters
-    ----------
-    work, jobs : float, (N,) ndarray
-
-    Returns
-    -------
-    (N, T) ndarray
+    `work`, `jobs` (N,).
     """
     price = (jobs + work * problem.gpus / problem.capacity)[:, None]
     return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)

@@ -40,10 +40,7 @@ class Mode(StrEnum):
 class Regime:
     """Epochs trained with one batch size.
 
-    Attributes
-    ----------
-    epoch_seconds : float
-        Seconds of an epoch on the job's GPUs.
+    `epoch_seconds`: seconds of an epoch on the job's GPUs.
     """
 
     batch_size: int
@@ -66,16 +63,9 @@ class RegimeJob:
     What its user hands in is its :attr:`submission`; how it runs in the simulator is a
     :class:`.workloads.RegimeProfile`.
 
-    Attributes
-    ----------
-    arrival : float
-        Seconds.
-    gpus : int
-        GPUs that it holds while it runs; it runs with all of them or not at all.
-    regimes : tuple of Regime
-        What really happens, in order; a scheduler knows only the part that is over.
-    samples : int
-        Samples an epoch.
+    `arrival`: seconds. `gpus`: GPUs that it holds while it runs; it runs with all of them or not at all.
+    `regimes`: what really happens, in order; a scheduler knows only the part that is over. `samples`: samples
+    an epoch.
     """
 
     name: str
@@ -146,11 +136,6 @@ def read_jobs(path: str | Path) -> list[RegimeJob]:
     """Read a trace, in order of arrival.
 
     A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file; names the file, the job and the field.
     """
     content = read_json(path)
     if not isinstance(content, list):

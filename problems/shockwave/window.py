@@ -55,30 +55,12 @@ _NO_SECONDS = 1e-9
 class Window:
     """Data of a plan, one entry for each job unless said otherwise.
 
-    Attributes
-    ----------
-    gpus : (N,) int array
-    weights : (N,) array
-        rho_j^k >= 0; a job of weight 0 has no say in the plan.
-    base : (N,) array
-        Utility without any round, F_j / E_j plus the floor; positive.
-    remaining : (N,) array
-        R_j, seconds.
-    total_seconds : (N,) array
-        P_j, seconds; their sum is Z_0.
-    segment_start : (N + 1,) int array
-        Where the segments of each job begin.
-    segment_rounds, segment_gain : (S,) arrays
-        Rounds of a segment, and what a round of it adds to the utility; gains of a job fall.
-    regime_start : (N + 1,) int array
-    regime_rounds, regime_gain : (K,) arrays
-        The same for the regimes themselves, in the order in which the job has to take them.
-    rounds, capacity : int
-        T and M.
-    round_seconds : float
-        D.
-    lam : float
-        lambda.
+    `weights`: rho_j^k >= 0; a job of weight 0 has no say in the plan. `base`: utility without any round, F_j
+    / E_j plus the floor; positive. `remaining`: r_j, seconds. `total_seconds`: p_j, seconds; their sum is
+    Z_0. `segment_start`: where the segments of each job begin. `segment_rounds`, `segment_gain`: rounds of a
+    segment, and what a round of it adds to the utility; gains of a job fall. `regime_rounds`, `regime_gain`:
+    the same for the regimes themselves, in the order in which the job has to take them. `rounds`, `capacity`:
+    t and M. `round_seconds`: D. `lam`: lambda.
     """
 
     names: tuple[str, ...]
@@ -120,29 +102,11 @@ class Window:
         )
 
     def utility(self, rounds: Floats) -> Floats:
-        """Utility of each job after so many rounds, regimes in order.
-
-        Parameters
-        ----------
-        rounds : (N,) array
-
-        Returns
-        -------
-        (N,) array
-        """
+        """Utility of each job after so many rounds, regimes in order."""
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
     def regime_of_round(self, runs: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Regime in which each planned round begins, the ongoing one is 0; -1 where a job does not run.
-
-        Parameters
-        ----------
-        runs : (N, T) bool array
-
-        Returns
-        -------
-        (N, T) int array
-        """
+        """Regime in which each planned round begins, the ongoing one is 0; -1 where a job does not run."""
         result = np.full(runs.shape, -1, np.int64)
         for j in range(len(self)):
             ends = np.cumsum(self.regime_rounds[self.regime_start[j] : self.regime_start[j + 1]])
@@ -151,16 +115,7 @@ class Window:
         return result
 
     def relaxed_utility(self, rounds: Floats) -> Floats:
-        """The least concave majorant of the utility, what the relaxation works with.
-
-        Parameters
-        ----------
-        rounds : (N,) array
-
-        Returns
-        -------
-        (N,) array
-        """
+        """The least concave majorant of the utility, what the relaxation works with."""
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
 
     def _progress(self, rounds: Floats, start: NDArray[np.int64], length: Floats, gain: Floats) -> Floats:
@@ -174,24 +129,14 @@ class Window:
     def welfare(self, utility: Floats) -> float:
         """First part of the objective for given utilities.
 
-        Parameters
-        ----------
-        utility : (N,) array
-            Positive.
+        `utility`: positive.
         """
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
     def makespan(self, rounds: Floats) -> float:
         """H: lower bound on the time to complete all jobs after the window.
 
-        Parameters
-        ----------
-        rounds : (N,) array
-
-        Returns
-        -------
-        float
-            Seconds.
+        Result: seconds.
         """
         left = np.maximum(self.remaining - rounds * self.round_seconds, 0.0)
         if not left.size:
@@ -199,30 +144,15 @@ class Window:
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def objective(self, rounds: Floats) -> float:
-        """Objective of (11), to be maximised, with the regimes in order.
-
-        Parameters
-        ----------
-        rounds : (N,) array
-        """
+        """Objective of (11), to be maximised, with the regimes in order."""
         return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def relaxed_objective(self, rounds: Floats) -> float:
-        """Objective of the relaxation, never below :meth:`objective`.
-
-        Parameters
-        ----------
-        rounds : (N,) array
-        """
+        """Objective of the relaxation, never below :meth:`objective`."""
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def size(self, rounds: Floats) -> float:
-        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel.
-
-        Parameters
-        ----------
-        rounds : (N,) array
-        """
+        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel."""
         logs = abs(np.log(self.relaxed_utility(rounds)))
         return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
 
@@ -238,18 +168,9 @@ def build_window(
 ) -> Window:
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
 
-    Parameters
-    ----------
-    rounds : int
-        T.
-    power : float
-        k: a job's weight is this power of its predicted finish time fairness.
-    lam : float
-        lambda.
-    predictor : str
-        One of :data:`.ftf.PREDICTORS`.
-    ending : float
-        As :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
+    `rounds`: T. `power`: k: a job's weight is this power of its predicted finish time fairness. `lam`:
+    lambda. `predictor`: one of :data:`.ftf.PREDICTORS`. `ending`: as :func:`.forecast.budgets` takes it; 0 is
+    program (11) as printed.
     """
     seen = forecast(now.jobs, predictor)
     return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
@@ -266,12 +187,7 @@ def window_of_forecast(
 ) -> Window:
     """Window of the jobs of a round by what is predicted of them.
 
-    Parameters
-    ----------
-    seen : Forecast
-        What was seen of its jobs.
-    rounds, power, lam, ending
-        As :func:`build_window` takes them.
+    `seen`: what was seen of its jobs. `rounds`, `power`, `lam`, `ending`: as :func:`build_window` takes them.
     """
     return _window(
         [state.name for state in now.jobs],
@@ -300,21 +216,9 @@ def window_of(
 ) -> Window:
     """Window from arrays.
 
-    Parameters
-    ----------
-    gpus : (N,) int array
-    weights : (N,) array
-        rho_j^k, finite and not negative.
-    epochs, total_epochs : (N,) array
-        F_j so far, and E_j in all.
-    outlooks : sequence of Outlook
-        What is left, one for each job.
-    rounds, capacity : int
-        T and M.
-    round_seconds : float
-        D.
-    lam : float
-        lambda.
+    `weights`: rho_j^k, finite and not negative. `epochs`, `total_epochs`: f_j so far, and E_j in all.
+    `outlooks`: what is left, one for each job. `rounds`, `capacity`: t and M. `round_seconds`: D. `lam`:
+    lambda.
     """
     columns = max((len(o.epochs) for o in outlooks), default=0)
     left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))

@@ -78,18 +78,11 @@ def shockwave(
 ) -> Scenario:
     """Jobs of the authors' workload for a cluster of this size, or generated ones.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of generated jobs; the authors publish one workload for each size of the cluster.
-    data : Path or None
-        Its files are taken for the number of jobs, the rate and the sizes that the authors have.
-    jobs : int, optional
-        By default the authors' number for the nearest size of cluster.
-    arrival_seconds : float, optional
-        Mean seconds between two arrivals; by default the authors' for the nearest size.
-    sizes : bool
-        Sizes by GPU-hours as the text of the paper has them, :data:`.generator.SIZE_MIX`.
+    `seed`: seed of generated jobs; the authors publish one workload for each size of the cluster. `data`: its
+    files are taken for the number of jobs, the rate and the sizes that the authors have. `jobs`: by default
+    the authors' number for the nearest size of cluster. `arrival_seconds`: mean seconds between two arrivals;
+    by default the authors' for the nearest size. `sizes`: sizes by GPU-hours as the text of the paper has
+    them, :data:`.generator.SIZE_MIX`.
     """
     nearest = min(_JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
     count = _JOBS[nearest] if jobs is None else jobs

@@ -53,14 +53,9 @@ number.  At the floor and p = -0.5 a move costs ten times as much as it is worth
 class Choices:
     """What a request chooses from.
 
-    Attributes
-    ----------
-    key : tuple
-        Equal for equal columns, also between states of the cluster.
-    columns : (n,) int64 array
-        Configuration of each column of the request, -1 for "no allocation".
-    positions : (k,) int64 array
-        Where the configurations are in the rows of costs.
+    `key`: equal for equal columns, also between states of the cluster. `columns`: configuration of each
+    column of the request, -1 for "no allocation". `positions`: where the configurations are in the rows of
+    costs.
     """
 
     key: tuple[bool, bytes]
@@ -163,10 +158,7 @@ class RowCache:
     def get(self, number: int, level: int, source: _Source) -> CostRow:
         """Row of a profile at a level, made if it is not there.
 
-        Parameters
-        ----------
-        number : int
-            The number of the source.
+        `number`: the number of the source.
         """
         row = self._rows.get((number, level))
         if row is None:
@@ -275,19 +267,9 @@ def restart_factor(
 ) -> NDArray[np.float64]:
     """Share of its time that a job spends running if it goes on restarting as it did, after one restart more.
 
-    Parameters
-    ----------
-    age : (k,) array
-        Seconds since submission.
-    restarts : (k,) array
-        Restarts so far, the first start not counted.
-    restart_seconds : (k,) array
-        Time of one restart.
-
-    Returns
-    -------
-    (k,) array
-        In [:data:`MIN_RESTART_FACTOR`, 1]; 1 for a job that restarts in no time.
+    `age`: seconds since submission. `restarts`: restarts so far, the first start not counted.
+    `restart_seconds`: time of one restart. Result: in [:data:`MIN_RESTART_FACTOR`, 1]; 1 for a job that
+    restarts in no time.
     """
     lived = age + restart_seconds
     factor = np.divide(age - restarts * restart_seconds, lived, out=np.ones(lived.shape), where=lived > 0)
@@ -298,12 +280,8 @@ def restart_factor(
 class Objective:
     """Costs of the Sia policy.
 
-    Attributes
-    ----------
-    p : float
-        Fairness knob, not zero; the thesis' default is -0.5.
-    lam : float
-        Cost of leaving a job without GPUs, >= 0; the thesis' default is 1.1.
+    `p`: fairness knob, not zero; the thesis' default is -0.5. `lam`: cost of leaving a job without GPUs, >=
+    0; the thesis' default is 1.1.
     """
 
     p: float = -0.5
@@ -328,12 +306,7 @@ class Objective:
 class _Source:
     """What jobs run by: a profile, and how many GPUs they may have; all jobs with the same ones share it.
 
-    Attributes
-    ----------
-    least : int
-        Fewest GPUs that a job of it may have.
-    most : int or None
-        Most GPUs; None for any number.
+    `least`: fewest GPUs that a job of it may have. `most`: most GPUs; None for any number.
     """
 
     profile: Profile
@@ -360,12 +333,8 @@ class Sources:
     def take(self, profile: Profile, kind: Kind, least: int, most: int | None) -> int:
         """Number of a source, counting one user more.
 
-        Parameters
-        ----------
-        kind : {"adaptive", "strong-scaling", "rigid"}
-            Jobs that are not adaptive run by the profile at its fixed batch size.
-        most : int, optional
-            Limits, see `_Source`.
+        `kind`: jobs that are not adaptive run by the profile at its fixed batch size. `most`: limits, see
+        `_Source`.
         """
         if kind != "adaptive":
             if profile not in self._fixed_batch:

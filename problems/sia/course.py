@@ -126,18 +126,10 @@ def record_sia(
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to write both.
-    gpus, jobs, rounds : int
-        Size of the cluster, jobs at any time, rounds; the first one starts from nothing.
-    warm_up : Size, optional
-        Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
-    costs : "own" or "shared"
-        See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
-    proven : bool
-        Whether the allocations are to be proven optimal.
+    `folder`: where to write both. `gpus`, `jobs`, `rounds`: size of the cluster, jobs at any time, rounds;
+    the first one starts from nothing. `warm_up`: default: :data:`WARM_UP`. With a smaller one, the first
+    timed rounds may compile. `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`; also of the
+    warm-up, if that is not given. `proven`: whether the allocations are to be proven optimal.
     """
     small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
     kind = ProvenRounds if proven else Recorded

@@ -25,10 +25,7 @@ _REPEATS = 5
 def _measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
     """Run the rounds in a journal, then copy, save and load the program that it has.
 
-    Parameters
-    ----------
-    folder : Path
-        Where journal and file are written; no journal is in it yet.
+    `folder`: where journal and file are written; no journal is in it yet.
     """
     solver = ProximalPoint()
     with Journal(folder / "journal", solver) as journal:

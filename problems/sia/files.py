@@ -60,13 +60,7 @@ def profile_folder(path: str | Path) -> Path:
 
 
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
-    """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application.
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file; names the file and the field.
-    """
+    """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application."""
     folder = profile_folder(folder)
     constants = _constants(folder)
     profiles: dict[str, Profile] = {}
@@ -82,15 +76,7 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
     """The authors' cluster of 256 GPUs, from ``simulator_constants.json``.
 
-    Parameters
-    ----------
-    scale : float
-        Factor on the nodes of each type, rounded.
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file; names the file and the field.
+    `scale`: factor on the nodes of each type, rounded.
     """
     folder = profile_folder(folder)
     constants = _constants(folder)

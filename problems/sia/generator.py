@@ -126,13 +126,7 @@ _FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40
 
 
 def builtin_cluster(gpus: int) -> Cluster:
-    """The authors' seven GPU types, scaled to about ``gpus`` GPUs.
-
-    Raises
-    ------
-    ValueError
-        Fewer than one GPU.
-    """
+    """The authors' seven GPU types, scaled to about ``gpus`` GPUs."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     return cluster_by_name(f"pai-{gpus}")
@@ -156,15 +150,7 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Ascending times of arrivals: daily pattern times bursts by the minute.
 
-    Parameters
-    ----------
-    hours : float
-        In which they arrive, from 0.
-
-    Returns
-    -------
-    (count,) array
-        Seconds.
+    `hours`: in which they arrive, from 0. Result: seconds.
     """
     minutes = max(1, round(hours * 60))
     pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
@@ -186,20 +172,9 @@ def generate(
 ) -> Scenario:
     """A cluster and a workload.
 
-    Parameters
-    ----------
-    gpus : int
-        About as many; nodes of each type are rounded.
-    hours : float
-        Length of the workload.
-    strong_scaling, rigid, non_preemptible : float
-        Shares of the training jobs that are so.  Rigid jobs ask for 1, 2, 4 or 8 GPUs, with
-        probabilities 0.5, 0.25, 0.15, 0.1.
-
-    Raises
-    ------
-    ValueError
-        A negative rate, no hours, or shares outside of [0, 1].
+    `gpus`: about as many; nodes of each type are rounded. `hours`: length of the workload. `strong_scaling`,
+    `rigid`, `non_preemptible`: shares of the training jobs that are so. Rigid jobs ask for 1, 2, 4 or 8 GPUs,
+    with probabilities 0.5, 0.25, 0.15, 0.1.
     """
     if jobs_per_day < 0 or hours <= 0:
         raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
@@ -221,12 +196,8 @@ def draw_jobs(
 ) -> list[JobSubmission]:
     """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`.
 
-    Parameters
-    ----------
-    times : (n,) array
-        Seconds.
-    strong_scaling, rigid, non_preemptible : float
-        Shares of the training jobs that are so; see :func:`generate`.
+    `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs that are so;
+    see :func:`generate`.
     """
     shares = np.array(list(JOB_MIX.values()))
     names: Sequence[str] = list(JOB_MIX)
@@ -258,12 +229,8 @@ def _category(application: str) -> str:
 def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
     """A workload file with the profiles of a folder, on the authors' cluster.
 
-    Parameters
-    ----------
-    profiles : path
-        Folder of :mod:`copter.problems.sia.files`.
-    gpus : int, optional
-        Size of the cluster, in steps of the authors' 256 GPUs; by default their ratio of jobs to GPUs.
+    `profiles`: folder of :mod:`copter.problems.sia.files`. `gpus`: size of the cluster, in steps of the
+    authors' 256 GPUs; by default their ratio of jobs to GPUs.
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)
@@ -278,16 +245,9 @@ def pai(
 ) -> Scenario:
     """A workload of the authors with as many jobs, or jobs like theirs.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`.
-    seed : int
-        With files, the workload with the number 1 + seed, modulo how many there are.
-    jobs : int, optional
-        By default the authors' jobs a day and GPU.
-    hours : float
-        Length of the workload; jobs of the files that come later are left out.
+    `cluster`: the cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: with
+    files, the workload with the number 1 + seed, modulo how many there are. `jobs`: by default the authors'
+    jobs a day and GPU. `hours`: length of the workload; jobs of the files that come later are left out.
     """
     count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
     nearest = min(_FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))

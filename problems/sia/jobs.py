@@ -103,21 +103,7 @@ def modes(
 
     Where nodes vanished under pinned jobs, restarts are released, the one that has longest to go first.
 
-    Parameters
-    ----------
-    slots : (n,) ndarray
-        The slots of the jobs.
-    now : float
-        Seconds.
-
-    Returns
-    -------
-    (n,) ndarray of :data:`FREE`, :data:`REQUIRED` or :data:`PINNED`, and slots of the jobs that were released
-
-    Raises
-    ------
-    InfeasibleRoundError
-        The jobs that must not be preempted hold more GPUs of a type than there are.
+    `slots` (n,): the slots of the jobs. `now`: seconds.
     """
     mode = np.where(table.reserved[slots], REQUIRED, FREE)
     holds = table.current[slots] >= 0
@@ -153,15 +139,7 @@ def limits(
 ) -> NDArray[np.int64]:
     """Most GPUs that jobs may have; pinned ones too, for they may be released.
 
-    Parameters
-    ----------
-    slots : (n,) ndarray
-    scale_up_limit : float, optional
-        By this factor a job grows at most; None for `_NO_LIMIT`.
-
-    Returns
-    -------
-    (n,) ndarray
+    `slots` (n,). `scale_up_limit`: by this factor a job grows at most; None for `_NO_LIMIT`.
     """
     if scale_up_limit is None:
         return np.full(slots.size, _NO_LIMIT)
@@ -176,15 +154,8 @@ def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
 
     Where there are fewer GPUs now, the last jobs to come lose theirs, those that are free before others.
 
-    Parameters
-    ----------
-    slots : iterable of int
-        The slots of the jobs, in the order in which they came.
-
-    Returns
-    -------
-    list of int
-        Slots of the jobs that lost their GPUs.
+    `slots`: the slots of the jobs, in the order in which they came. Result: slots of the jobs that lost their
+    GPUs.
     """
     configurations, left = cluster.configurations, dict(cluster.capacity)
     lost = []

@@ -164,12 +164,7 @@ class SiaPolicy:
     def update(
         self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
     ) -> None:
-        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs).
-
-        Parameters
-        ----------
-        level, restarting_until : int and float (seconds), optional
-        """
+        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs)."""
         slot = self._slot(job)
         if level is not None:
             self.update_levels([job], [level])

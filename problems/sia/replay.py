@@ -302,15 +302,8 @@ class _Evolution:
     def measure(self, solution: Solution) -> dict[str, float]:
         """Compare a round's answer with that of the round before.
 
-        Parameters
-        ----------
-        solution : Solution
-            The solution of the program as it is now.
-
-        Returns
-        -------
-        dict of str to float
-            The shares and lengths of the class, by :data:`NAMES`; NaN where there is nothing to compare.
+        `solution`: the solution of the program as it is now. Result: the shares and lengths of the class, by
+        :data:`NAMES`; NaN where there is nothing to compare.
         """
         if not solution.found:
             return dict.fromkeys(NAMES, math.nan)

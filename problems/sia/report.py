@@ -26,10 +26,7 @@ _SUMMARY = (
 class SiaRun(Run):
     """A replay with the folder that it writes into, if any.
 
-    Parameters
-    ----------
-    path : Path, optional
-        Run folder; None writes nothing.
+    `path`: run folder; None writes nothing.
     """
 
     meaning = _SUMMARY

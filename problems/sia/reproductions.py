@@ -191,18 +191,9 @@ def _sample(
 ) -> dict[str, float]:
     """Play one of :data:`POLICIES` on a sample of a trace, and return the values of :data:`COLUMNS`.
 
-    Parameters
-    ----------
-    estimator : str
-        What the policy knows of jobs, if it is not what it knows in the thesis.
-    options, workload : mapping of str to object, optional
-        Settings of the policy and of the trace.
-    restricted, share : str and float
-        A kind of jobs that adapt less, and their share.
-    first_hours : sequence of float
-        Hours of the days of a real trace that samples begin at, one after the other.
-    **which
-        Arguments of :func:`scenario_of`.
+    `estimator`: what the policy knows of jobs, if it is not what it knows in the thesis. `restricted`,
+    `share`: a kind of jobs that adapt less, and their share. `first_hours`: hours of the days of a real trace
+    that samples begin at, one after the other.
     """
     settings = dict(workload or {}) | ({restricted: share} if restricted else {})
     if first_hours and effort.data is not None:

@@ -29,10 +29,7 @@ _PIECE = 1 << 21
 class Requests:
     """What the program was told about each job, by slot of the job table.
 
-    Parameters
-    ----------
-    shared : bool
-        Whether jobs of one application and level share a cost vector.
+    `shared`: whether jobs of one application and level share a cost vector.
     """
 
     def __init__(self, program: ContinualProgram, table: JobTable, shared: bool = False) -> None:
@@ -50,15 +47,8 @@ class Requests:
     def configurations(self, slots: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """What columns of jobs' requests stand for: most often what the jobs have already.
 
-        Parameters
-        ----------
-        slots, columns : (n,) int arrays
-            Those of the jobs; a column is negative for none.
-
-        Returns
-        -------
-        (n,) int array
-            Configurations, negative for none.
+        `slots`, `columns`: those of the jobs; a column is negative for none. Result: configurations, negative
+        for none.
         """
         table = self.table
         mode, held = table.sent_mode[slots], table.sent_current[slots]
@@ -104,12 +94,7 @@ class Requests:
     ) -> None:
         """Requests of jobs that arrived, in bulk for each set of columns.
 
-        Parameters
-        ----------
-        jobs : mapping of int to hashable
-            Name of the job in each slot.
-        slots : iterable of int
-            The slots of those that arrived.
+        `jobs`: name of the job in each slot. `slots`: the slots of those that arrived.
         """
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
@@ -141,12 +126,7 @@ class Requests:
     ) -> None:
         """Bring choices and costs of jobs up to date; unchanged ones cost nothing.
 
-        Parameters
-        ----------
-        jobs : mapping of int to hashable
-            Name of the job in each slot.
-        picks : mapping of int to Pick
-            The picks of the slots to look at.
+        `jobs`: name of the job in each slot. `picks`: the picks of the slots to look at.
         """
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
@@ -196,14 +176,7 @@ class Requests:
 
         A job that holds nothing is not discounted: wherever it resumes it pays the same restart.
 
-        Parameters
-        ----------
-        jobs : mapping of int to hashable
-            Name of the job in each slot.
-        slots : (n,) int array
-            The slots of the jobs to price anew.
-        now : float
-            Seconds.
+        `jobs`: name of the job in each slot. `slots`: the slots of the jobs to price anew. `now`: seconds.
         """
         if not slots.size:
             return

@@ -201,17 +201,8 @@ class TimeShare:
 
     Source: Sia, thesis section 3.5.6.
 
-    Parameters
-    ----------
-    window_seconds : float
-        How long a new job runs before others count as much.
-    lam : float
-        Cost of leaving any other job without GPUs.
-
-    Raises
-    ------
-    ValueError
-        The window is not positive and finite.
+    `window_seconds`: how long a new job runs before others count as much. `lam`: cost of leaving any other
+    job without GPUs.
     """
 
     def __init__(self, window_seconds: float, lam: float) -> None:
@@ -222,10 +213,7 @@ class TimeShare:
     def penalties(self, now: ClusterState) -> NDArray[np.float64]:
         """Costs of leaving jobs without GPUs.
 
-        Returns
-        -------
-        (n,) array
-            In the order of `now.jobs`.
+        Result: in the order of `now.jobs`.
         """
         ran = np.array([job.run_seconds for job in now.jobs.values()])
         return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
@@ -236,10 +224,7 @@ class LpStar(Sia):
 
     The thesis (section 4.5.1) takes a commercial solver; here it is HiGHS.
 
-    Parameters
-    ----------
-    **settings
-        Settings of :class:`Sia`.
+    `settings`: settings of :class:`Sia`.
     """
 
     name = "lp-star"

@@ -61,10 +61,8 @@ _POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
 def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict[str, float]:
     """Simulate until all jobs are complete, or for so many hours.
 
-    Returns
-    -------
-    dict of str to float
-        Average JCT and makespan in hours, unless the day is cut off, and percentiles of seconds of solves.
+    Result: average JCT and makespan in hours, unless the day is cut off, and percentiles of seconds of
+    solves.
     """
     simulator = Simulator(scenario, policy, max_hours=hours)
     solves = [
@@ -85,11 +83,6 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     """Return one of the authors' days on the cluster that goes with it, with the jobs of the first hours.
 
     Numbers begin at 1, and again after the last day.
-
-    Raises
-    ------
-    InputError
-        It is not there.
     """
     root = find(data, FOLDER)
     if root is None:

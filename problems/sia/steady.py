@@ -44,12 +44,7 @@ _OLDEST_SECONDS = 4.0 * 3600.0
 class _SteadySimulator(Simulator):
     """A cluster in which as many jobs arrive each round as are missing.
 
-    Parameters
-    ----------
-    population : int
-        Jobs in every round.
-    leave : int
-        Jobs that leave a round, those that complete among them.
+    `leave`: jobs that leave a round, those that complete among them.
     """
 
     def __init__(
@@ -90,18 +85,10 @@ class _Settled(Resize):
 class SteadyReplay(Replay):
     """A replay with a constant number of jobs.
 
-    Parameters
-    ----------
-    gpus, jobs : int
-        Size of the generator's cluster, and number of jobs in every round.
-    churn : float
-        Share of the jobs that leave and arrive in a round.
-    scale_up_limit : float, optional
-        By default none: every job chooses from all configurations, as in the thesis' program.
-    program : ContinualProgram, optional
-        Program to edit, for example one that records.
-    costs : "own" or "shared"
-        See :class:`~copter.problems.sia.policy.SiaPolicy`.
+    `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `churn`: share of the
+    jobs that leave and arrive in a round. `scale_up_limit`: by default none: every job chooses from all
+    configurations, as in the thesis' program. `program`: program to edit, for example one that records.
+    `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
     def __init__(
@@ -171,21 +158,10 @@ def record_rounds(
 ) -> Iterator[SiaRecord]:
     """Run a steady cluster on a program that records its edits.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        Empty, for example a :class:`copter.bench.recording.RecordingProgram`.
-    end_round : callable
-        Called when the edits of a round are complete, before it is solved.
-    solver : Solver
-        Its answers decide how the rounds go on.
-    gpus, jobs, rounds, churn, seed, scale_up_limit, costs
-        See :class:`SteadyReplay`.
-
-    Yields
-    ------
-    SiaRecord
-        The record of each round, as it ends.
+    `program`: empty, for example a :class:`copter.bench.recording.RecordingProgram`. `end_round`: called when
+    the edits of a round are complete, before it is solved. `solver`: its answers decide how the rounds go on.
+    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`, `costs`: see :class:`SteadyReplay`. Items:
+    the record of each round, as it ends.
     """
     replay = SteadyReplay(
         gpus,

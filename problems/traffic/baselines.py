@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _QUANTILE, _LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
-SOLVER = "highs-ipm"
+_SOLVER = "highs-ipm"
 _SPLIT_POISSON = 0.75
 """Share of demands that POP's client splitting adds in the published runs, for few large flows."""
 
@@ -55,13 +55,9 @@ _SPLIT_POISSON = 0.75
 class Allocated:
     """What a method decided.
 
-    Attributes
-    ----------
-    path_flows : (paths,) ndarray
-    seconds : float
-        Measured: everything one after the other, or what passed until parts that were spread were back.
-    estimated_seconds : float
-        Estimated: all parts at once, a machine for each, which is the slowest part and what cannot be split.
+    `path_flows` (paths,). `seconds`: measured: everything one after the other, or what passed until parts
+    that were spread were back. `estimated_seconds`: estimated: all parts at once, a machine for each, which
+    is the slowest part and what cannot be split.
     """
 
     path_flows: NDArray[np.float64]
@@ -83,14 +79,11 @@ def shortest_path(traffic: TrafficState) -> Allocated:
 
 
 def lp_top(
-    traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = SOLVER, **settings: Any
+    traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = _SOLVER, **settings: Any
 ) -> Allocated:
     """Solve the largest demands, pin the others to their shortest paths.
 
-    Parameters
-    ----------
-    solver, **settings
-        Those of the LP; see :func:`copter.solvers.make_solver`.
+    `solver`, `settings`: those of the LP; see :func:`copter.solvers.make_solver`.
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
@@ -128,21 +121,10 @@ def pop(
 ) -> Allocated:
     """Solve k parts of the problem and put them together.
 
-    Parameters
-    ----------
-    parts : int
-        k; a demand (or what client splitting made of it) goes to any of them.
-    split : float
-        Client splitting until there are (1 + split) times as many demands; 0 for none.
-    spread : Spread, optional
-        Where parts are solved; here, one after the other, if not given.
-    solver, **settings
-        Those of each LP; see :func:`copter.solvers.make_solver`.
-
-    Raises
-    ------
-    ValueError
-        Fewer than one part.
+    `parts`: k; a demand (or what client splitting made of it) goes to any of them. `split`: client splitting
+    until there are (1 + split) times as many demands; 0 for none. `spread`: where parts are solved; here, one
+    after the other, if not given. `solver`, `settings`: those of each LP; see
+    :func:`copter.solvers.make_solver`.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")
@@ -166,12 +148,7 @@ def pop(
 
 
 def split_clients(volume: NDArray[np.float64], split: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Halve the largest demand until there are (1 + split) times as many.
-
-    Returns
-    -------
-    (n,) pair of each piece, and (n,) its volume
-    """
+    """Halve the largest demand until there are (1 + split) times as many."""
     pairs = np.flatnonzero(volume > 0)
     pieces = int((1.0 + split) * pairs.size)
     largest = [(-float(volume[pair]), int(pair)) for pair in pairs] if pieces > pairs.size else []
@@ -307,12 +284,8 @@ def run_method(
 ) -> Allocated:
     """Serve the demands of now with one of :data:`METHODS`.
 
-    Parameters
-    ----------
-    settings : SolverSettings
-        The method's name, and the deadline, threads and tolerance of its LPs.
-    seed, split, spread : int, float, and Spread
-        Those of POP; see :func:`copter.problems.traffic.baselines.pop`.
+    `settings`: the method's name, and the deadline, threads and tolerance of its LPs. `seed`, `split`,
+    `spread`: those of POP; see :func:`copter.problems.traffic.baselines.pop`.
     """
     own: dict[str, Any] = {
         "deadline": settings.time_limit,

@@ -49,10 +49,7 @@ _CAPACITY, _GENERATED = 1000.0, 400.0
 class Instance:
     """A network, the pairs that have demands at some time, their paths, and their volumes.
 
-    Attributes
-    ----------
-    volumes : (T, pairs) ndarray
-        One row, or one for each matrix of a sequence.
+    `volumes` (T, pairs): one row, or one for each matrix of a sequence.
     """
 
     topology: Topology
@@ -111,18 +108,9 @@ def make_instance(
 ) -> Instance:
     """Find paths for the demands of traffic matrices.
 
-    Parameters
-    ----------
-    matrices : (N, N) or (T, N, N) array_like
-    demands : int, optional
-        Pairs to draw at random from those with a demand; they share the volume of all, so that links stay as
-        busy.  All of them by default.
-    k : int
-        Paths a pair, at most.
-    seed : int
-        Seed of the draw.
-    threads, progress
-        See :func:`copter.problems.traffic.edge_disjoint_paths`.
+    `demands`: pairs to draw at random from those with a demand; they share the volume of all, so that links
+    stay as busy. All of them by default. `k`: paths a pair, at most. `seed`: seed of the draw. `threads`,
+    `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
     stack = np.asarray(matrices, np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
@@ -173,12 +161,7 @@ class Event:
 def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
     """Events of round after round, without end, from the demands of the first matrix on.
 
-    Parameters
-    ----------
-    change : str
-        One of :data:`CHANGES`.
-    amplitude : float
-        The amplitude of a drift.
+    `change`: one of :data:`CHANGES`. `amplitude`: the amplitude of a drift.
     """
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
@@ -212,17 +195,8 @@ def _schedule(
 
     Each kind begins from the first matrix with all links up, whatever kinds were before.
 
-    Parameters
-    ----------
-    changes : sequence of str
-        The changes of :data:`CHANGES`.
-    rounds : int
-        The rounds of each kind, the first round of all counted with each.
-
-    Yields
-    ------
-    (str, Event)
-        The first round's kind is ``first``.
+    `rounds`: the rounds of each kind, the first round of all counted with each. Items: the first round's kind
+    is ``first``.
     """
     volumes, none = instance.volumes[0], np.zeros(0, np.int64)
     yield "first", Event(volumes)
@@ -240,20 +214,10 @@ def _schedule(
 class TrafficCourse(Course):
     """Rounds of max-flow.
 
-    Attributes
-    ----------
-    data, warm_up : Path
-        Files of the instance, and of a small one of the same kind.
-    rounds : int
-        Rounds of each kind of change, with the first one of all, which is cold.
-    changes : sequence of str
-        Some of :data:`CHANGES`, one kind after the other.
-    seed : int
-        Seed of the events and of POP's parts.
-    split : float
-        POP's client splitting.
-    on_loads : callable, optional
-        Called after each round with the model and the flow on each link.
+    `data`, `warm_up`: files of the instance, and of a small one of the same kind. `rounds`: rounds of each
+    kind of change, with the first one of all, which is cold. `changes`: some of :data:`CHANGES`, one kind
+    after the other. `seed`: seed of the events and of POP's parts. `split`: POP's client splitting.
+    `on_loads`: called after each round with the model and the flow on each link.
     """
 
     objective: ClassVar[Objective] = "max-flow"
@@ -391,14 +355,8 @@ def prepare(
 ) -> TrafficCourse:
     """Write an instance and its warm-up to a folder; returns the course over them.
 
-    Parameters
-    ----------
-    folder : Path
-        It exists.
-    rounds, changes, seed
-        See `_schedule`.
-    split : float
-        See :func:`.baselines.run_method`.
+    `folder`: it exists. `rounds`, `changes`, `seed`: see `_schedule`. `split`: see
+    :func:`.baselines.run_method`.
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)
@@ -411,24 +369,9 @@ def drift(
 ) -> Iterator[NDArray[np.float64]]:
     """Volumes of round after round, without end, each made from the one before.
 
-    Parameters
-    ----------
-    kind : {"independent", "source", "global", "permute"}
-        Whether every demand, all demands of a source together, or all demands together move by a factor that
-        is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands.
-    source, volume : (D,) array_like
-        Those of the demands in the round before the first one given.
-    amplitude : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    iterator of (D,) ndarray
-
-    Raises
-    ------
-    ValueError
-        Another kind or amplitude.
+    `kind`: whether every demand, all demands of a source together, or all demands together move by a factor
+    that is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands. `source`,
+    `volume`: those of the demands in the round before the first one given. `amplitude`: between 0 and 1.
     """
     if kind not in DRIFTS:
         raise ValueError(f"kind = {kind!r}: must be one of {DRIFTS}")
@@ -463,16 +406,8 @@ class LinkEvents:
 def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkEvents]:
     """Events of round after round, without end: some links fail, those of the round before come back.
 
-    Parameters
-    ----------
-    count : int
-        Links that are down in a round, of those that have a capacity.  The two directions between two nodes
-        are one line, count once and fail together.
-
-    Raises
-    ------
-    ValueError
-        There are not so many lines.
+    `count`: links that are down in a round, of those that have a capacity. The two directions between two
+    nodes are one line, count once and fail together.
     """
     lines: dict[tuple[int, int], list[int]] = {}
     for (tail, head), link in topology.links.items():

@@ -20,15 +20,9 @@ from copter.problems.traffic.topology import Topology
 class Residual(NamedTuple):
     """The residual network: one arc in each direction wherever there is a link in either.
 
-    Attributes
-    ----------
-    start : (N + 1,) ndarray of int32
-        Arcs of node ``u`` are ``start[u]`` to ``start[u + 1]``.
-    head : (A,) ndarray of int32
-    link : (A,) ndarray of int32
-        The link along the arc, -1 where there is one in the other direction only.
-    reverse : (A,) ndarray of int32
-        The arc in the other direction.
+    `start` (N + 1,): arcs of node ``u`` are ``start[u]`` to ``start[u + 1]``. `head` (A,). `link` (A,): the
+    link along the arc, -1 where there is one in the other direction only. `reverse` (A,): the arc in the
+    other direction.
     """
 
     start: NDArray[np.int32]
@@ -152,18 +146,7 @@ def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[n
 def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """Paths from one node to others: number of each, hops of each path, links of all paths.
 
-    Parameters
-    ----------
-    targets : (T,) ndarray
-    k : int
-        Paths a target, at most.
-
-    Returns
-    -------
-    counts : (T,) ndarray of int64
-        0 where the target cannot be reached.
-    hops : ndarray of int64
-    links : ndarray of int32
+    `targets` (T,). `k`: paths a target, at most. Result: (T,), 0 where the target cannot be reached.
     """
     n_nodes = net.start.size - 1
     flow = np.zeros(net.head.size, np.int8)

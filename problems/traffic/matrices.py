@@ -47,21 +47,8 @@ class MatrixError(CopterError, ValueError):
 def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> _Matrix:
     """A matrix by the name of its model, or from a file.
 
-    Parameters
-    ----------
-    source : str or path
-        One of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the first.
-    seed, scale
-        For the models; a file is taken as it is.
-
-    Returns
-    -------
-    (N, N) array
-
-    Raises
-    ------
-    MatrixError
-        Neither a model nor a file that can be used.
+    `source`: one of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the
+    first. `seed`, `scale`: for the models; a file is taken as it is.
     """
     match str(source):
         case "gravity":
@@ -80,17 +67,7 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
 
 
 def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
-    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale.
-
-    Returns
-    -------
-    (N, N) array
-
-    Raises
-    ------
-    MatrixError
-        Fewer than two nodes can be reached by any capacity.
-    """
+    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
     entering = np.bincount(topology.head, topology.capacity, n)
@@ -120,18 +97,8 @@ def poisson(
 ) -> _Matrix:
     """Demands Poisson(rate * decay^hops), times `factor` and the scale.
 
-    Parameters
-    ----------
-    rate : float
-        Mean of a draw before it decays.
-    decay : float
-        With each link of the shortest path; 0 where there is no path, if it is below 1.
-    factor : float
-        Demand of one unit that was drawn.
-
-    Returns
-    -------
-    (N, N) array
+    `rate`: mean of a draw before it decays. `decay`: with each link of the shortest path; 0 where there is no
+    path, if it is below 1. `factor`: demand of one unit that was drawn.
     """
     n = topology.n_nodes
     links = (np.ones(topology.n_links), (topology.tail, topology.head))
@@ -147,14 +114,7 @@ def poisson(
 def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
     """Demands from a low and, for a fifth of the pairs, a high range.
 
-    Parameters
-    ----------
-    scale : float
-        Factor on both ranges.
-
-    Returns
-    -------
-    (N, N) array
+    `scale`: factor on both ranges.
     """
     n = topology.n_nodes
     random = np.random.RandomState(seed)
@@ -167,17 +127,7 @@ def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
 
 
 def demands_of(matrix: ArrayLike) -> _Demands:
-    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands.
-
-    Parameters
-    ----------
-    matrix : (N, N) array_like
-
-    Returns
-    -------
-    source, target : (D,) ndarray of int32
-    volume : (D,) ndarray
-    """
+    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands."""
     volume = np.array(matrix, np.float64)
     np.fill_diagonal(volume, 0.0)
     source, target = np.nonzero(volume)
@@ -187,23 +137,8 @@ def demands_of(matrix: ArrayLike) -> _Demands:
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> _Matrix:
     """A matrix as it can be used.
 
-    Parameters
-    ----------
-    matrix : (N, N) array_like
-        Or one that also has a row and a column of zeros for each node that the topology left out.
-    where : str
-        What errors call the matrix.
-
-    Returns
-    -------
-    (N, N) array
-        A copy.
-
-    Raises
-    ------
-    MatrixError
-        It does not have one row and one column a node, or has an entry that is negative, NaN or infinite;
-        names the pair.
+    `matrix`: or one that also has a row and a column of zeros for each node that the topology left out.
+    `where`: what errors call the matrix. Result: a copy.
     """
     checked = np.asarray(matrix)
     if checked.dtype.kind not in "fiu":
@@ -237,10 +172,6 @@ def read_matrices(path: str | Path, topology: Topology) -> _Matrix:
     ----------
     path : path
         ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
-
-    Returns
-    -------
-    (T, N, N) array
 
     Raises
     ------

@@ -92,10 +92,6 @@ class PathSet:
         ----------
         n_links : int
             Links of the topology.
-
-        Returns
-        -------
-        (n_links, paths) csc_array
         """
         ones = np.ones(self.link.size)
         return sparse.csc_array((ones, self.link, self.pointer), shape=(n_links, self.n_paths))

@@ -65,12 +65,7 @@ _LINK = {
 class TrafficRun(CourseRun):
     """Rounds of a course with the folder that it writes into, if any.
 
-    Parameters
-    ----------
-    instance : Instance
-        What its rounds are about.
-    path : Path, optional
-        Run folder; None writes nothing.
+    `instance`: what its rounds are about. `path`: run folder; None writes nothing.
     """
 
     def __init__(
@@ -173,11 +168,7 @@ def draw_network(
 ) -> Figure:
     """Draw a network with its links by utilisation; of two directions the busier one shows.
 
-    Parameters
-    ----------
-    utilisation : (links,) ndarray
-    down : (links,) ndarray of bool
-        Links without capacity, drawn dashed.
+    `utilisation` (links,). `down` (links,): links without capacity, drawn dashed.
     """
     place = _places(topology)
     order = np.argsort(utilisation, kind="stable")  # the busiest are drawn last, on top

@@ -49,25 +49,11 @@ def edge_disjoint_paths(
 ) -> PathSet:
     """Up to k paths a pair without a common link: of a maximum flow's, the ones with the fewest hops.
 
-    Parameters
-    ----------
-    pairs : tuple of two array_like, optional
-        Sources and targets, by their numbers.  By default all pairs, row by row.
-    k : int
-        Paths a pair, at most.  A pair between which there are fewer disjoint paths gets these.
-    threads : int, optional
-        By default, one per processor.  The paths do not depend on it.
-    cache : bool
-        Whether to look for the paths on disk, and to keep them there.
-    folder : path, optional
-        Where; by default the environment's ``COPTER_CACHE``, or the user's cache folder.
-    progress : callable, optional
-        Called with the number of pairs done and of all pairs, from time to time.
-
-    Raises
-    ------
-    PathError
-        A pair that is none, or whose target cannot be reached from its source; names it.
+    `pairs`: sources and targets, by their numbers. By default all pairs, row by row. `k`: paths a pair, at
+    most. A pair between which there are fewer disjoint paths gets these. `threads`: by default, one per
+    processor. The paths do not depend on it. `cache`: whether to look for the paths on disk, and to keep them
+    there. `folder`: where; by default the environment's ``COPTER_CACHE``, or the user's cache folder.
+    `progress`: called with the number of pairs done and of all pairs, from time to time.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
@@ -97,21 +83,9 @@ def k_shortest_paths(
 ) -> PathSet:
     """The k shortest paths of every pair that visit no node twice.
 
-    Parameters
-    ----------
-    topology, pairs, threads, cache, folder, progress
-        As for :func:`edge_disjoint_paths`.
-    k : int
-        Paths a pair; all that there are, if there are fewer.
-    weight : {"hops", "inverse-capacity"}
-        Length of a link.  By inverse capacity, a link without capacity is not used.
-
-    Raises
-    ------
-    PathError
-        A pair that is none, or whose target cannot be reached from its source; names it.
-    ValueError
-        Another weight.
+    `topology`, `pairs`, `threads`, `cache`, `folder`, `progress`: as for :func:`edge_disjoint_paths`. `k`:
+    paths a pair; all that there are, if there are fewer. `weight`: length of a link. By inverse capacity, a
+    link without capacity is not used.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)
@@ -256,17 +230,8 @@ def _load_paths(
 ) -> PathSet | None:
     """The path set in a file.
 
-    Parameters
-    ----------
-    source, target : (pairs,) ndarray of int32
-        Pairs that it must be for, in this order.
-    n_links : int
-        Links of the topology.
-
-    Returns
-    -------
-    PathSet or None
-        None if there is none or it is damaged (the archive has checksums).
+    `source`, `target` (pairs,): pairs that it must be for, in this order. Result: None if there is none or it
+    is damaged (the archive has checksums).
     """
     if not file.is_file():
         return None

@@ -22,14 +22,9 @@ from copter.problems.traffic.topology import Topology
 class Check:
     """What flows on paths amount to, computed from the paths and nothing else.
 
-    Attributes
-    ----------
-    total_flow, mlu : float
-        Sum of all flows; largest share of a link's capacity that is used (infinite on a link without any).
-    overload : float
-        Most that a link is over its capacity, relative to it (absolute on a link without any).
-    excess, lack : float
-        Most that a demand is exceeded by, and what demands lack in all.
+    `total_flow`, `mlu`: sum of all flows; largest share of a link's capacity that is used (infinite on a link
+    without any). `overload`: most that a link is over its capacity, relative to it (absolute on a link
+    without any). `excess`, `lack`: most that a demand is exceeded by, and what demands lack in all.
     """
 
     total_flow: float
@@ -42,18 +37,9 @@ class Check:
 class TrafficState:
     """Demands over path sets, and links that fail and come back.
 
-    Parameters
-    ----------
-    paths : PathSet
-        The pairs that may have demands, and their paths.
-
-    Attributes
-    ----------
-    volume : (pairs,) ndarray
-        Volume of each pair's demand; change it by :meth:`set_volumes`.
-    capacity : (links,) ndarray
-        Capacity of each link when it is up; change it by :meth:`set_capacities`.
-    up : (links,) ndarray of bool
+    `paths`: the pairs that may have demands, and their paths. `volume` (pairs,): volume of each pair's
+    demand; change it by :meth:`set_volumes`. `capacity` (links,): capacity of each link when it is up; change
+    it by :meth:`set_capacities`. `up` (links,).
     """
 
     def __init__(self, topology: Topology, paths: PathSet, objective: Objective = "max-flow") -> None:
@@ -79,10 +65,7 @@ class TrafficState:
     def pair_name(self, pair: int) -> str:
         """A pair in words: the names of its source and target.
 
-        Parameters
-        ----------
-        pair : int
-            Its number in the path set.
+        `pair`: its number in the path set.
         """
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
@@ -90,19 +73,7 @@ class TrafficState:
     def pairs(self, source: ArrayLike, target: ArrayLike) -> NDArray[np.int64]:
         """Numbers of pairs from their nodes' numbers.
 
-        Parameters
-        ----------
-        source, target : (k,) array_like of int
-            Numbers of nodes.
-
-        Returns
-        -------
-        (k,) ndarray of int
-
-        Raises
-        ------
-        EditError
-            The path set has no such pair.
+        `source`, `target`: numbers of nodes.
         """
         n = self.topology.n_nodes
         if self._by_key is None:
@@ -124,17 +95,7 @@ class TrafficState:
     def set_volumes(self, volumes: ArrayLike, pairs: ArrayLike | None = None) -> None:
         """Set the volumes of demands; 0 for those that vanish.
 
-        Parameters
-        ----------
-        volumes : (k,) array_like
-            Finite and not negative.
-        pairs : (k,) array_like of int, optional
-            Numbers of pairs, each once; all pairs by default.
-
-        Raises
-        ------
-        EditError
-            Names the pair and what is wrong with it; nothing is changed then.
+        `volumes`: finite and not negative. `pairs`: numbers of pairs, each once; all pairs by default.
         """
         which = self._which(pairs, self.paths.n_pairs, "pair")
         volume = _numbers("volumes", volumes, which.size)
@@ -156,17 +117,7 @@ class TrafficState:
     def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
         """Set the capacities of links, of all of them by default; a link that is down stays down.
 
-        Parameters
-        ----------
-        capacities : float or (k,) array_like
-            Finite and not negative.
-        links : (k,) array_like of int, optional
-            Numbers of links, each once; all links by default.
-
-        Raises
-        ------
-        EditError
-            Names the link and what is wrong with it; nothing is changed then.
+        `capacities`: finite and not negative. `links`: numbers of links, each once; all links by default.
         """
         which = self._which(links, self.topology.n_links, "link")
         capacity = _numbers("capacities", capacities, which.size)
@@ -181,20 +132,14 @@ class TrafficState:
     def fail_links(self, links: ArrayLike) -> None:
         """Take links down: nothing flows over them until they are restored.
 
-        Parameters
-        ----------
-        links : (k,) array_like of int
-            Numbers of links, each once; those that are down already stay so.
+        `links`: numbers of links, each once; those that are down already stay so.
         """
         self._set_up(links, False)
 
     def restore_links(self, links: ArrayLike) -> None:
         """Bring links back with the capacity that they had.
 
-        Parameters
-        ----------
-        links : (k,) array_like of int
-            Numbers of links, each once; those that are up already stay so.
+        `links`: numbers of links, each once; those that are up already stay so.
         """
         self._set_up(links, True)
 
@@ -214,15 +159,7 @@ class TrafficState:
     def utilisation(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of each link's capacity that is used; 0 where there is none and nothing flows.
 
-        Parameters
-        ----------
-        loads : (E,) ndarray
-            Flow on each link.
-
-        Returns
-        -------
-        (E,) ndarray
-            Infinite where something flows without any capacity.
+        `loads` (E,): flow on each link. Result: (E,), infinite where something flows without any capacity.
         """
         capacity = self.effective_capacity
         share = np.full(loads.shape, np.inf)
@@ -233,9 +170,7 @@ class TrafficState:
     def check(self, path_flows: NDArray[np.float64]) -> Check:
         """What flows on paths, however they were found, amount to under the demands and capacities of now.
 
-        Parameters
-        ----------
-        path_flows : (paths,) ndarray
+        `path_flows` (paths,).
         """
         loads, capacity = self.loads_of(path_flows), self.effective_capacity
         over = (loads - capacity) / np.where(capacity > 0, capacity, 1.0)
@@ -251,13 +186,7 @@ class TrafficState:
     def loads_of(self, path_flows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Flow on each link of flows on paths.
 
-        Parameters
-        ----------
-        path_flows : (paths,) ndarray
-
-        Returns
-        -------
-        (E,) ndarray
+        `path_flows` (paths,).
         """
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)

@@ -22,14 +22,8 @@ from copter.problems.traffic.topology import Topology
 class Weighted(NamedTuple):
     """Usable links by their tail, with positive weights.
 
-    Attributes
-    ----------
-    start : (N + 1,) ndarray of int32
-        Links of node ``u`` are ``link[start[u]:start[u + 1]]``.
-    tail, head : (E,) ndarray of int32
-    weight : (E,) ndarray of float64
-    remaining : (N, N) ndarray of float64
-        ``remaining[t, u]`` is the distance from ``u`` to ``t``.
+    `start` (N + 1,): links of node ``u`` are ``link[start[u]:start[u + 1]]``. `tail`, `head` (E,). `weight`
+    (E,). `remaining` (N, N): ``remaining[t, u]`` is the distance from ``u`` to ``t``.
     """
 
     start: NDArray[np.int32]
@@ -94,16 +88,7 @@ def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # ty
 def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """The k shortest paths from one node to others: number of each, hops of each path, links of all paths.
 
-    Parameters
-    ----------
-    targets : (T,) ndarray
-
-    Returns
-    -------
-    counts : (T,) ndarray of int64
-        0 where the target cannot be reached.
-    hops : ndarray of int64
-    links : ndarray of int32
+    `targets` (T,). Result: (T,), 0 where the target cannot be reached.
     """
     n_nodes = net.start.size - 1
     blocked = np.zeros(n_nodes, np.bool_)

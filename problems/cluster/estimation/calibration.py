@@ -54,17 +54,7 @@ def _noise_levels(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Gradient noise of a measured job in a few levels.
 
-    Parameters
-    ----------
-    levels : int
-        At most.
-
-    Returns
-    -------
-    progress : (L,) array
-        End of each level, in steps at the initial batch size.
-    noise : (L,) array
-        Gradient noise scale, examples.
+    Result: end of each level, in steps at the initial batch size; gradient noise scale, examples.
     """
     statistics = profile.gradients
     squared_norm = np.maximum(statistics.squared_norm, np.finfo(float).tiny)
@@ -101,13 +91,7 @@ def _segments(value: NDArray[np.float64], weight: NDArray[np.float64], count: in
 class GoodputTable(NamedTuple):
     """Goodput of a job by progress and configuration of one GPU type.
 
-    Attributes
-    ----------
-    progress : (P,) array
-        Ascending, in steps at the initial batch size.
-    goodput : (P, n) array
-        Steps of the initial batch a second.
-    nodes, gpus : (n,) int array
+    `progress`: ascending, in steps at the initial batch size. `goodput`: steps of the initial batch a second.
     """
 
     progress: NDArray[np.float64]
@@ -119,12 +103,8 @@ class GoodputTable(NamedTuple):
 def read_table(path: Path, type: str) -> GoodputTable:
     """Goodput table of one GPU type.
 
-    Parameters
-    ----------
-    path : path
-        The npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``.
-    type : str
-        As the table calls it.
+    `path`: the npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``. `type`: as the table calls
+    it.
     """
     with np.load(path, allow_pickle=False) as file:
         mine = file["gpu_type"] == type
@@ -141,13 +121,7 @@ def measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int 
 
 
 def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
-    """Model of a job on T4 GPUs by the times of its measured steps.
-
-    Parameters
-    ----------
-    folder : path
-        With the model's measurements.
-    """
+    """Model of a job on T4 GPUs by the times of its measured steps."""
     steps = [
         (nodes, gpus, local, step, max(step - sync, 1e-6))
         for (nodes, gpus), by_batch in read_step_times(folder).items()
@@ -166,16 +140,9 @@ def fit_table(
 ) -> tuple[TypeModel, float]:
     """Model of a job on the GPUs of a goodput table, and the median relative error of its run times.
 
-    Parameters
-    ----------
-    start : TypeModel
-        From which the fit starts.
-    levels : (L,) array, (L,) array
-        What `_noise_levels` returns.
-    local_batches : sequence of float
-        Largest local batches to try, over that of the start.
-    hold : float
-        Weight of the parameters' relative change from the start, against that of the goodput's error.
+    `start`: from which the fit starts. `levels`: what `_noise_levels` returns. `local_batches`: largest local
+    batches to try, over that of the start. `hold`: weight of the parameters' relative change from the start,
+    against that of the goodput's error.
     """
     nodes, gpus = table.nodes, table.gpus
     ends, noise = levels

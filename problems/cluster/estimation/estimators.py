@@ -49,13 +49,8 @@ class Oracle(Estimator):
 class _Heard(Learned):
     """What was heard from one job.
 
-    Attributes
-    ----------
-    memories : tuple of _Memory
-        Where it is remembered.
-    since, heard_until, run_seconds : float
-        When the job got what it holds; how much of its running was reported; how long it ran when it was
-        listened to last.
+    `memories`: where it is remembered. `since`, `heard_until`, `run_seconds`: when the job got what it holds;
+    how much of its running was reported; how long it ran when it was listened to last.
     """
 
     def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
@@ -89,12 +84,7 @@ class NoProf:
     Jobs with another profile than :class:`copter.problems.cluster.profiles.goodput.GoodputProfile`, such as
     batch inference, are known from the start: their throughput follows from that of one replica.
 
-    Parameters
-    ----------
-    noise : float
-        sigma, of one report.
-    report_seconds : float
-        Of running, between two reports.
+    `noise`: sigma, of one report. `report_seconds`: of running, between two reports.
     """
 
     def __init__(
@@ -173,12 +163,7 @@ class Bootstrap(NoProf):
 
     The GPU time of profiling is spread over the types, and the job's first start is late by its share.
 
-    Parameters
-    ----------
-    gpu_hours : float
-        That profiling of a job takes.
-    noise : float
-        sigma, of one report.
+    `gpu_hours`: that profiling of a job takes. `noise`: sigma, of one report.
     """
 
     def __init__(
@@ -213,11 +198,8 @@ class Remember(NoProf):
 
     Source: thesis section 6.2.
 
-    Parameters
-    ----------
-    kinds_of : callable
-        Kinds of a job, the nearest first; by default those of its user and application, and of its
-        application.  It begins with the models of the first one of which there are some.
+    `kinds_of`: kinds of a job, the nearest first; by default those of its user and application, and of its
+    application. It begins with the models of the first one of which there are some.
     """
 
     def __init__(
@@ -269,15 +251,8 @@ class TypeBlind(NoProf):
 def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
 
-    Parameters
-    ----------
-    initial, largest : int
-        The job's initial batch size, and the most examples that fit on the GPU.
-
-    Returns
-    -------
-    (k,) int array
-        Ascending, at most `_PROFILED_BATCHES`.
+    `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. Result:
+    ascending, at most `_PROFILED_BATCHES`.
     """
     first = max(1, min(initial, largest) // 4)
     return np.unique(np.geomspace(first, largest, _PROFILED_BATCHES).round().astype(np.int64))
@@ -286,15 +261,7 @@ def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
 def make_estimator(name: str, seed: int = 0) -> Estimator:
     """Make a fresh estimator.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the noise of reports.
-
-    Raises
-    ------
-    ValueError
-        There is no such estimator.
+    `seed`: seed of the noise of reports.
     """
     makers: dict[str, Callable[[], Estimator]] = {
         "oracle": Oracle,
@@ -312,12 +279,8 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
 class LinearBeyond(Profile):
     """A profile as it seems where it was measured up to some GPUs of each type.
 
-    Parameters
-    ----------
-    measured : mapping of str to int
-        Largest GPU count on which the job ran, by type.
-    first : int
-        More GPUs than that seem to be of no use to a job that never ran.
+    `measured`: largest GPU count on which the job ran, by type. `first`: more GPUs than that seem to be of no
+    use to a job that never ran.
     """
 
     def __init__(self, truth: Profile, measured: dict[str, int], first: int) -> None:

@@ -35,15 +35,8 @@ _LEAST_BETA = 1e-6
 class _StepMeasurements(NamedTuple):
     """Times of training steps without accumulation.
 
-    Attributes
-    ----------
-    nodes, gpus : (n,) int array
-    local_batch : (n,) array
-        Examples on each GPU.
-    seconds : (n,) array
-        The seconds of a step.
-    grad_seconds : (n,) array, optional
-        Seconds of the part of it that a pass takes which does not synchronise.
+    `local_batch`: examples on each GPU. `seconds`: the seconds of a step. `grad_seconds`: seconds of the part
+    of it that a pass takes which does not synchronise.
     """
 
     nodes: NDArray[np.int64]
@@ -62,20 +55,8 @@ def fit_throughput(
 ) -> ThroughputParameters:
     """Parameters that fit measured times best.
 
-    Parameters
-    ----------
-    nodes, gpus : (n,) array_like of int
-    local_batch : (n,) array_like
-        Examples on each GPU.
-    seconds : (n,) array_like
-        The seconds of a step without accumulation.
-    grad_seconds : (n,) array_like, optional
-        Seconds of a pass that does not synchronise.
-
-    Raises
-    ------
-    ValueError
-        There are no measurements, they differ in number, or a time is not positive.
+    `local_batch`: examples on each GPU. `seconds`: the seconds of a step without accumulation.
+    `grad_seconds`: seconds of a pass that does not synchronise.
     """
     data = _checked(nodes, gpus, local_batch, seconds, grad_seconds)
     scale = _scales(data)

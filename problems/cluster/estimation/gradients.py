@@ -37,22 +37,8 @@ _SMOOTHING = 0.999
 def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
     """Squared norm of the true gradient and variance of one of several gradients over different examples.
 
-    Parameters
-    ----------
-    gradients : (R, d) array_like
-        The gradients of R >= 2 replicas or passes, each over as many examples.
-
-    Returns
-    -------
-    squared_norm : float
-        mu^2, unbiased; may be negative by chance.
-    variance : float
-        sigma_b^2, trace of the covariance.
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two gradients.
+    `gradients`: the gradients of R >= 2 replicas or passes, each over as many examples. Result: mu^2,
+    unbiased; may be negative by chance; sigma_b^2, trace of the covariance.
     """
     gradients = np.asarray(gradients, np.float64)
     if gradients.ndim != 2 or len(gradients) < 2:
@@ -65,25 +51,9 @@ def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
 def norm_statistics(mean_square: float, square_of_mean: float, count: int) -> tuple[float, float]:
     """The statistics of :func:`replica_statistics`, by what replicas can sum without showing each other all.
 
-    Parameters
-    ----------
-    mean_square : float
-        q, mean of the gradients' squared norms.
-    square_of_mean : float
-        |g|^2, squared norm of the mean gradient.
-    count : int
-        R >= 2.
-
-    Returns
-    -------
-    squared_norm, variance : float
-        mu^2 and sigma_b^2.  The variance is the difference of two norms: it is 0 where it is smaller than
-        their rounding errors.
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two gradients.
+    `mean_square`: q, mean of the gradients' squared norms. `square_of_mean`: |g|^2, squared norm of the mean
+    gradient. `count`: r >= 2. Result: mu^2 and sigma_b^2. The variance is the difference of two norms: it is
+    0 where it is smaller than their rounding errors.
     """
     if count < 2:
         raise ValueError(f"count = {count}: the statistics of two gradients or more are needed")
@@ -94,17 +64,7 @@ def norm_statistics(mean_square: float, square_of_mean: float, count: int) -> tu
 class NoiseEstimator:
     """Running estimate of a job's gradient noise scale.
 
-    Parameters
-    ----------
-    initial_batch : int
-        m0, examples.
-    smoothing : float
-        theta, in [0, 1).
-
-    Raises
-    ------
-    ValueError
-        A parameter is out of range.
+    `initial_batch`: m0, examples. `smoothing`: theta, in [0, 1).
     """
 
     def __init__(self, initial_batch: int, smoothing: float = _SMOOTHING) -> None:
@@ -119,18 +79,8 @@ class NoiseEstimator:
     def observe(self, gradients: ArrayLike, local_batch: int) -> None:
         """Take in the gradients of one step.
 
-        Parameters
-        ----------
-        gradients : (R, d) array_like
-            The gradients of each replica and accumulated pass; a single one is differenced with that of the
-            step before, if that was one of as many examples.
-        local_batch : int
-            b, examples of each.
-
-        Raises
-        ------
-        ValueError
-            There is no gradient.
+        `gradients`: the gradients of each replica and accumulated pass; a single one is differenced with that
+        of the step before, if that was one of as many examples. `local_batch`: b, examples of each.
         """
         gradients = np.atleast_2d(np.asarray(gradients, np.float64))
         if not gradients.size:
@@ -148,14 +98,8 @@ class NoiseEstimator:
     def observe_norms(self, mean_square: float, square_of_mean: float, count: int, local_batch: int) -> None:
         """Take in the gradients of one step, two or more, by their norms: see :func:`norm_statistics`.
 
-        Parameters
-        ----------
-        mean_square, square_of_mean : float
-            Mean of the gradients' squared norms, and squared norm of their mean.
-        count : int
-            R, gradients.
-        local_batch : int
-            b, examples of each.
+        `mean_square`, `square_of_mean`: mean of the gradients' squared norms, and squared norm of their mean.
+        `count`: r, gradients. `local_batch`: b, examples of each.
         """
         self._last = None
         self._take(norm_statistics(mean_square, square_of_mean, count), count, local_batch)

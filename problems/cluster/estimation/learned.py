@@ -81,14 +81,9 @@ class StepReports:
 class Learned:
     """What was learned of the throughput of one job.
 
-    Parameters
-    ----------
-    job : GoodputProfile
-        Its limits, its noise, and the largest local batch of each type are taken for known.
-    types : iterable of str
-        Of the cluster; those that the job cannot run on are left out.
-    before : mapping of str to ThroughputParameters
-        Models that earlier jobs like it were known by, all at one pace.
+    `job`: its limits, its noise, and the largest local batch of each type are taken for known. `types`: of
+    the cluster; those that the job cannot run on are left out. `before`: models that earlier jobs like it
+    were known by, all at one pace.
     """
 
     def __init__(
@@ -104,10 +99,7 @@ class Learned:
     def report(self, held: Configuration, local_batch: int, log_seconds: float, reports: int) -> bool:
         """Take in the mean of some reports; returns whether its type is worth fitting again.
 
-        Parameters
-        ----------
-        log_seconds : float
-            Mean logarithm of the seconds of a step without accumulation.
+        `log_seconds`: mean logarithm of the seconds of a step without accumulation.
         """
         return self.reports[held.type].add(held.nodes, held.gpus, local_batch, log_seconds, reports)
 
@@ -159,14 +151,8 @@ def bootstrapped(
 ) -> ThroughputParameters:
     """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
 
-    Parameters
-    ----------
-    own : ThroughputParameters
-        Fitted to one GPU.
-    other : ThroughputParameters
-        Fitted to several GPUs of another type.
-    batch : float
-        Local batch size at which the passes are compared.
+    `own`: fitted to one GPU. `other`: fitted to several GPUs of another type. `batch`: local batch size at
+    which the passes are compared.
     """
     ratio = float(own.grad_seconds(batch) / other.grad_seconds(batch))
     scaled = other.scaled(ratio)

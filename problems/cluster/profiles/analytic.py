@@ -37,16 +37,8 @@ _LEVELS = 8
 class Scaling:
     """How a training job scales; see the module for the symbols.
 
-    Attributes
-    ----------
-    m_max : float
-        Largest batch over the initial one.
-    noise : (float, float)
-        Gradient noise scale at the start and at the end of training, over the initial batch.
-    overhead : float
-        a.
-    sync : (float, float)
-        s_local, s_node.
+    `m_max`: largest batch over the initial one. `noise`: gradient noise scale at the start and at the end of
+    training, over the initial batch. `overhead`: a. `sync`: s_local, s_node.
     """
 
     m_max: float
@@ -57,15 +49,7 @@ class Scaling:
     def speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], noise: float) -> NDArray[np.float64]:
         """Goodput over that of one GPU without noise limits, for arrays of configurations.
 
-        Parameters
-        ----------
-        gpus, nodes : (n,) int array
-        noise : float
-            Gradient noise scale over the initial batch.
-
-        Returns
-        -------
-        (n,) array
+        `noise`: gradient noise scale over the initial batch.
         """
         batch = np.geomspace(1.0, self.m_max, _BATCH_SIZES)[:, None]
         compute = self.overhead + (1.0 - self.overhead) * batch / gpus
@@ -78,10 +62,7 @@ class Scaling:
 class TrainingProfile(Profile):
     """Goodput of an adaptive training job, cut into levels in which its gradient noise grows geometrically.
 
-    Parameters
-    ----------
-    speed : mapping of GPU type to float
-        Progress a second on one GPU at the initial batch size; other types cannot run the job.
+    `speed`: progress a second on one GPU at the initial batch size; other types cannot run the job.
     """
 
     def __init__(

@@ -93,12 +93,7 @@ class Profile(ABC):
 
     @abstractmethod
     def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Goodput under each of n configurations at each of k levels, 0 where the job cannot run.
-
-        Returns
-        -------
-        (n, k) array
-        """
+        """Goodput under each of n configurations at each of k levels, 0 where the job cannot run."""
 
     @property
     def batch_range(self) -> tuple[int, int] | None:
@@ -215,12 +210,7 @@ class Profile(ABC):
         return dense
 
     def curve(self, configuration: Configuration) -> NDArray[np.float64]:
-        """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run.
-
-        Returns
-        -------
-        (L,) array, read-only
-        """
+        """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run."""
         if configuration not in self._curves:
             nodes, gpus, type = configuration
             one = Configurations((type,), np.zeros(1, np.int64), np.array([nodes]), np.array([gpus]))
@@ -234,10 +224,6 @@ class Profile(ABC):
 
         Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
         many levels it crosses.
-
-        Returns
-        -------
-        (L + 1,) array, read-only
         """
         if configuration not in self._clocks:
             steps = np.diff(self.progress, prepend=0.0)

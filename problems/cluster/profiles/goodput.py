@@ -39,10 +39,7 @@ _SEARCH_STEPS = 24
 class TypeModel(NamedTuple):
     """A job on one type of GPU.
 
-    Attributes
-    ----------
-    max_local_batch : int
-        Most examples that fit on one GPU.
+    `max_local_batch`: most examples that fit on one GPU.
     """
 
     parameters: ThroughputParameters
@@ -52,10 +49,7 @@ class TypeModel(NamedTuple):
 class BatchLimits(NamedTuple):
     """Batch sizes that a job may use.
 
-    Attributes
-    ----------
-    initial : int
-        The user's own, m0.
+    `initial`: the user's own, m0.
     """
 
     initial: int
@@ -71,18 +65,8 @@ def best_batches(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Largest goodput over the batch size, and the batch size that has it.
 
-    Parameters
-    ----------
-    nodes, gpus : (n,) int array
-    noise : (n,) array
-        Gradient noise scale, examples.
-
-    Returns
-    -------
-    goodput : (n,) array
-        Examples a second; 0 where there are more GPUs than examples in the largest batch.
-    batch_size : (n,) array
-        Not rounded to whole examples.
+    `noise`: gradient noise scale, examples. Result: examples a second; 0 where there are more GPUs than
+    examples in the largest batch; not rounded to whole examples.
     """
     fields, local = _stacked([model] * gpus.size if isinstance(model, TypeModel) else model)
     whole = gpus * local
@@ -145,26 +129,9 @@ def _golden_section(
 class GoodputProfile(Profile):
     """Goodput by a throughput model for each GPU type and a gradient noise scale for each level.
 
-    Parameters
-    ----------
-    progress : (L,) array_like
-        Steps at the initial batch size at which each level ends.
-    noise : (L,) array_like
-        Gradient noise scale in each level, examples.
-    models : mapping of GPU type to TypeModel
-        Other types cannot run the job.
-    rule : {"adascale", "square-root"}
-        How the learning rate grows with the batch size.
-
-    Attributes
-    ----------
-    batch_size : int or None
-        The only batch size, if it is fixed.
-
-    Raises
-    ------
-    ValueError
-        A noise scale, a limit or a parameter of a model is out of range.
+    `progress`: steps at the initial batch size at which each level ends. `noise`: gradient noise scale in
+    each level, examples. `models`: other types cannot run the job. `rule`: how the learning rate grows with
+    the batch size. `batch_size`: the only batch size, if it is fixed.
     """
 
     batch_size: int | None = None
@@ -214,13 +181,7 @@ class GoodputProfile(Profile):
         return rates
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
-        """How the job trains under a configuration: batch size, passes and learning rate.
-
-        Raises
-        ------
-        ValueError
-            The job cannot run under the configuration.
-        """
+        """How the job trains under a configuration: batch size, passes and learning rate."""
         nodes, gpus, type = configuration
         if type not in self.models or self.curve(configuration)[level] <= 0:
             raise ValueError(f"profile {self.name!r} does not run on {configuration}")
@@ -274,10 +235,7 @@ class GoodputProfile(Profile):
     def with_noise(self, noise: ArrayLike) -> GoodputProfile:
         """The same job with other gradient noise.
 
-        Parameters
-        ----------
-        noise : (L,) array_like
-            Gradient noise scale in each level, examples.
+        `noise`: gradient noise scale in each level, examples.
         """
         values = np.array(noise, np.float64)
         if values.shape != self.noise.shape or not ((values >= 0) & np.isfinite(values)).all():

@@ -37,12 +37,7 @@ _RESTART_SECONDS = 250.0
 class _Pipeline(NamedTuple):
     """A replica on a type of GPU.
 
-    Attributes
-    ----------
-    stages : int
-        P, GPUs of a replica.
-    parameters : ThroughputParameters
-        With replicas in place of GPUs.
+    `stages`: p, GPUs of a replica. `parameters`: with replicas in place of GPUs.
     """
 
     stages: int
@@ -54,14 +49,9 @@ def pipeline(
 ) -> _Pipeline:
     """Pipeline of GPipe.
 
-    Parameters
-    ----------
-    stage_seconds : float
-        t, of a microbatch in a stage, forward and backward.
-    sync : (float, float, float, float)
-        Seconds of synchronisation: of two replicas on one node, of each further one; the same across nodes.
-    gamma : float
-        Overlap, from 1 (none) to 10.
+    `stage_seconds`: t, of a microbatch in a stage, forward and backward. `sync`: seconds of synchronisation:
+    of two replicas on one node, of each further one; the same across nodes. `gamma`: overlap, from 1 (none)
+    to 10.
     """
     return _Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
 
@@ -69,26 +59,10 @@ def pipeline(
 class HybridProfile(Profile):
     """Goodput of a hybrid-parallel job.
 
-    Parameters
-    ----------
-    progress : (L,) array_like
-        Steps at the initial batch size at which each level ends.
-    noise : (L,) array_like
-        Gradient noise scale in each level, examples.
-    pipelines : mapping of GPU type to Pipeline
-        Other types cannot run the job.
-    limits : BatchLimits
-        The initial batch is that of one replica, unless the batch size is fixed.
-
-    Attributes
-    ----------
-    batch_size : int or None
-        Divided among the replicas, if it is fixed; else each replica has as many as the initial batch.
-
-    Raises
-    ------
-    ValueError
-        The noise is not that of each level, or a pipeline stands for no job.
+    `progress`: steps at the initial batch size at which each level ends. `noise`: gradient noise scale in
+    each level, examples. `pipelines`: other types cannot run the job. `limits`: the initial batch is that of
+    one replica, unless the batch size is fixed. `batch_size`: divided among the replicas, if it is fixed;
+    else each replica has as many as the initial batch.
     """
 
     batch_size: int | None = None
@@ -151,15 +125,8 @@ def gpt_profile(epochs: float = 2.0) -> HybridProfile:
     are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, mostly while the pipeline
     computes.
 
-    Parameters
-    ----------
-    epochs : float
-        Passes over the data; BERT makes two.
-
-    Returns
-    -------
-    HybridProfile
-        For types a100 and rtx; progress is in steps of 48 examples.
+    `epochs`: passes over the data; BERT makes two. Result: for types a100 and rtx; progress is in steps of 48
+    examples.
     """
     bert = builtin_goodput_profiles()["bert"]
     pipelines = {

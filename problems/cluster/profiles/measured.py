@@ -36,19 +36,7 @@ Measured: TypeAlias = Mapping[tuple[int, int], Mapping[int, tuple[float, float]]
 class StepTimes:
     """Seconds of a step by nodes, GPUs and local batch.
 
-    Parameters
-    ----------
-    measured : mapping of (nodes, gpus) to mapping of local batch to (step seconds, synchronisation seconds)
-
-    Attributes
-    ----------
-    min_local_batch : int
-        Smallest local batch that was measured on one GPU.
-
-    Raises
-    ------
-    ValueError
-        There is no measurement of one GPU, or a time that is not positive.
+    `min_local_batch`: smallest local batch that was measured on one GPU.
     """
 
     def __init__(self, measured: Measured) -> None:
@@ -75,18 +63,9 @@ class StepTimes:
     def at(self, nodes: int, gpus: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Times by local batch.
 
-        Parameters
-        ----------
-        nodes, gpus : int
-            More nodes than were measured count as the most that were.
-
-        Returns
-        -------
-        local_batch : (k,) array
-            Ascending.
-        seconds : (k, 2) array
-            The seconds of a step, and of the synchronisation in it.  None in place of both where the nodes
-            and GPUs lie outside of what was measured.
+        `nodes`, `gpus`: more nodes than were measured count as the most that were. Result: ascending; the
+        seconds of a step, and of the synchronisation in it. None in place of both where the nodes and GPUs
+        lie outside of what was measured.
         """
         key = (min(nodes, self._max_nodes), gpus)
         if key not in self._known:
@@ -101,10 +80,7 @@ class StepTimes:
     ) -> NDArray[np.float64]:
         """Seconds of a step with accumulation; infinite outside of what was measured.
 
-        Parameters
-        ----------
-        accumulation : array_like of int
-            Passes beyond the first, which take a step's time without its synchronisation.
+        `accumulation`: passes beyond the first, which take a step's time without its synchronisation.
         """
         local_batch = np.asarray(local_batch, np.float64)
         known = self.at(nodes, gpus)
@@ -154,12 +130,8 @@ def _grid(
 class GradientStatistics(NamedTuple):
     """Statistics of the gradient by epoch and batch size.
 
-    Attributes
-    ----------
-    batch_sizes : (B,) array
-        Ascending; the first is the initial one.
-    squared_norm, variance : (L, B) array
-        mu^2, and sigma^2 at the initial batch size.
+    `batch_sizes`: ascending; the first is the initial one. `squared_norm`, `variance`: mu^2, and sigma^2 at
+    the initial batch size.
     """
 
     batch_sizes: NDArray[np.float64]
@@ -167,16 +139,7 @@ class GradientStatistics(NamedTuple):
     variance: NDArray[np.float64]
 
     def gain(self, batch_size: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Steps at the initial batch size that a step is worth, by epoch.
-
-        Parameters
-        ----------
-        batch_size : (C,) array
-
-        Returns
-        -------
-        (L, C) array
-        """
+        """Steps at the initial batch size that a step is worth, by epoch."""
         squared_norm, variance = self._at(self.squared_norm, batch_size), self._at(self.variance, batch_size)
         scale = batch_size / self.batch_sizes[0]
         return (variance + squared_norm) / (variance / scale + squared_norm)
@@ -194,21 +157,9 @@ class GradientStatistics(NamedTuple):
 class MeasuredProfile(Profile):
     """Goodput of a training job whose steps and gradients were measured on one type of GPU.
 
-    Parameters
-    ----------
-    progress : (L,) array_like
-        End of each epoch, in steps at the initial batch size.
-    gradients : GradientStatistics
-        With L epochs.
-    type : str
-        The type of the GPUs.
-    max_batch : int
-        Largest batch size that may be chosen.
-
-    Attributes
-    ----------
-    batch_size : int or None
-        The only batch size, if it is fixed.
+    `progress`: end of each epoch, in steps at the initial batch size. `gradients`: with L epochs. `type`: the
+    type of the GPUs. `max_batch`: largest batch size that may be chosen. `batch_size`: the only batch size,
+    if it is fixed.
     """
 
     batch_size: int | None = None
@@ -247,15 +198,7 @@ class MeasuredProfile(Profile):
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
         """Batch with the most goodput under a configuration.
 
-        Returns
-        -------
-        BatchChoice
-            The factor on the learning rate is AdaScale's.
-
-        Raises
-        ------
-        ValueError
-            The job cannot run under the configuration.
+        Result: the factor on the learning rate is AdaScale's.
         """
         batch, local, accumulation, seconds = self._candidates(configuration.nodes, configuration.gpus)
         if configuration.type != self.type or not batch.size:

@@ -87,7 +87,6 @@ class CountProfile(Profile):
     ----------
     counts : (K,) array_like of int
         GPU counts, ascending.
-    goodput : mapping of GPU type to (K,) array_like
     """
 
     def __init__(
@@ -120,10 +119,7 @@ class CountProfile(Profile):
 class PowerLawProfile(Profile):
     """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one phase and no batch to adapt.
 
-    Parameters
-    ----------
-    speed : mapping of GPU type to float
-        Other types cannot run the job.
+    `speed`: other types cannot run the job.
     """
 
     def __init__(
@@ -178,14 +174,8 @@ class ReplicaProfile(Profile):
 class Replica(NamedTuple):
     """One replica of a service on a type of GPU.
 
-    Attributes
-    ----------
-    gpus : int
-        GPUs that it needs.
-    throughput : float
-        Requests a second.
-    latency : float
-        Seconds from a request to its answer.
+    `gpus`: GPUs that it needs. `throughput`: requests a second. `latency`: seconds from a request to its
+    answer.
     """
 
     gpus: int
@@ -196,19 +186,7 @@ class Replica(NamedTuple):
 class ServiceProfile(ReplicaProfile):
     """Inference within a latency: a configuration is good enough or it is not.
 
-    Parameters
-    ----------
-    seconds : float
-        For which it serves.
-    demand : float
-        Requests a second.
-    bound : float
-        Largest latency, seconds.
-
-    Raises
-    ------
-    ValueError
-        A figure is out of range, or no type of GPU answers within the bound.
+    `seconds`: for which it serves. `demand`: requests a second. `bound`: largest latency, seconds.
     """
 
     def __init__(

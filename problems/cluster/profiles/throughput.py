@@ -45,16 +45,9 @@ ScalingRule: TypeAlias = Literal["adascale", "square-root"]
 class BatchChoice(NamedTuple):
     """How a job trains under a configuration.
 
-    Attributes
-    ----------
-    batch_size : int
-        Examples of the whole batch.
-    local_batch : int
-        Examples on each GPU in one pass.
-    accumulation : int
-        Passes beyond the first whose gradients are accumulated.
-    learning_rate_factor : float
-        On the learning rate of the initial batch size.
+    `batch_size`: examples of the whole batch. `local_batch`: examples on each GPU in one pass.
+    `accumulation`: passes beyond the first whose gradients are accumulated. `learning_rate_factor`: on the
+    learning rate of the initial batch size.
     """
 
     batch_size: int
@@ -66,16 +59,10 @@ class BatchChoice(NamedTuple):
 class ThroughputParameters(NamedTuple):
     """Parameters of one job on one type of GPU (equation 12), in seconds but for gamma.
 
-    Attributes
-    ----------
-    alpha_grad, beta_grad : float
-        A pass, and what each example of the local batch adds to it.
-    alpha_local, beta_local : float
-        Synchronisation within a node, and what each GPU beyond the second adds to it.
-    alpha_node, beta_node : float
-        The same between nodes.
-    gamma : float
-        From 1, where computation and synchronisation follow each other, to 10, where they overlap.
+    `alpha_grad`, `beta_grad`: a pass, and what each example of the local batch adds to it. `alpha_local`,
+    `beta_local`: synchronisation within a node, and what each GPU beyond the second adds to it. `alpha_node`,
+    `beta_node`: the same between nodes. `gamma`: from 1, where computation and synchronisation follow each
+    other, to 10, where they overlap.
     """
 
     alpha_grad: float
@@ -87,13 +74,7 @@ class ThroughputParameters(NamedTuple):
     gamma: float
 
     def check(self) -> None:
-        """Refuse parameters that stand for no job.
-
-        Raises
-        ------
-        ValueError
-            A time is negative or not finite, a pass takes no time, or gamma is not from 1 to 10.
-        """
+        """Refuse parameters that stand for no job."""
         for name, value in zip(self._fields[:-1], self, strict=False):
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} = {value}: must be finite and not negative")
@@ -109,10 +90,7 @@ class ThroughputParameters(NamedTuple):
     def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
         """Seconds of one pass over the local batch (9).
 
-        Parameters
-        ----------
-        local_batch : array_like
-            Examples on each GPU.
+        `local_batch`: examples on each GPU.
         """
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
@@ -128,17 +106,8 @@ class ThroughputParameters(NamedTuple):
     ) -> NDArray[np.float64]:
         """Seconds of one step of training: the passes that accumulate, and the one that synchronises.
 
-        Parameters
-        ----------
-        local_batch : array_like
-            Examples on each GPU in one pass.
-        accumulation : array_like of int
-            s, passes beyond the first.
-
-        Returns
-        -------
-        array
-            Has the shape to which the arguments broadcast.
+        `local_batch`: examples on each GPU in one pass. `accumulation`: s, passes beyond the first. Result:
+        has the shape to which the arguments broadcast.
         """
         return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
 
@@ -147,10 +116,7 @@ class ThroughputParameters(NamedTuple):
     ) -> NDArray[np.float64]:
         """Seconds of one step whose synchronisation takes a known time (11).
 
-        Parameters
-        ----------
-        sync : array_like
-            What :meth:`sync_seconds` returns.
+        `sync`: what :meth:`sync_seconds` returns.
         """
         grad = self.grad_seconds(local_batch)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.
@@ -171,19 +137,8 @@ def split_batch(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide a batch over GPUs with as few passes as their memory allows.
 
-    Parameters
-    ----------
-    batch_size : array_like
-        Examples of the whole batch.
-    max_local_batch : array_like of int
-        Most examples that fit on one GPU.
-
-    Returns
-    -------
-    local_batch : int array
-        Examples on each GPU in one pass, rounded up.
-    accumulation : int array
-        Passes beyond the first.
+    `batch_size`: examples of the whole batch. `max_local_batch`: most examples that fit on one GPU. Result:
+    examples on each GPU in one pass, rounded up; passes beyond the first.
     """
     share = np.ceil(np.asarray(batch_size) / np.asarray(gpus) - 1e-9)
     passes = np.maximum(np.ceil(share / np.asarray(max_local_batch)), 1.0)
@@ -193,19 +148,8 @@ def split_batch(
 def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> NDArray[np.float64]:
     """Gradient noise scale from statistics of the gradient at the initial batch size.
 
-    Parameters
-    ----------
-    squared_norm : array_like
-        mu^2, squared norm of the expected gradient.
-    variance : array_like
-        sigma^2, trace of the covariance of the gradient at the initial batch size.
-    initial_batch : float
-        m0, examples.
-
-    Returns
-    -------
-    array
-        phi, examples.
+    `squared_norm`: mu^2, squared norm of the expected gradient. `variance`: sigma^2, trace of the covariance
+    of the gradient at the initial batch size. `initial_batch`: m0, examples. Result: phi, examples.
     """
     return initial_batch * np.asarray(variance, np.float64) / np.asarray(squared_norm, np.float64)
 
@@ -213,17 +157,7 @@ def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: flo
 def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
     """Progress an example makes at a batch size over what it makes at the initial one (7).
 
-    Parameters
-    ----------
-    noise : array_like
-        phi, examples.
-    batch_size : array_like
-        At least the initial one.
-
-    Returns
-    -------
-    array
-        In (0, 1].
+    `noise`: phi, examples. `batch_size`: at least the initial one. Result: in (0, 1].
     """
     noise = np.asarray(noise, np.float64)
     return (noise + initial_batch) / (noise + np.asarray(batch_size, np.float64))
@@ -232,15 +166,7 @@ def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) ->
 def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
     """Steps at the initial batch size that one step at a batch size is worth (5).
 
-    Parameters
-    ----------
-    noise : array_like
-        phi, examples.
-
-    Returns
-    -------
-    array
-        From 1 to batch_size / initial_batch.
+    `noise`: phi, examples. Result: from 1 to batch_size / initial_batch.
     """
     noise = np.asarray(noise, np.float64)
     return (noise / initial_batch + 1.0) / (noise / np.asarray(batch_size, np.float64) + 1.0)
@@ -251,18 +177,8 @@ def learning_rate_factor(
 ) -> NDArray[np.float64]:
     """Factor on the initial learning rate at a batch size.
 
-    Parameters
-    ----------
-    rule : {"adascale", "square-root"}
-        The gain of AdaScale for stochastic gradient descent, the square root of the batch sizes' ratio for
-        optimisers of Adam's family.
-    noise : array_like
-        phi, examples; the square-root rule takes none of it.
-
-    Raises
-    ------
-    ValueError
-        There is no such rule.
+    `rule`: the gain of AdaScale for stochastic gradient descent, the square root of the batch sizes' ratio
+    for optimisers of Adam's family. `noise`: phi, examples; the square-root rule takes none of it.
     """
     if rule == "adascale":
         return adascale_gain(noise, initial_batch, batch_size)

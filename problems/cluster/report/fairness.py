@@ -48,15 +48,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 class Alone:
     """Run times of jobs alone on GPUs of one type.
 
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-        Some of its jobs.
-
-    Attributes
-    ----------
-    groups : list of (Profile, (k,) int array)
-        Jobs with the same profile and limits, by their positions.
+    `jobs`: some of its jobs. `groups`: jobs with the same profile and limits, by their positions.
     """
 
     def __init__(self, scenario: Scenario, jobs: Sequence[JobRecord]) -> None:
@@ -79,17 +71,8 @@ class Alone:
     def seconds(self, type: GpuType, shares: _Floats, *, start: bool = True) -> _Floats:
         """Run time of each job on a share of a type.
 
-        Parameters
-        ----------
-        shares : (n,) array
-            GPUs, fractions of one too.
-        start : bool
-            Whether the restart seconds of a start are added.
-
-        Returns
-        -------
-        (n,) array
-            Infinite where the type cannot run the job.
+        `shares`: GPUs, fractions of one too. `start`: whether the restart seconds of a start are added.
+        Result: infinite where the type cannot run the job.
         """
         out = np.full(self._n, math.inf)
         for (profile, at), most in zip(self.groups, self._limits, strict=True):
@@ -103,15 +86,7 @@ class Alone:
     def remaining(self, index: NDArray[np.int64], progress: _Floats) -> _Floats:
         """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
 
-        Parameters
-        ----------
-        index : (k,) int array
-            Positions of jobs.
-        progress : (k,) array
-
-        Returns
-        -------
-        (k,) array
+        `index`: positions of jobs.
         """
         group = np.empty(self._n, np.int64)
         for k, (_, at) in enumerate(self.groups):
@@ -171,21 +146,9 @@ def finish_time_fairness(
 ) -> _Floats:
     """Finish time fairness rho of each job on one or several GPU types.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        Its cluster is the one of the start.
-    rule : {"printed", "authors"}
-        Reading of (3.6), see the head of this module.
-    waits : (n,) array, optional
-        Seconds that each job would wait alone too, of :func:`first_waits`; none by default.
-    alone : Alone, optional
-        Times of these jobs alone, if they are known already.
-
-    Returns
-    -------
-    (n,) array
-        NaN for a job that did not complete.
+    `scenario`: its cluster is the one of the start. `rule`: reading of (3.6), see the head of this module.
+    `waits`: seconds that each job would wait alone too, of :func:`first_waits`; none by default. `alone`:
+    times of these jobs alone, if they are known already. Result: NaN for a job that did not complete.
     """
     if rule not in get_args(_Rule):
         raise ValueError(f"rule = {rule!r}: must be one of {get_args(_Rule)}")
@@ -210,24 +173,9 @@ def requested_fairness(
 ) -> _Floats:
     """Finish time fairness of jobs on the GPUs that they ask for, as Shockwave's authors compute it.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario of one GPU type.
-    jobs : sequence of JobRecord
-        Each with a GPU count that it asks for.
-    contention : {"trace", "live"}
-        The contention of the whole trace, or the mean while a job was there.
-
-    Returns
-    -------
-    (n,) array
-        NaN for a job that did not complete.
-
-    Raises
-    ------
-    ValueError
-        There are several GPU types, or a job asks for no count.
+    `scenario`: the scenario of one GPU type. `jobs`: each with a GPU count that it asks for. `contention`:
+    the contention of the whole trace, or the mean while a job was there. Result: NaN for a job that did not
+    complete.
     """
     if contention not in get_args(_Contention):
         raise ValueError(f"contention = {contention!r}: must be one of {get_args(_Contention)}")
@@ -249,15 +197,7 @@ def requested_fairness(
 def fairness_figures(rho: _Floats) -> dict[str, float]:
     """Worst fairness and share of unfairly treated jobs.
 
-    Parameters
-    ----------
-    rho : (n,) array
-        NaN is left out.
-
-    Returns
-    -------
-    dict of str to float
-        worst_ftf and unfair_fraction; NaN without jobs.
+    `rho`: NaN is left out. Result: worst_ftf and unfair_fraction; NaN without jobs.
     """
     known = rho[~np.isnan(rho)]
     if not known.size:

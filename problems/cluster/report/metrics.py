@@ -46,22 +46,14 @@ def summarise(
 ) -> dict[str, float]:
     """Figures of a simulation; NaN for what it does not have.
 
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-        All that entered, complete or not; averages are over those that are complete.
-
-    Returns
-    -------
-    dict of str to float
-        average_jct_hours, p50_jct_hours, p95_jct_hours, p99_jct_hours, makespan_hours; average_queue_hours;
-        gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and
-        max_contention, jobs in the cluster; worst_ftf and unfair_fraction by the printed reading of
-        (3.6), worst_ftf_authors and unfair_fraction_authors by the authors' own (see :mod:`.fairness`);
-        queue_length, cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that
-        train (see :func:`indices`); evictions_per_round, of jobs
-        moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s, policy_max_s, seconds;
-        rounds, jobs_completed, jobs_submitted.
+    `jobs`: all that entered, complete or not; averages are over those that are complete. Result:
+    average_jct_hours, p50_jct_hours, p95_jct_hours, p99_jct_hours, makespan_hours; average_queue_hours;
+    gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and max_contention,
+    jobs in the cluster; worst_ftf and unfair_fraction by the printed reading of (3.6), worst_ftf_authors and
+    unfair_fraction_authors by the authors' own (see :mod:`.fairness`); queue_length, cluster_efficiency and
+    blocking_index over time, and statistical_efficiency of GPUs that train (see :func:`indices`);
+    evictions_per_round, of jobs moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s,
+    policy_max_s, seconds; rounds, jobs_completed, jobs_submitted.
     """
     done = [job for job in jobs if not math.isnan(job.finished)]
     jct = np.array([job.jct for job in done]) / _HOUR
@@ -145,10 +137,7 @@ def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> fl
 def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tuple[str, str], float]:
     """GPU hours a job, restarts included, by application and GPU type (thesis Figure 3.5).
 
-    Returns
-    -------
-    dict of (str, str) to float
-        Mean over all jobs of the application, by application and type, ascending.
+    Result: mean over all jobs of the application, by application and type, ascending.
     """
     application = {job.name: job.application for job in jobs}
     count: dict[str, int] = {}
@@ -164,15 +153,8 @@ def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tu
 def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Means over simulations with different seeds, and standard deviations beside them.
 
-    Parameters
-    ----------
-    samples : sequence of mapping of str to float
-        Figures by name, the same names in each.
-
-    Returns
-    -------
-    dict of str to float
-        ``name`` and ``name_std`` for each; the latter is NaN for one sample.
+    `samples`: figures by name, the same names in each. Result: ``name`` and ``name_std`` for each; the latter
+    is NaN for one sample.
     """
     out: dict[str, float] = {}
     for name in samples[0]:
@@ -190,26 +172,8 @@ def interval(
 ) -> tuple[float, float]:
     """Confidence interval of a mean.
 
-    Parameters
-    ----------
-    values : sequence of float
-        One of each seed.
-    level : float
-        Between 0 and 1.
-    method : {"t", "bootstrap"}
-        Student's, or quantiles of the means of 10,000 samples drawn with replacement.
-    rng : numpy.random.Generator, optional
-        For the bootstrap.
-
-    Returns
-    -------
-    low, high : float
-        NaN for fewer than two values.
-
-    Raises
-    ------
-    ValueError
-        An unknown method, a level out of range, a bootstrap without generator.
+    `values`: one of each seed. `level`: between 0 and 1. `method`: Student's, or quantiles of the means of
+    10,000 samples drawn with replacement. `rng`: for the bootstrap. Result: NaN for fewer than two values.
     """
     if method not in get_args(_Interval):
         raise ValueError(f"method = {method!r}: must be one of {get_args(_Interval)}")
@@ -232,12 +196,8 @@ def interval(
 class _Indices:
     """Figures of a cluster at the times at which its policy was asked, its answer in force.
 
-    Attributes
-    ----------
-    times : (k,) array
-        Seconds.
-    queue_length, cluster_efficiency, blocking_index : (k,) array
-        QL, CE, and BI, 0 where nothing is pending.
+    `times`: seconds. `queue_length`, `cluster_efficiency`, `blocking_index`: QL, CE, and BI, 0 where nothing
+    is pending.
     """
 
     times: NDArray[np.float64]
@@ -255,10 +215,7 @@ def indices(
 ) -> _Indices:
     """Queue length, cluster efficiency and blocking index over a simulation.
 
-    Parameters
-    ----------
-    alone : Alone, optional
-        Times of these jobs alone, if they are known already.
+    `alone`: times of these jobs alone, if they are known already.
     """
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
@@ -301,15 +258,8 @@ def statistical_efficiency(
 ) -> float:
     """Mean statistical efficiency of GPUs while they train: what their examples are worth to training.
 
-    Parameters
-    ----------
-    alone : Alone, optional
-        Times of these jobs alone, if they are known already.
-
-    Returns
-    -------
-    float
-        Over the segments whose profile knows it, at the level of their end; NaN if none does.
+    `alone`: times of these jobs alone, if they are known already. Result: over the segments whose profile
+    knows it, at the level of their end; NaN if none does.
     """
     alone = Alone(scenario, jobs) if alone is None else alone
     value = _each(

@@ -58,10 +58,7 @@ _TABLE = {
 def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
     """Rows of the table of policies.
 
-    Parameters
-    ----------
-    policies : dict of str to dict of str to float
-        What :func:`copter.problems.cluster.experiment.averages` returns.
+    `policies`: what :func:`copter.problems.cluster.experiment.averages` returns.
     """
     return [
         (
@@ -84,10 +81,7 @@ def write_page(
 ) -> None:
     """Write the page.
 
-    Parameters
-    ----------
-    policies : mapping of str to mapping of str to float
-        What :func:`copter.problems.cluster.experiment.averages` returns.
+    `policies`: what :func:`copter.problems.cluster.experiment.averages` returns.
     """
     by_policy: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -216,17 +210,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
 def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> NDArray[np.float64]:
     """Colours of the GPUs of one type over time.
 
-    Parameters
-    ----------
-    segments : sequence of Segment
-        The segments of that type.
-    end : float
-        Seconds of the right edge.
-
-    Returns
-    -------
-    (rows, times, 3) array
-        White where a GPU is idle.
+    Result: white where a GPU is idle.
     """
     rows = min(gpus, _SLOTS)
     order = {job.name: k for k, job in enumerate(outcome.jobs)}

@@ -23,10 +23,7 @@ _ROUND = _WHO | columns(RoundRecord)
 class ClusterRun(Run):
     """Simulations of several policies with the folder that they are written into, if any.
 
-    Parameters
-    ----------
-    path : Path, optional
-        Run folder; None writes nothing.
+    `path`: run folder; None writes nothing.
     """
 
     meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"

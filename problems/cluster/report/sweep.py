@@ -30,10 +30,7 @@ _SHOWN = {
 def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
     """Play all values, print the table, and write the document if asked to.
 
-    Parameters
-    ----------
-    values : sequence
-        Values of what is varied.
+    `values`: values of what is varied.
     """
     begin = perf_counter()
     setups = [options.setup(**_varied(options, value)) for value in values]
@@ -66,10 +63,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 def _varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     """What a value of the sweep sets.
 
-    Returns
-    -------
-    dict
-        Attributes of :class:`copter.problems.cluster.experiment.Setup`.
+    Result: attributes of :class:`copter.problems.cluster.experiment.Setup`.
     """
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}

@@ -22,17 +22,8 @@ from copter.problems.cluster.workload import JobSubmission, Kind
 class SimulatedJob(Job):
     """A job of a simulation.
 
-    Parameters
-    ----------
-    profile : Profile
-        How it really runs, within the adaptivity of its kind.
-
-    Attributes
-    ----------
-    slowdown : float
-        Factor on its speed by interference.
-    finish_at : float
-        Seconds at which it completes if nothing changes.
+    `profile`: how it really runs, within the adaptivity of its kind. `slowdown`: factor on its speed by
+    interference. `finish_at`: seconds at which it completes if nothing changes.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -78,14 +69,7 @@ class SimulatedJob(Job):
     def runs_on(self, time: float) -> tuple[Configuration | None, Nodes | None]:
         """Configuration and nodes with which it makes progress: while new GPUs prepare, those of before.
 
-        Parameters
-        ----------
-        time : float
-            Seconds, not before the last change.
-
-        Returns
-        -------
-        Configuration or None, tuple of (int, int) or None
+        `time`: seconds, not before the last change.
         """
         if self._former is not None and time < self._joins:
             return self._former
@@ -141,10 +125,7 @@ class SimulatedJob(Job):
     def begin_at(self, progress: float) -> None:
         """Have made progress before it is first looked at, in a simulation that begins in the middle.
 
-        Parameters
-        ----------
-        progress : float
-            Below its work.
+        `progress`: below its work.
         """
         if not 0 <= progress < self.work:
             raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
@@ -167,14 +148,9 @@ class SimulatedJob(Job):
     ) -> None:
         """Set what it holds from a time on.
 
-        Parameters
-        ----------
-        place : tuple of (int, int), optional
-        restart_seconds : float
-            Seconds before it makes progress, in place of what was left of a restart.
-        overlap : float
-            Seconds in which it goes on with the GPUs that it makes progress with, or waits for what is left
-            of its restart, before it uses the new ones.
+        `restart_seconds`: seconds before it makes progress, in place of what was left of a restart.
+        `overlap`: seconds in which it goes on with the GPUs that it makes progress with, or waits for what is
+        left of its restart, before it uses the new ones.
         """
         self.settle(time)
         self._held_since = time
@@ -193,10 +169,7 @@ class SimulatedJob(Job):
     def slow_down(self, time: float, slowdown: float) -> None:
         """Set the factor on its speed from a time on, for interference.
 
-        Parameters
-        ----------
-        slowdown : float
-            1 for none.
+        `slowdown`: 1 for none.
         """
         self.settle(time)
         self.slowdown = slowdown
@@ -205,10 +178,7 @@ class SimulatedJob(Job):
     def roll_back(self, progress: float) -> None:
         """Lose progress; the job must hold nothing.
 
-        Parameters
-        ----------
-        progress : float
-            What is left of it.
+        `progress`: what is left of it.
         """
         if self.allocation is not None or not 0 <= progress <= self._progress:
             raise ValueError(f"job {self.name!r}: cannot go back from {self._progress} to {progress}")

@@ -32,19 +32,13 @@ class Resize(Protocol):
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds without progress.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds in which it goes on with what it had, while new GPUs get ready; none by default.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
         return 0.0
 
@@ -79,10 +73,7 @@ class FixedDelay(Resize):
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """The same for all.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
         return self._seconds
 
@@ -100,10 +91,7 @@ class DispatchRestart(Resize):
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds of the dispatch, if there is one.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
         if job.allocation is not None or now.index == 0:
             return 0.0
@@ -120,14 +108,8 @@ class Coddl(Resize):
     costs a full restart.  An order that comes while GPUs get ready cancels the one before: the job
     goes on with the GPUs that it makes progress with, and only the newest order is prepared.
 
-    Parameters
-    ----------
-    pause : float
-        Seconds of a resize.
-    prepare_seconds : float, optional
-        Seconds until new GPUs are ready; a job's restart seconds by default.
-    cancellation : bool
-        Without it an order is prepared only after the one before.
+    `pause`: seconds of a resize. `prepare_seconds`: seconds until new GPUs are ready; a job's restart seconds
+    by default. `cancellation`: without it an order is prepared only after the one before.
     """
 
     def __init__(
@@ -143,20 +125,14 @@ class Coddl(Resize):
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """A pause where it keeps GPUs, a full restart where not.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds until the new GPUs are ready, for a job that grows.
 
-        Parameters
-        ----------
-        job : SimulatedJob
-            Before the change.
+        `job`: before the change.
         """
         running, _ = job.runs_on(now.time)
         counts = counts_of(new)
@@ -179,10 +155,7 @@ def _keeps_some(job: SimulatedJob, new: Allocation, time: float) -> bool:
 class SharedNodes:
     """Every distributed job that shares a node with another one runs slower by the same share.
 
-    Parameters
-    ----------
-    slowdown : float
-        0.5 halves the speed.
+    `slowdown`: 0.5 halves the speed.
     """
 
     def __init__(self, slowdown: float) -> None:

@@ -60,12 +60,7 @@ _CURVES = {
 class _Curve:
     """Throughput of a model at a batch size on one type of GPU.
 
-    Attributes
-    ----------
-    gpus : (k,) int array
-        Counts that run it, ascending.
-    throughput : (k,) array
-        Steps a second.
+    `gpus`: counts that run it, ascending. `throughput`: steps a second.
     """
 
     model: str
@@ -77,17 +72,7 @@ class _Curve:
 def read_trace(path: str | Path, number: int) -> list[TracedJob]:
     """Jobs of one of the clusters, by time of submission.
 
-    Parameters
-    ----------
-    path : path
-        The archive.
-    number : int
-        From 1 to 10.
-
-    Raises
-    ------
-    InputError
-        No such archive or file in it, or a line that makes no sense; names the file, the line and the field.
+    `path`: the archive. `number`: from 1 to 10.
     """
     name = f"cluster{number:02d}.csv"
     where = f"{path}:{name}"
@@ -114,13 +99,7 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
 
 
 def read_throughputs(folder: str | Path) -> list[_Curve]:
-    """Curves of all models in a folder.
-
-    Raises
-    ------
-    InputError
-        A missing column or a value that is no number; names the file, the line and the field.
-    """
+    """Curves of all models in a folder."""
     curves = []
     for path in sorted(Path(folder).glob("*.csv")):
         for row in read_csv(path, ("global_batch_size", "1")):
@@ -142,17 +121,8 @@ def elasticflow(
 ) -> Scenario:
     """A stretch of one of the traces, or jobs like it.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Where there are files, needs a GPU type "a100" or "t4".
-    number : int, optional
-        Cluster of the trace, from 1 to 10; by default 1 + seed (mod 10).
-
-    Raises
-    ------
-    SettingsError
-        The number is of no cluster, or no GPU type of the cluster was measured.
+    `cluster`: where there are files, needs a GPU type "a100" or "t4". `number`: cluster of the trace, from 1
+    to 10; by default 1 + seed (mod 10).
     """
     number = 1 + seed % _CLUSTERS if number is None else number
     if not (1 <= number <= _CLUSTERS and jobs >= 0):

@@ -89,14 +89,8 @@ def _philly_mix(*small: str) -> dict[str, float]:
 class _Family:
     """Shape of a family of workloads.
 
-    Attributes
-    ----------
-    rate : tuple of float
-        Rates of submissions in equal parts of the hours.
-    mix : mapping of str to float
-        Share of each model.
-    script_jobs : float
-        Mean number of jobs that are submitted at once, of one model.
+    `rate`: rates of submissions in equal parts of the hours. `mix`: share of each model. `script_jobs`: mean
+    number of jobs that are submitted at once, of one model.
     """
 
     jobs: int
@@ -125,12 +119,8 @@ def draw(
 ) -> list[JobSubmission]:
     """Jobs of a family, by time.
 
-    Parameters
-    ----------
-    jobs : int, optional
-        Their number, for another rate.
-    hours : float, optional
-        Their window; the shape of the rate is stretched to it, and the number of jobs stays.
+    `jobs`: their number, for another rate. `hours`: their window; the shape of the rate is stretched to it,
+    and the number of jobs stays.
     """
     count = family.jobs if jobs is None else jobs
     window = family.hours if hours is None else hours
@@ -143,10 +133,7 @@ def draw(
 def submission(application: str, number: int, time: float, tenant: str = "") -> JobSubmission:
     """An adaptive training job, called by its model and its number.
 
-    Parameters
-    ----------
-    time : float
-        Seconds.
+    `time`: seconds.
     """
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
@@ -155,17 +142,10 @@ def submission(application: str, number: int, time: float, tenant: str = "") -> 
 class Shape:
     """How the jobs of a family are handed in; settings of its traces.
 
-    Attributes
-    ----------
-    jobs : int, optional
-        Their number; by default the family's.
-    hours : float, optional
-        Their window; the shape of the rate is stretched to it, and the number of jobs stays.
-    strong_scaling, rigid : float
-        Shares of jobs that no policy may adapt further, see :func:`.tuned.constrained`.  With rigid jobs all
-        are tuned to GPU counts of configurations.
-    requested : bool
-        GPUs and batch sizes as users ask for them, :func:`.tuned.requested`, in place of TunedJobs.
+    `jobs`: their number; by default the family's. `hours`: their window; the shape of the rate is stretched
+    to it, and the number of jobs stays. `strong_scaling`, `rigid`: shares of jobs that no policy may adapt
+    further, see :func:`.tuned.constrained`. With rigid jobs all are tuned to GPU counts of configurations.
+    `requested`: GPUs and batch sizes as users ask for them, :func:`.tuned.requested`, in place of TunedJobs.
     """
 
     jobs: int | None = None
@@ -190,10 +170,7 @@ def make_scenario(
 ) -> Scenario:
     """Jobs on a cluster, sized for policies that cannot adapt them.
 
-    Parameters
-    ----------
-    calibrated : bool
-        Jobs run at the speed of the thesis' testbed; else at that of the measurements.
+    `calibrated`: jobs run at the speed of the thesis' testbed; else at that of the measurements.
     """
     known = builtin_goodput_profiles(calibrated=calibrated)
     profiles: dict[str, Profile] = {name: known[name] for name in sorted({job.application for job in jobs})}
@@ -207,17 +184,8 @@ def make_scenario(
 def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     """The jobs of a workload file, of the models that there are profiles of.
 
-    Parameters
-    ----------
-    path : path
-        As :func:`copter.problems.cluster.workload.read_workload` reads it.
-    seed : int
-        Seed of the sizes of jobs that name none, see :mod:`.tuned`.
-
-    Raises
-    ------
-    InputError
-        The file has no jobs, or one that makes no sense or trains another model.
+    `path`: as :func:`copter.problems.cluster.workload.read_workload` reads it. `seed`: seed of the sizes of
+    jobs that name none, see :mod:`.tuned`.
     """
     jobs = read_workload(path, builtin_goodput_profiles())
     if not jobs:
@@ -230,21 +198,8 @@ def published(
 ) -> Scenario:
     """A workload of the thesis' authors: with the seed k, the k-th of those that are there, round and round.
 
-    Parameters
-    ----------
-    name : str
-        In `_PUBLISHED`.
-    data : Path or None
-        Folder of real traces.
-    settings : mapping of str to object
-        Others that the trace was given; there can be none.
-
-    Raises
-    ------
-    InputError
-        There is none of them in the folder.
-    ValueError
-        There are other settings, or no such workloads.
+    `name`: in `_PUBLISHED`. `data`: folder of real traces. `settings`: others that the trace was given; there
+    can be none.
     """
     if settings:
         raise ValueError(f"authors = True: the workloads are as they are: no {', '.join(sorted(settings))}")
@@ -271,10 +226,7 @@ def _number(path: Path) -> int:
 def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
     """A workload of a family.
 
-    Parameters
-    ----------
-    name : str
-        In :data:`FAMILIES`.
+    `name`: in :data:`FAMILIES`.
     """
     rng = np.random.default_rng(seed)
     drawn = draw(FAMILIES[name], rng, shape.jobs, shape.hours)
@@ -300,17 +252,8 @@ def by_hour(
 ) -> NDArray[np.float64]:
     """Ascending times of arrivals with a rate that is constant within each of equal parts of the time.
 
-    Parameters
-    ----------
-    rate : sequence of float
-        The rate of each part, in any unit.
-    hours : float, optional
-        Length of all parts together; by default each is an hour.
-
-    Returns
-    -------
-    (count,) array
-        Seconds.
+    `rate`: the rate of each part, in any unit. `hours`: length of all parts together; by default each is an
+    hour. Result: seconds.
     """
     weights = np.asarray(rate, float)
     part = (weights.size if hours is None else hours) * 3600.0 / weights.size
@@ -328,20 +271,8 @@ def in_scripts(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Ascending times of arrivals in runs, and which run each job belongs to.
 
-    Parameters
-    ----------
-    rate : sequence of float
-        Rate of runs, as in :func:`by_hour`.
-    mean_run : float
-        Mean number of jobs in a run, at least 1.
-    hours : float, optional
-        As in :func:`by_hour`.
-
-    Returns
-    -------
-    times : (count,) array
-        Seconds; the last jobs of a run may arrive after the last hour.
-    runs : (count,) int array
+    `rate`: rate of runs, as in :func:`by_hour`. `mean_run`: mean number of jobs in a run, at least 1.
+    `hours`: as in :func:`by_hour`. Result: seconds; the last jobs of a run may arrive after the last hour.
     """
     runs = np.repeat(np.arange(count), rng.geometric(1.0 / mean_run, count))[:count]
     starts = by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)

@@ -33,12 +33,7 @@ _FIELDS = 10
 class GavelJob:
     """A line of a trace.
 
-    Attributes
-    ----------
-    type : str
-        Model and batch size, such as "ResNet-50 (batch size 64)".
-    time : float
-        Seconds of its submission.
+    `type`: model and batch size, such as "ResNet-50 (batch size 64)". `time`: seconds of its submission.
     """
 
     type: str
@@ -48,13 +43,7 @@ class GavelJob:
 
 
 def read_gavel_trace(path: str | Path) -> list[GavelJob]:
-    """Jobs of a trace, by time.
-
-    Raises
-    ------
-    InputError
-        A line with too few fields or a value that makes no sense; names the file, the line and the field.
-    """
+    """Jobs of a trace, by time."""
     jobs = []
     for line, text in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
         fields = text.split("\t")
@@ -68,17 +57,7 @@ def read_gavel_trace(path: str | Path) -> list[GavelJob]:
 
 
 def read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
-    """Steps a second of a job alone, by GPU type, by job type and GPUs.
-
-    Returns
-    -------
-    dict of str to dict of (str, int) to float
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file; names the file and the field.
-    """
+    """Steps a second of a job alone, by GPU type, by job type and GPUs."""
     document = Record(path, read_json(path))
     throughputs: dict[str, dict[tuple[str, int], float]] = {}
     for gpu_type in document.fields:
@@ -97,25 +76,9 @@ def gavel(
 ) -> Scenario:
     """One of the traces of Gavel's physical experiments.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        With GPU types of "v100", "p100", "k80".
-    seed : int
-        Without effect: the trace is as it is.
-    data : Path or None
-        Needed.
-    jobs : int, optional
-        The first ones only.
-    trace : str
-        Name of a file in ``traces/physical_cluster``, without its ending.
-
-    Raises
-    ------
-    SettingsError
-        Without a folder of real traces.
-    InputError
-        The folder does not have the files.
+    `cluster`: with GPU types of "v100", "p100", "k80". `seed`: without effect: the trace is as it is. `data`:
+    needed. `jobs`: the first ones only. `trace`: name of a file in ``traces/physical_cluster``, without its
+    ending.
     """
     if data is None:
         raise SettingsError("trace 'gavel' needs the folder of real traces: --data")

@@ -22,13 +22,7 @@ _REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
 
 
 def read_helios(path: str | Path) -> list[TracedJob]:
-    """Jobs of the trace with GPUs, by time of submission.
-
-    Raises
-    ------
-    InputError
-        A missing column or value, or one that makes no sense; names the file, the line and the field.
-    """
+    """Jobs of the trace with GPUs, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
         gpus = row.whole("gpu_num")

@@ -44,14 +44,8 @@ _DAY = 86_400.0
 class TracedJob:
     """A job as a production cluster ran it.
 
-    Attributes
-    ----------
-    time : float
-        Seconds of its submission since midnight of the trace's first day.
-    seconds : float
-        Run time on its GPUs.
-    tenant : str
-        Its virtual cluster.
+    `time`: seconds of its submission since midnight of the trace's first day. `seconds`: run time on its
+    GPUs. `tenant`: its virtual cluster.
     """
 
     time: float
@@ -66,13 +60,7 @@ class TracedJob:
 
 
 def read_philly(path: str | Path) -> list[TracedJob]:
-    """Jobs of the trace, by time of submission.
-
-    Raises
-    ------
-    InputError
-        A missing column or value, or one that makes no sense; names the file, the line and the field.
-    """
+    """Jobs of the trace, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
         when = read_time(row, "timestamp")
@@ -119,22 +107,10 @@ def sample(
 ) -> list[JobSubmission]:
     """Jobs drawn without replacement from some hours of all days, put into one, with models of their size.
 
-    Parameters
-    ----------
-    jobs : int
-        How many; all that there are, if these are fewer.
-    models : mapping of str to tuple of str
-        Models by size, :data:`copter.problems.cluster.traces.tuned.SIA_MODELS` or
-        :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`.
-    hours : float
-        Up to 24.
-    first_hour : float
-        The first hour of the day.
-
-    Returns
-    -------
-    list of JobSubmission
-        By time, from 0.
+    `jobs`: how many; all that there are, if these are fewer. `models`: models by size,
+    :data:`copter.problems.cluster.traces.tuned.SIA_MODELS` or
+    :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`. `hours`: up to 24. `first_hour`: the first
+    hour of the day. Result: by time, from 0.
     """
     since = [(job, (job.time - first_hour * 3600.0) % _DAY) for job in trace]
     pool = [
@@ -155,14 +131,8 @@ def sampled(
 ) -> Callable[..., Scenario]:
     """Make a trace whose jobs are sampled from a file of production, where there is one.
 
-    Parameters
-    ----------
-    name : str
-        Its family, of which jobs are drawn without the file.
-    jobs_of : callable
-        Reads the file.
-    *places : str
-        Where the file may lie in the folder of real traces.
+    `name`: its family, of which jobs are drawn without the file. `jobs_of`: reads the file. `places`: where
+    the file may lie in the folder of real traces.
     """
 
     def make(
@@ -175,14 +145,8 @@ def sampled(
     ) -> Scenario:
         """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
 
-        Parameters
-        ----------
-        authors : bool
-            The thesis authors' own workloads, see :func:`.families.published`.
-        first_hour : float
-            Of the day, of the trace.
-        **settings
-            Settings of :class:`.families.Shape`.
+        `authors`: the thesis authors' own workloads, see :func:`.families.published`. `first_hour`: of the
+        day, of the trace. `settings`: settings of :class:`.families.Shape`.
         """
         if authors:
             others = settings if first_hour == _FIRST_HOUR else settings | {"first_hour": first_hour}

@@ -56,17 +56,8 @@ def pollux(
 ) -> Scenario:
     """A workload of Pollux' artifact: the one with the number 1 + seed (mod 8); or one like it.
 
-    Parameters
-    ----------
-    folder : str
-        Such as "workloads-2.0".
-    **settings
-        Settings of :class:`.families.Shape`; of an artifact's workload only ``jobs``, the first so many.
-
-    Raises
-    ------
-    InputError
-        The folder of real traces has no such workload.
+    `folder`: such as "workloads-2.0". `settings`: settings of :class:`.families.Shape`; of an artifact's
+    workload only ``jobs``, the first so many.
     """
     shape = Shape(**settings)
     file = f"{folder}/workload-{1 + seed % WORKLOADS}.csv"
@@ -87,20 +78,7 @@ def pollux(
 def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
     """Profiles of the measured models.
 
-    Parameters
-    ----------
-    folder : path
-        The one with a folder for each model, or its parent.
-
-    Returns
-    -------
-    dict of str to MeasuredProfile
-        By name of the model.
-
-    Raises
-    ------
-    InputError
-        A missing or malformed file; names the file, the line and the field.
+    `folder`: the one with a folder for each model, or its parent. Result: by name of the model.
     """
     folder = Path(folder)
     if (folder / "traces").is_dir():
@@ -114,14 +92,7 @@ def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
 def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
     """Measured steps of one model, one for each line of its files.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the model.
-
-    Returns
-    -------
-    list of (nodes, gpus, local batch, step seconds, synchronisation seconds)
+    `folder`: the folder of the model.
     """
     folder = Path(folder)
     steps = []
@@ -140,14 +111,7 @@ def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
 def read_step_times(folder: str | Path) -> Measured:
     """Measured times of one model's steps, averaged over placements with the same nodes and GPUs.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of the model.
-
-    Returns
-    -------
-    mapping of (nodes, gpus) to mapping of local batch to (step seconds, synchronisation seconds)
+    `folder`: the folder of the model.
     """
     found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
     for nodes, gpus, local, *times in read_steps(folder):

@@ -72,13 +72,8 @@ _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 class TunedJobs:
     """Tunes jobs for a cluster.
 
-    Parameters
-    ----------
-    most_gpus : int, optional
-        Largest GPU count; by default `_MOST_GPUS`.
-    whole : bool
-        Only GPU counts of the cluster's configurations, which Sia can give to a rigid job; by default all
-        even ones.
+    `most_gpus`: largest GPU count; by default `_MOST_GPUS`. `whole`: only GPU counts of the cluster's
+    configurations, which Sia can give to a rigid job; by default all even ones.
     """
 
     def __init__(self, cluster: Cluster, most_gpus: int | None = None, *, whole: bool = False) -> None:
@@ -89,10 +84,7 @@ class TunedJobs:
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
         """Valid pairs of GPU count and batch size; the nearest pair alone if none is valid.
 
-        Returns
-        -------
-        list of (int, int or None)
-            Empty if no GPU of the cluster can run the job; no batch size for profiles that know none.
+        Result: empty if no GPU of the cluster can run the job; no batch size for profiles that know none.
         """
         if id(profile) not in self._choices:
             self._choices[id(profile)] = (profile, self._search(profile))
@@ -103,10 +95,7 @@ class TunedJobs:
     ) -> list[JobSubmission]:
         """The same jobs with ``tuned_gpus`` and ``batch_size``; jobs that have a GPU count keep theirs.
 
-        Parameters
-        ----------
-        profiles : mapping of str to Profile
-            By application.
+        `profiles`: by application.
         """
         tuned = []
         for job in jobs:
@@ -174,12 +163,7 @@ def requested(
 ) -> list[JobSubmission]:
     """The same jobs as users ask for them: GPUs as in Microsoft's trace, the initial batch size on each.
 
-    Parameters
-    ----------
-    jobs : sequence of JobSubmission
-        Jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`.
-    profiles : mapping of str to Profile
-        By application.
+    `jobs`: jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`. `profiles`: by application.
     """
     asked = []
     for job in jobs:
@@ -197,17 +181,8 @@ def constrained(
 ) -> list[JobSubmission]:
     """The same jobs, some of which may be adapted in part or not at all (thesis section 3.5.8).
 
-    Parameters
-    ----------
-    jobs : sequence of JobSubmission
-        Tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
-    strong_scaling, rigid : float
-        Shares of the jobs.
-
-    Raises
-    ------
-    ValueError
-        Shares outside of [0, 1], or above 1 together.
+    `jobs`: tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
+    `strong_scaling`, `rigid`: shares of the jobs.
     """
     if min(strong_scaling, rigid) < 0 or strong_scaling + rigid > 1:
         shares = f"strong_scaling = {strong_scaling}, rigid = {rigid}"
@@ -235,9 +210,6 @@ def size_of_model(model: str) -> str:
 def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.Generator) -> str:
     """A model of a size.
 
-    Parameters
-    ----------
-    models : mapping of str to tuple of str
-        Models by size.
+    `models`: models by size.
     """
     return models[size][int(rng.integers(len(models[size])))]

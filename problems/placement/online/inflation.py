@@ -22,13 +22,7 @@ _INFLATION = 1.3
 
 
 def arrivals(tasks: Tasks, servers: Servers, seed: int) -> NDArray[np.int64]:
-    """Kinds of the tasks in the order in which they come.
-
-    Raises
-    ------
-    PlacementError
-        No task asks for GPUs, or no server has any: the demand never gets there.
-    """
+    """Kinds of the tasks in the order in which they come."""
     asked, target = tasks.asked, _INFLATION * servers.milli
     if not servers.milli:
         raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")

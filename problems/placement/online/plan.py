@@ -53,14 +53,7 @@ Counts = NDArray[np.int64]
 class _Pattern(NamedTuple):
     """A mix of tasks for a server of a class.
 
-    Attributes
-    ----------
-    group : int
-        The class.
-    kinds : (s,) ndarray
-        Kind of each task of the mix.
-    gpus : (s,) ndarray
-        Bits of the GPUs of each.
+    `group`: the class. `kinds` (s,): kind of each task of the mix. `gpus` (s,): bits of the GPUs of each.
     """
 
     group: int
@@ -78,19 +71,9 @@ def _classes(free: Free, fleet: Fleet) -> list[Counts]:
 class Planner:
     """A plan for servers as they are, made better as long as patterns are found.
 
-    Parameters
-    ----------
-    free : Free
-        What servers have; it must not change before the plan is made.
-    demand : (kinds,) ndarray
-        Tasks expected of each kind.
-    worth : (kinds,) ndarray
-        What a task of each kind is worth.
-
-    Attributes
-    ----------
-    value : float
-        What the plan is worth with patterns in parts.
+    `free`: what servers have; it must not change before the plan is made. `demand` (kinds,): tasks expected
+    of each kind. `worth` (kinds,): what a task of each kind is worth. `value`: what the plan is worth with
+    patterns in parts.
     """
 
     def __init__(
@@ -235,10 +218,7 @@ class Planner:
     def assign(self, shares: NDArray[np.float64]) -> dict[int, _Pattern]:
         """Return the pattern of each server that gets one.
 
-        Parameters
-        ----------
-        shares : (patterns,) ndarray
-            How many servers should have each.
+        `shares` (patterns,): how many servers should have each.
         """
         given: dict[int, _Pattern] = {}
         of_group: list[list[int]] = [[] for _ in self._members]
@@ -265,20 +245,11 @@ class Planner:
 class _Attempts(NamedTuple):
     """Ways in which a server is filled, and what comes of each.
 
-    Attributes
-    ----------
-    orders : (t, kinds) ndarray
-        In which kinds are tried at last.
-    nets : (t, 2, kinds) ndarray
-        What a task adds, less the worth of its CPU and memory, for the first GPUs and for the others.
-    split : (t,) ndarray
-        How many GPUs are the first; with -1 none is filled by itself.
-    several : (t,) ndarray
-        Whether tasks with several GPUs come before all others.
-    tasks, gpus : (t, MOST_TASKS) ndarray
-        The kinds of its tasks and their GPUs.
-    sizes : (t,) ndarray
-        How many they are.
+    `orders` (t, kinds): in which kinds are tried at last. `nets` (t, 2, kinds): what a task adds, less the
+    worth of its CPU and memory, for the first GPUs and for the others. `split` (t,): how many GPUs are the
+    first; with -1 none is filled by itself. `several` (t,): whether tasks with several GPUs come before all
+    others. `tasks`, `gpus` (t, MOST_TASKS): the kinds of its tasks and their GPUs. `sizes` (t,): how many
+    they are.
     """
 
     orders: Counts
@@ -298,16 +269,9 @@ class _Attempts(NamedTuple):
 class _Scratch(NamedTuple):
     """What a filling needs.
 
-    Attributes
-    ----------
-    left : (m,) ndarray
-        Of each GPU.
-    room : (2,) ndarray
-        CPU and memory that are left.
-    counts : (kinds,) ndarray
-        Tasks of each kind so far.
-    best, item : (2, units + 1) ndarray
-        Of a GPU with so much left: the most that its tasks can add, and the kind of one of these, or -1.
+    `left` (m,): of each GPU. `room` (2,): CPU and memory that are left. `counts` (kinds,): tasks of each kind
+    so far. `best`, `item` (2, units + 1): of a GPU with so much left: the most that its tasks can add, and
+    the kind of one of these, or -1.
     """
 
     left: Counts

@@ -34,17 +34,9 @@ CPU_WORTH = 20.0
 class _Reservations(NamedTuple):
     """What is reserved, by server.
 
-    Attributes
-    ----------
-    begins : (n + 1,) ndarray
-        Reservations of server s are those from begins[s] to begins[s + 1].
-    server, kind, gpus : (r,) ndarray
-        Those of each reservation; GPUs as bits.
-    open : (r,) bool ndarray
-    on : (n,) ndarray
-        Open ones on each server.
-    of : (kinds,) ndarray
-        Open ones of each kind.
+    `begins` (n + 1,): reservations of server s are those from begins[s] to begins[s + 1]. `server`, `kind`,
+    `gpus` (r,): those of each reservation; GPUs as bits. `open` (r,). `on` (n,): open ones on each server.
+    `of` (kinds,): open ones of each kind.
     """
 
     begins: Counts
@@ -59,10 +51,7 @@ class _Reservations(NamedTuple):
 class Reserving(Policy):
     """A plan for the demand that fills the cluster, and reservations by it.
 
-    Attributes
-    ----------
-    planned : Free
-        What is neither taken nor reserved.
+    `planned`: what is neither taken nor reserved.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:

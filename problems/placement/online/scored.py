@@ -40,10 +40,7 @@ _Scores = NDArray[np.int64]
 class _Scored(Policy):
     """Scores of all servers for all kinds, kept: a server is scored anew for a kind if it has changed since.
 
-    Attributes
-    ----------
-    scores, gpus : (kinds, n) ndarray
-        Score, -1 where a task does not fit; bits of the GPUs that it would have.
+    `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bits of the GPUs that it would have.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:

@@ -31,20 +31,10 @@ _LEAST = 1.0
 class _Moving(NamedTuple):
     """Tasks that may move, and what moves would change.
 
-    Attributes
-    ----------
-    slot, kind, server, gpus : (t,) ndarray
-        Of each task.
-    stays : (t,) bool ndarray
-        It has moved.
-    without : (t,) ndarray
-        What F of its server changes by without it.
-    with_one : (kinds, n) ndarray
-        What F of a server changes by with one more task of a kind; infinite if it does not fit.
-    on : (kinds, n) ndarray
-        Bits of the GPUs that it would have.
-    left : (m,) ndarray
-        Scratch: what is left of each GPU.
+    `slot`, `kind`, `server`, `gpus` (t,): of each task. `stays` (t,): it has moved. `without` (t,): what F of
+    its server changes by without it. `with_one` (kinds, n): what F of a server changes by with one more task
+    of a kind; infinite if it does not fit. `on` (kinds, n): bits of the GPUs that it would have. `left` (m,):
+    scratch: what is left of each GPU.
     """
 
     slot: Counts
@@ -61,12 +51,7 @@ class _Moving(NamedTuple):
 def gather(running: Running, came: Counts, moves: int) -> list[int]:
     """Move tasks that run, and return the slots of those that moved.
 
-    Parameters
-    ----------
-    came : (kinds,) ndarray
-        Tasks of each kind so far: what will come is taken to be alike.
-    moves : int
-        At most.
+    `came` (kinds,): tasks of each kind so far: what will come is taken to be alike. `moves`: at most.
     """
     slot = running.on(np.ones(len(running.servers), np.bool_))
     slot = slot[~running.grouped(slot)]

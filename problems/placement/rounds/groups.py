@@ -18,12 +18,7 @@ class Group(ABC):
 
     By server and by zone they count by themselves, and each task keeps to the limit that it came with.
 
-    Attributes
-    ----------
-    group : hashable
-        Its name.
-    zones : sequence of n hashables, optional
-        Zone of each server, if it is zones that count; else servers do.
+    `zones`: zone of each server, if it is zones that count; else servers do.
     """
 
     group: Hashable
@@ -35,13 +30,7 @@ class Group(ABC):
         return (type(self), self.group, *place)
 
     def check(self, servers: int) -> None:
-        """Look whether it can be kept to.
-
-        Raises
-        ------
-        PlacementError
-            There is not one zone for each server, or the name cannot be hashed.
-        """
+        """Look whether it can be kept to."""
         try:
             hash(self.group)
         except TypeError:
@@ -53,10 +42,7 @@ class Group(ABC):
     def allows(self, on: Counter[Hashable], server: int) -> bool:
         """Whether one more task may run on a server beside those of the group that run.
 
-        Parameters
-        ----------
-        on : Counter
-            Tasks by what :meth:`at` gives, and of all groups, by type and name.
+        `on`: tasks by what :meth:`at` gives, and of all groups, by type and name.
         """
 
 
@@ -116,9 +102,7 @@ class Closeness:
     def servers(self, group: Group, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of some servers on which one more task may run.
 
-        Parameters
-        ----------
-        usable : (n,) bool ndarray
+        `usable` (n,).
         """
         allowed = usable.copy()
         for server in np.flatnonzero(usable):

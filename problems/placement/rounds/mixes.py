@@ -58,16 +58,9 @@ _STEPS = 6
 class Mixes(NamedTuple):
     """The best mixes that were found, server after server.
 
-    Attributes
-    ----------
-    value : (n,) ndarray
-        Of each server's mix; 0 if there is none.
-    bound : (n,) ndarray
-        No mix is worth more.
-    begins : (n + 1,) ndarray
-        Tasks of server i are those from begins[i] to begins[i + 1].
-    kinds, gpus : (tasks,) ndarray
-        Kind and bits of the GPUs of each task.
+    `value` (n,): of each server's mix; 0 if there is none. `bound` (n,): no mix is worth more. `begins` (n +
+    1,): tasks of server i are those from begins[i] to begins[i + 1]. `kinds`, `gpus` (tasks,): kind and bits
+    of the GPUs of each task.
     """
 
     value: Values
@@ -82,15 +75,9 @@ def best_mixes(
 ) -> Mixes:
     """Return the best mix of each server by itself.
 
-    Parameters
-    ----------
-    servers : (n,) ndarray
-    gain : (kinds,) ndarray
-        What a task of each kind adds; one that adds nothing is in no mix.
-    most : (kinds,) ndarray
-        Tasks of each kind in a mix at most.
-    nodes : int
-        Tasks that are tried on a server before its search ends early.
+    `servers` (n,). `gain` (kinds,): what a task of each kind adds; one that adds nothing is in no mix. `most`
+    (kinds,): tasks of each kind in a mix at most. `nodes`: tasks that are tried on a server before its search
+    ends early.
     """
     return _searched(free, fleet, servers, gain, most, nodes, False)
 
@@ -100,14 +87,8 @@ def fill(free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts) 
 
     It takes what the tasks need from `free`, and the tasks from `most`.
 
-    Parameters
-    ----------
-    servers : (n,) ndarray
-        In the order in which they choose.
-    gain : (kinds,) ndarray
-        What a task of each kind adds.
-    most : (kinds,) ndarray
-        Tasks of each kind that there are.
+    `servers` (n,): in the order in which they choose. `gain` (kinds,): what a task of each kind adds. `most`
+    (kinds,): tasks of each kind that there are.
     """
     return _searched(free, fleet, servers, gain, most, NODES, True)
 
@@ -158,36 +139,14 @@ class _Tasks(NamedTuple):
 class _Search(NamedTuple):
     """What a search needs; by candidate, a kind that fits, or by depth, the number of tasks that are placed.
 
-    Attributes
-    ----------
-    kinds : (kinds,) ndarray
-        Those of which there are some and that add something, by the CPU that they take.
-    gain, most, nodes
-        As :func:`best_mixes` has them.
-    thetas : (t, 3) ndarray
-    price : (p, 2) ndarray
-        Of CPU and memory.
-    on_gpu : (p, models, units + 1) ndarray
-        h_p, and `unit` is in thousandths of a GPU.
-    unit : int
-    size : (3,) ndarray
-        CPU, memory and GPUs that are free on the server, each at least 1.
-    kind, density : (kinds,) ndarray
-        Of each candidate.
-    share : (kinds, 3) ndarray
-    in_parts : (t, kinds + 1) ndarray
-        The most that any candidate from here on adds for theta's share.
-    left : (depths, m) ndarray
-        Of each GPU.
-    room : (depths, 2) ndarray
-        CPU and memory that are left.
-    value : (depths,) ndarray
-    at, gpu : (depths,) ndarray
-        Candidate and GPU that come next.
-    tried, bits : (depths,) ndarray
-        The candidate that is placed, and its GPUs.
-    placed : (kinds,) ndarray
-        Tasks of each candidate in the mix.
+    `kinds` (kinds,): those of which there are some and that add something, by the CPU that they take. `gain`,
+    `most`, `nodes`: as :func:`best_mixes` has them. `thetas` (t, 3). `price` (p, 2): of CPU and memory.
+    `on_gpu` (p, models, units + 1): h_p, and `unit` is in thousandths of a GPU. `size` (3,): CPU, memory and
+    GPUs that are free on the server, each at least 1. `kind`, `density` (kinds,): of each candidate. `share`
+    (kinds, 3). `in_parts` (t, kinds + 1): the most that any candidate from here on adds for theta's share.
+    `left` (depths, m): of each GPU. `room` (depths, 2): CPU and memory that are left. `value` (depths,).
+    `at`, `gpu` (depths,): candidate and GPU that come next. `tried`, `bits` (depths,): the candidate that is
+    placed, and its GPUs. `placed` (kinds,): tasks of each candidate in the mix.
     """
 
     kinds: Counts
@@ -249,14 +208,8 @@ def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
 def _prices(free: Free, asked: Values, its: Values, alone: NDArray[np.bool_]) -> Values:
     """Prices of CPU and memory at which tasks without GPUs add nothing; (p, 2).
 
-    Parameters
-    ----------
-    asked : (n, 2) ndarray
-        CPU and memory for each GPU of a kind, or in all if it has none.
-    its : (n,) ndarray
-        What this adds.
-    alone : (n,) ndarray
-        Whether the kind is without GPUs.
+    `asked` (n, 2): CPU and memory for each GPU of a kind, or in all if it has none. `its` (n,): what this
+    adds. `alone` (n,): whether the kind is without GPUs.
     """
     mean = np.array([max(float(free.cpu.mean()), 1.0), max(float(free.memory.mean()), 1.0)])
     prices = [np.zeros((0, 2))]

@@ -25,10 +25,7 @@ _MOST_MOVES = 4
 class _Moved(NamedTuple):
     """What has been done.
 
-    Attributes
-    ----------
-    placed, moved : list of int
-        Slots of tasks that waited, and of tasks that ran elsewhere; each once.
+    `placed`, `moved`: slots of tasks that waited, and of tasks that ran elsewhere; each once.
     """
 
     placed: list[int]
@@ -38,10 +35,7 @@ class _Moved(NamedTuple):
 class _Tasks(NamedTuple):
     """Tasks that run, by server; on each those that are worth least first.
 
-    Attributes
-    ----------
-    begins : (n + 1,) ndarray
-    slot, kind, gpus : (t,) ndarray
+    `begins` (n + 1,). `slot`, `kind`, `gpus` (t,).
     """
 
     begins: Counts
@@ -61,14 +55,8 @@ class _Tasks(NamedTuple):
 def make_room(running: Running, values: Values, most: Most, moves: int, price: float) -> _Moved:
     """Place tasks that wait where others can move away.
 
-    Parameters
-    ----------
-    values : (kinds,) ndarray
-        What a task of each kind is worth.
-    moves : int
-        Tasks that move at most; each at most once.
-    price : float
-        Of a move.
+    `values` (kinds,): what a task of each kind is worth. `moves`: tasks that move at most; each at most once.
+    `price`: of a move.
     """
     done = _Moved([], [])
     tasks = _Tasks.of(running, values)

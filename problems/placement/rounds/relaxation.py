@@ -46,10 +46,7 @@ _NEGLIGIBLE = 1e-3
 class Found(NamedTuple):
     """Tasks with places.
 
-    Attributes
-    ----------
-    kinds, servers, gpus : (t,) ndarray
-        Of each task; GPUs as bits.
+    `kinds`, `servers`, `gpus` (t,): of each task; GPUs as bits.
     """
 
     kinds: Counts
@@ -69,13 +66,8 @@ class Found(NamedTuple):
 class _States(NamedTuple):
     """Servers that are alike.
 
-    Attributes
-    ----------
-    number : (c,) ndarray
-        By which the program knows each state, ascending.
-    servers : (n,) ndarray
-        State after state.
-    begins : (c + 1,) ndarray
+    `number` (c,): by which the program knows each state, ascending. `servers` (n,): state after state.
+    `begins` (c + 1,).
     """
 
     number: Counts
@@ -96,13 +88,7 @@ class _States(NamedTuple):
 class _Columns(NamedTuple):
     """Mixes by the state that they belong to, ascending.
 
-    Attributes
-    ----------
-    owner : (p,) ndarray
-        Number of the state.
-    begins : (p + 1,) ndarray
-    kinds, gpus : (t,) ndarray
-        Of the tasks, mix after mix.
+    `owner` (p,): number of the state. `begins` (p + 1,). `kinds`, `gpus` (t,): of the tasks, mix after mix.
     """
 
     owner: Counts
@@ -136,9 +122,7 @@ class _Columns(NamedTuple):
     def worth(self, values: Values) -> Values:
         """Sum of the values of the tasks of each mix.
 
-        Parameters
-        ----------
-        values : (kinds,) ndarray
+        `values` (kinds,).
         """
         sums = np.concatenate([[0.0], np.cumsum(values[self.kinds])])
         return sums[self.begins[1:]] - sums[self.begins[:-1]]
@@ -147,16 +131,8 @@ class _Columns(NamedTuple):
 class Relaxation:
     """The program, kept from round to round.
 
-    Parameters
-    ----------
-    values : (kinds,) ndarray
-        What a task of each kind is worth.
-
-    Attributes
-    ----------
-    program : ContinualProgram
-        Resources are kinds by index, requests are states by number.
-    solver : Solver
+    `values` (kinds,): what a task of each kind is worth. `program`: resources are kinds by index, requests
+    are states by number.
     """
 
     def __init__(self, fleet: Fleet, values: Values) -> None:
@@ -173,14 +149,8 @@ class Relaxation:
     def begin(self, free: Free, demand: Counts, servers: Counts, price: Values) -> None:
         """Make the program that of a round, with what is left of the last one's columns.
 
-        Parameters
-        ----------
-        free : Free
-            It must not change before the round is over.
-        demand : (kinds,) ndarray
-            Tasks that wait.
-        servers : (n,) ndarray
-            Those that take part.
+        `free`: it must not change before the round is over. `demand` (kinds,): tasks that wait. `servers`
+        (n,): those that take part.
         """
         self._free, self._demand = free, demand
         self.program.update_resources(self._kinds, upper=demand.astype(np.float64))
@@ -236,12 +206,8 @@ class Relaxation:
     def improve(self, price: Values, enough: float) -> tuple[int, float]:
         """Add the mixes that are missing at some prices; return how many they are, and the bound there.
 
-        Parameters
-        ----------
-        price : (kinds,) ndarray
-            Not negative.
-        enough : float
-            If the bound may come to this, servers are searched as long as it takes, but not endlessly.
+        `price` (kinds,): not negative. `enough`: if the bound may come to this, servers are searched as long
+        as it takes, but not endlessly.
         """
         values, states = self._values, self._states
         price = settled(values, price)
@@ -296,12 +262,8 @@ class Relaxation:
     def rounded(self, solution: Solution, free: Free, left: Counts) -> Found:
         """Give servers the mixes of a solution: whole parts first, then the largest parts of a server.
 
-        Parameters
-        ----------
-        free : Free
-            From which is taken what tasks need.
-        left : (kinds,) ndarray
-            Tasks that there are; those that are placed are taken from them.
+        `free`: from which is taken what tasks need. `left` (kinds,): tasks that there are; those that are
+        placed are taken from them.
         """
         x, program = solution.x.sparse, self.program
         number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)

@@ -36,16 +36,8 @@ from copter.problems.placement.servers import MILLI
 class Waiting(NamedTuple):
     """What a round is about.
 
-    Attributes
-    ----------
-    free : Free
-    fleet : Fleet
-    demand : (kinds,) ndarray
-        Tasks that wait.
-    values : (kinds,) ndarray
-        What one is worth.
-    servers : (n,) ndarray
-        Those on which something that waits fits.
+    `demand` (kinds,): tasks that wait. `values` (kinds,): what one is worth. `servers` (n,): those on which
+    something that waits fits.
     """
 
     free: Free
@@ -79,13 +71,7 @@ _NOTHING = Placed(Found(*(np.empty(0, np.int64) for _ in range(3))), 0.0)
 
 
 def two_stages(waiting: Waiting) -> Placed:
-    """Place by the prices of the relaxation by single tasks, which bounds it.
-
-    Raises
-    ------
-    MissingExtraError
-        cvxpy is not installed.
-    """
+    """Place by the prices of the relaxation by single tasks, which bounds it."""
     import cvxpy
 
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
@@ -121,13 +107,7 @@ def two_stages(waiting: Waiting) -> Placed:
 
 
 def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> Placed:
-    """Place by HiGHS, within some seconds.
-
-    Raises
-    ------
-    PlacementError
-        A kind has several GPUs and not all of each; nothing was found in time.
-    """
+    """Place by HiGHS, within some seconds."""
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
     at, kind = waiting.pairs()
     if not at.size:

@@ -76,7 +76,6 @@ class Round:
         What the tasks are worth that were placed where others have moved away; not in `value`.
     solves : int
         Of the program; 0 if servers that chose by last round's prices were good enough.
-    seconds : float
     """
 
     placed: dict[Hashable, Place]
@@ -427,13 +426,7 @@ class Rounds:
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Values:
-    """What a task of each kind is worth: as given, or the largest share that it takes of a server's mean.
-
-    Raises
-    ------
-    PlacementError
-        Values are not finite and positive, or not one for each kind.
-    """
+    """What a task of each kind is worth: as given, or the largest share that it takes of a server's mean."""
     if values is None:
         takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
         means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])

@@ -25,21 +25,8 @@ _Counts = NDArray[np.int64]
 class Running:
     """Tasks on servers, and those that wait for one.
 
-    Parameters
-    ----------
-    servers : Servers
-        All free.
-    kinds : sequence of Kind
-        What tasks ask for; tasks name them by index.
-
-    Attributes
-    ----------
-    free : Free
-    fleet : Fleet
-    usable : (n,) bool ndarray
-        Servers that take tasks: those that neither failed nor are drained.
-    waiting : (kinds,) ndarray
-        Tasks of each kind that wait.
+    `servers`: all free. `kinds`: what tasks ask for; tasks name them by index. `usable` (n,): servers that
+    take tasks: those that neither failed nor are drained. `waiting` (kinds,): tasks of each kind that wait.
     """
 
     def __init__(self, servers: Servers, kinds: Sequence[Kind]) -> None:
@@ -69,18 +56,7 @@ class Running:
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
         """Add tasks that wait; all of them or, if anything is wrong, none.
 
-        Parameters
-        ----------
-        ids : sequence of k hashables
-        kinds : int or (k,) array_like of int
-            Index of each task's kind.
-        group : Apart or Together, optional
-            What these tasks keep to.
-
-        Raises
-        ------
-        PlacementError
-            An id is taken or given twice, there is no such kind, not one zone a server, or no task allowed.
+        `kinds`: index of each task's kind. `group`: what these tasks keep to.
         """
         ids = list(ids)
         kind = checked_kinds("submit", ids, kinds, len(self.kinds))
@@ -101,17 +77,7 @@ class Running:
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
         """Add tasks that run already; all of them or, if anything is wrong, none.
 
-        Parameters
-        ----------
-        ids : sequence of k hashables
-        kinds, servers, gpus : (k,) array_like of int
-            Of each task; GPUs as bits.
-
-        Raises
-        ------
-        PlacementError
-            What :meth:`submit` raises, there is no such server or GPU, a kind may not run there or has not as
-            many GPUs, or a server has not so much free.
+        `kinds`, `servers`, `gpus`: of each task; GPUs as bits.
         """
         ids = list(ids)
         kind = checked_kinds("adopt", ids, kinds, len(self.kinds))
@@ -131,13 +97,7 @@ class Running:
         self.start(self.slots(ids), server, bits)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
-        """Remove tasks, whether they run or wait; all of them or, if one is unknown or given twice, none.
-
-        Raises
-        ------
-        PlacementError
-            Names the task.
-        """
+        """Remove tasks, whether they run or wait; all of them or, if one is unknown or given twice, none."""
         ids = list(ids)
         slots = self._slots(ids, "finish")
         self._leave(slots)
@@ -154,33 +114,19 @@ class Running:
         self._unused.extend(slots.tolist())
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Where a task runs; None while it waits.
-
-        Raises
-        ------
-        PlacementError
-            There is no such task.
-        """
+        """Where a task runs; None while it waits."""
         slot = int(self._slots([id], "place_of")[0])
         server = int(self._server[slot])
         return None if server == _WAITS else Place(server, int(self._gpus[slot]))
 
     def kind_of(self, id: Hashable) -> int:
-        """Index of a task's kind.
-
-        Raises
-        ------
-        PlacementError
-            There is no such task.
-        """
+        """Index of a task's kind."""
         return int(self._kind[self._slots([id], "kind_of")[0]])
 
     def on(self, servers: NDArray[np.bool_]) -> _Counts:
         """Slots of the tasks that run on some servers, ascending.
 
-        Parameters
-        ----------
-        servers : (n,) bool ndarray
+        `servers` (n,).
         """
         runs = np.flatnonzero(self._server >= 0)
         return runs[servers[self._server[runs]]]
@@ -215,15 +161,8 @@ class Running:
     def longest(self, kinds: _Counts, servers: _Counts) -> _Counts:
         """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.
 
-        Parameters
-        ----------
-        kinds, servers : (t,) ndarray
-            Of each place; of each kind no more than wait.
-
-        Returns
-        -------
-        (t,) ndarray
-            -1 for a place where nobody may run beside those of its group.
+        `kinds`, `servers` (t,): of each place; of each kind no more than wait. Result: (t,), -1 for a place
+        where nobody may run beside those of its group.
         """
         slots = np.empty(kinds.size, np.int64)
         order = np.argsort(kinds, kind="stable")
@@ -285,10 +224,7 @@ class Running:
     def start(self, slots: _Counts, servers: _Counts, gpus: _Counts) -> None:
         """Start tasks that wait, or move tasks that run.
 
-        Parameters
-        ----------
-        slots, servers, gpus : (t,) ndarray
-            Of each task; they fit together.
+        `slots`, `servers`, `gpus` (t,): of each task; they fit together.
         """
         self._leave(slots)
         for slot in slots[self._server[slots] == _WAITS].tolist():
@@ -310,13 +246,7 @@ class Running:
             self._queue[kind] = first | self._queue[kind]
 
     def numbers(self, servers: Iterable[str], what: str) -> _Counts:
-        """Indices of servers by name.
-
-        Raises
-        ------
-        PlacementError
-            Names the server that there is not.
-        """
+        """Indices of servers by name."""
         numbers = []
         for name in servers:
             if name not in self._number:
@@ -360,18 +290,7 @@ class Running:
 def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> _Counts:
     """Kinds of tasks, one for each.
 
-    Parameters
-    ----------
-    what : str
-        For messages.
-    kinds : int or (k,) array_like of int
-    number : int
-        Of kinds that there are.
-
-    Raises
-    ------
-    PlacementError
-        They are not whole numbers, not as many as tasks, or there is no such kind.
+    `what`: for messages. `number`: of kinds that there are.
     """
     given = np.asarray(kinds)
     if given.size and given.dtype.kind not in "iu":

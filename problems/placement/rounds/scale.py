@@ -38,12 +38,7 @@ _ALONE = 50
 class _Rounds:
     """Rounds of one system on one number of servers.
 
-    Attributes
-    ----------
-    seconds : list of float
-        Of each round.
-    short : list of float
-        Share of the bound that each round's value is short by.
+    `seconds`: of each round. `short`: share of the bound that each round's value is short by.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -54,16 +49,9 @@ class _Rounds:
 class _Size:
     """What came of one number of servers.
 
-    Attributes
-    ----------
-    servers, tasks, changed : int
-        Tasks that ran at the end, and those that came, and left, before each round.
-    edit : list of float
-        Seconds in which copter was told what changed, for each round.
-    alone : list of float
-        Seconds in which it placed a task that came alone.
-    systems : dict of name to Rounds
-        copter's own first.
+    `servers`, `tasks`, `changed`: tasks that ran at the end, and those that came, and left, before each
+    round. `edit`: seconds in which copter was told what changed, for each round. `alone`: seconds in which it
+    placed a task that came alone. `systems`: copter's own first.
     """
 
     servers: int
@@ -88,14 +76,8 @@ def measure(
 ) -> list[_Size]:
     """Measure rounds by size, ascending.
 
-    Parameters
-    ----------
-    servers, tasks
-        Lists that they are drawn from.
-    rounds : int
-        That count.
-    limit : float
-        Seconds that a round of another system may take.
+    `servers`, `tasks`: lists that they are drawn from. `rounds`: that count. `limit`: seconds that a round of
+    another system may take.
     """
     asked = list(rivals)
     parts = [kind for kind in tasks.kinds if kind.gpus > 1 and kind.milli < MILLI]
@@ -119,18 +101,10 @@ def measure(
 class _Parted:
     """What came of rounds in regions.
 
-    Attributes
-    ----------
-    tasks, changed : int
-        Tasks that ran at the end, and those that came, and left, before each round.
-    filled : float
-        Seconds until all servers had their first tasks.
-    first : list of float
-        Seconds of the rounds before those that count.
-    edit, seconds, short : list of float
-        Of each round that counts; `short` is the share of the bound of all servers together.
-    memory : float
-        Bytes of this process and the actors.
+    `tasks`, `changed`: tasks that ran at the end, and those that came, and left, before each round. `filled`:
+    seconds until all servers had their first tasks. `first`: seconds of the rounds before those that count.
+    `edit`, `seconds`, `short`: of each round that counts; `short` is the share of the bound of all servers
+    together. `memory`: bytes of this process and the actors.
     """
 
     tasks: int
@@ -156,14 +130,7 @@ def measure_regions(
 ) -> _Parted:
     """Measure rounds of servers that are on Ray actors.
 
-    Parameters
-    ----------
-    servers, tasks
-        Lists that they are drawn from.
-    number : int
-        Of servers.
-    rounds : int
-        That count.
+    `servers`, `tasks`: lists that they are drawn from. `number`: of servers. `rounds`: that count.
     """
     from copter.problems.placement.regions import Regions  # Ray is an extra
 

@@ -63,24 +63,9 @@ _R = TypeVar("_R", bound=_Changing)
 class Steady(Generic[_R]):
     """Rounds on a cluster that stays full.
 
-    Parameters
-    ----------
-    servers : Servers
-        A list that servers are drawn from.
-    tasks : Tasks
-        A list that tasks are drawn from.
-    number : int
-        Of servers.
-    gap : float
-        At which a round ends.
-    make : callable
-        Makes the rounds: :class:`Rounds`, or :class:`copter.problems.placement.regions.Regions`.
-
-    Attributes
-    ----------
-    rounds : what was made
-    tasks : Tasks
-        As given.
+    `servers`: a list that servers are drawn from. `tasks`: a list that tasks are drawn from. `number`: of
+    servers. `gap`: at which a round ends. `make`: makes the rounds: :class:`Rounds`, or
+    :class:`copter.problems.placement.regions.Regions`.
     """
 
     def __init__(
