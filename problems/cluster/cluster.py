@@ -222,29 +222,6 @@ class Cluster:
         self._types[name] = replace(self._types[name], nodes=nodes)
         self._configurations = None
 
-    def add_nodes(self, name: str, count: int) -> None:
-        """Add nodes of a type.
-
-        Parameters
-        ----------
-        name : str
-            Name of the type.
-        """
-        self.set_nodes(name, self._nodes(name) + count)
-
-    def remove_nodes(self, name: str, count: int) -> None:
-        """Remove nodes of a type.
-
-        Parameters
-        ----------
-        name : str
-            Name of the type.
-        """
-        self.set_nodes(name, self._nodes(name) - count)
-
-    def _nodes(self, name: str) -> int:
-        return self._types[name].nodes if name in self._types else 0
-
 
 def configurations(cluster: Cluster) -> Configurations:
     """Set of valid configurations of a cluster (thesis section 3.3.3).

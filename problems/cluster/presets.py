@@ -118,24 +118,3 @@ def cluster_by_name(name: str) -> Cluster:
         return _SIZED[family](int(size))
     known = ", ".join(cluster_names())
     raise SettingsError(f"unknown cluster {name!r}; there are: {known}, and NAME-xK of each")
-
-
-def virtual_nodes(cluster: Cluster, gpus: int | None = None) -> Cluster:
-    """The same GPUs on smaller nodes, so that only powers of two and whole nodes are asked for.
-
-    Where a node has R GPUs and R is no power of two, no placement without shared nodes is certain; the thesis
-    (section 3.3.3) cuts such a node into virtual ones.  Here they are of equal size, the largest power of two
-    that divides R, so that a GPU type stays one type.
-
-    `gpus`: cut every node into virtual ones of this many GPUs instead, as the thesis (section 3.4.3) does for
-    Pollux with 4.
-    """
-    types = []
-    for type in cluster.types:
-        whole = type.gpus_per_node
-        size = whole & -whole if gpus is None else gpus
-        if size < 1 or whole % size:
-            what = f"nodes of {whole} GPUs cannot be cut into parts of {size}"
-            raise ValueError(f"GPU type {type.name!r}: {what}")
-        types.append(GpuType(type.name, size, type.nodes * (whole // size)))
-    return Cluster(types)

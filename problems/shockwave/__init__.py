@@ -4,7 +4,7 @@
 from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
 
 Read `traces.py` (jobs with regimes), `window.py` (what a plan is made for) and `scheduler.py` (the planner)
-first.  `predictor.py`, `forecast.py` and `ftf.py` say what is to come of a job and what it weighs;
+first.  `predictor.py` and `forecast.py` say what is to come of a job and what it weighs;
 `relaxation.py`, `program.py` and `waterfill.py` solve the relaxation, `tables.py`, `plan.py` and `exact.py`
 make whole rounds of it.  `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` are the way into the
 simulator of :mod:`copter.problems.cluster`; `cli.py`, `report.py`, `metrics.py`, `course.py`

@@ -1,9 +1,6 @@
 from copter.problems.shockwave.awareness import Agnostic as Agnostic
 from copter.problems.shockwave.awareness import Proactive as Proactive
 from copter.problems.shockwave.course import snapshot as snapshot
-from copter.problems.shockwave.ftf import Outlook as Outlook
-from copter.problems.shockwave.ftf import finish_time_fairness as finish_time_fairness
-from copter.problems.shockwave.ftf import outlook as outlook
 from copter.problems.shockwave.generator import generate as generate
 from copter.problems.shockwave.interface import MarketJob as MarketJob
 from copter.problems.shockwave.interface import RoundState as RoundState
@@ -36,7 +33,6 @@ from copter.problems.shockwave.traces import write_jobs as write_jobs
 from copter.problems.shockwave.waterfill import solve_waterfilling as solve_waterfilling
 from copter.problems.shockwave.window import Window as Window
 from copter.problems.shockwave.window import build_window as build_window
-from copter.problems.shockwave.window import window_of as window_of
 from copter.problems.shockwave.workloads import RegimeProfile as RegimeProfile
 from copter.problems.shockwave.workloads import scenario_of as scenario_of
 

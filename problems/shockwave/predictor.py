@@ -57,18 +57,6 @@ class Pattern:
         return len(self.batch_sizes)
 
 
-def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int], float]) -> Pattern:
-    """Pattern of GNS: doubling from a batch size to the limit.
-
-    `epochs`: the epochs of the job, N. `batch_size`, `limit`: those of the first regime, and the largest
-    there may be. `epoch_seconds`: seconds of an epoch at a batch size.
-    """
-    sizes = [batch_size]
-    while sizes[-1] * 2 <= limit:
-        sizes.append(sizes[-1] * 2)
-    return Pattern(epochs, tuple(sizes), tuple(epoch_seconds(size) for size in sizes))
-
-
 def accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
@@ -155,15 +143,6 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
         more = np.ones(len(pattern) - over)
     result[over:] += rest * more / more.sum()
     return result
-
-
-def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs that are left of each regime.
-
-    `expected`: epochs of each regime in all, as a rule expects them. `seen`: epochs seen of each regime that
-    has begun, as of :func:`observe`.
-    """
-    return np.maximum(expected - _within(pattern, seen), 0.0)
 
 
 def _run_seconds(pattern: Pattern, epochs: Floats) -> float:

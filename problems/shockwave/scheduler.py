@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from copter.arrays import Floats
 from copter.problems.shockwave.exact import prove
-from copter.problems.shockwave.forecast import Forecast, forecast
-from copter.problems.shockwave.ftf import POWER
+from copter.problems.shockwave.forecast import POWER, Forecast, forecast
 from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram

@@ -34,8 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.problems.shockwave.forecast import Forecast, budgets, forecast
-from copter.problems.shockwave.ftf import POWER, Outlook
+from copter.problems.shockwave.forecast import POWER, Forecast, budgets, forecast
 from copter.problems.shockwave.interface import RoundState
 
 ROUNDS = 20
@@ -105,15 +104,6 @@ class Window:
         """Utility of each job after so many rounds, regimes in order."""
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
-    def regime_of_round(self, runs: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Regime in which each planned round begins, the ongoing one is 0; -1 where a job does not run."""
-        result = np.full(runs.shape, -1, np.int64)
-        for j in range(len(self)):
-            ends = np.cumsum(self.regime_rounds[self.regime_start[j] : self.regime_start[j + 1]])
-            at = np.searchsorted(ends, np.arange(int(runs[j].sum())) + 1e-9, side="right")
-            result[j, runs[j]] = np.minimum(at, max(len(ends) - 1, 0))
-        return result
-
     def relaxed_utility(self, rounds: Floats) -> Floats:
         """The least concave majorant of the utility, what the relaxation works with."""
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
@@ -169,8 +159,8 @@ def build_window(
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
 
     `rounds`: T. `power`: k: a job's weight is this power of its predicted finish time fairness. `lam`:
-    lambda. `predictor`: one of :data:`.ftf.PREDICTORS`. `ending`: as :func:`.forecast.budgets` takes it; 0 is
-    program (11) as printed.
+    lambda. `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `ending`: as
+    :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
     """
     seen = forecast(now.jobs, predictor)
     return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
@@ -198,43 +188,6 @@ def window_of_forecast(
         capacity=now.gpus,
         round_seconds=now.seconds,
         lam=lam,
-    )
-
-
-def window_of(
-    names: Sequence[str],
-    gpus: NDArray[np.int64],
-    weights: Floats,
-    epochs: Floats,
-    total_epochs: Floats,
-    outlooks: Sequence[Outlook],
-    *,
-    rounds: int = ROUNDS,
-    capacity: int,
-    round_seconds: float,
-    lam: float = LAMBDA,
-) -> Window:
-    """Window from arrays.
-
-    `weights`: rho_j^k, finite and not negative. `epochs`, `total_epochs`: f_j so far, and E_j in all.
-    `outlooks`: what is left, one for each job. `rounds`, `capacity`: t and M. `round_seconds`: D. `lam`:
-    lambda.
-    """
-    columns = max((len(o.epochs) for o in outlooks), default=0)
-    left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))
-    for j, o in enumerate(outlooks):
-        left[j, : len(o.epochs)], seconds[j, : len(o.epochs)] = o.epochs, o.epoch_seconds
-    seen = Forecast(
-        np.asarray(epochs, float),
-        np.asarray(total_epochs, float),
-        left,
-        seconds,
-        np.array([o.remaining_seconds for o in outlooks], float),
-        np.array([o.total_seconds for o in outlooks], float),
-        np.ones(len(outlooks)),
-    )
-    return _window(
-        names, gpus, weights, seen, rounds=rounds, capacity=capacity, round_seconds=round_seconds, lam=lam
     )
 
 

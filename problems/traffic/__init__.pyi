@@ -11,7 +11,6 @@ from copter.problems.traffic.matrices import POISSON_FLAT as POISSON_FLAT
 from copter.problems.traffic.matrices import MatrixError as MatrixError
 from copter.problems.traffic.matrices import bimodal as bimodal
 from copter.problems.traffic.matrices import check_matrix as check_matrix
-from copter.problems.traffic.matrices import demands_of as demands_of
 from copter.problems.traffic.matrices import gravity as gravity
 from copter.problems.traffic.matrices import make_matrix as make_matrix
 from copter.problems.traffic.matrices import poisson as poisson

@@ -26,8 +26,6 @@ from copter.problems.traffic import MODELS
 from copter.problems.traffic.topology import Topology
 
 _Matrix: TypeAlias = NDArray[np.float64]
-_Demands: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
-
 _SCALE = 16.0
 """The scale factor of most published runs."""
 
@@ -124,14 +122,6 @@ def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
     matrix[~low] = random.uniform(*_BIMODAL_HIGH, np.count_nonzero(~low))
     np.fill_diagonal(matrix, 0.0)
     return matrix * scale
-
-
-def demands_of(matrix: ArrayLike) -> _Demands:
-    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands."""
-    volume = np.array(matrix, np.float64)
-    np.fill_diagonal(volume, 0.0)
-    source, target = np.nonzero(volume)
-    return source.astype(np.int32), target.astype(np.int32), volume[source, target]
 
 
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> _Matrix:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from copter.problems.shockwave import MarketJob, Mode, Outlook, Regime, RegimeJob, RoundState, window_of
+from copter.problems.shockwave import MarketJob, Mode, Regime, RegimeJob, RoundState
 from support.real_data import DATA
+from support.shockwave_reference import Outlook, window_of
 
 SHOCKWAVE = DATA / "cluster" / "uw-mad-dash_shockwave"
 needs_data = pytest.mark.skipif(

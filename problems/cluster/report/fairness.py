@@ -41,7 +41,6 @@ from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.workload import Kind, Scenario
 
 _Rule: TypeAlias = Literal["authors", "printed"]
-_Contention: TypeAlias = Literal["trace", "live"]
 _Floats: TypeAlias = NDArray[np.float64]
 
 
@@ -166,32 +165,6 @@ def finish_time_fairness(
     if rule == "printed":
         return np.divide(total, weight, out=np.full(len(jobs), math.nan), where=weight > 0)
     return np.divide(jct * weight, total, out=np.full(len(jobs), math.nan), where=total > 0)
-
-
-def requested_fairness(
-    scenario: Scenario, jobs: Sequence[JobRecord], contention: _Contention = "trace"
-) -> _Floats:
-    """Finish time fairness of jobs on the GPUs that they ask for, as Shockwave's authors compute it.
-
-    `scenario`: the scenario of one GPU type. `jobs`: each with a GPU count that it asks for. `contention`:
-    the contention of the whole trace, or the mean while a job was there. Result: NaN for a job that did not
-    complete.
-    """
-    if contention not in get_args(_Contention):
-        raise ValueError(f"contention = {contention!r}: must be one of {get_args(_Contention)}")
-    cluster = scenario.cluster
-    if len(cluster.types) != 1:
-        raise ValueError(f"the fairness of requests is for one GPU type, not {list(cluster.names)}")
-    nothing = next((job.name for job in jobs if job.gpus < 1), None)
-    if nothing is not None:
-        raise ValueError(f"job {nothing!r} asks for no number of GPUs")
-    asked = np.array([job.gpus for job in jobs], np.float64)
-    seconds = Alone(scenario, jobs).seconds(cluster.types[0], asked, start=False)
-    if contention == "trace":
-        factor = np.full(len(jobs), len(jobs) / cluster.gpus)
-    else:
-        factor = np.array([job.contention for job in jobs])
-    return np.array([job.jct for job in jobs]) / (seconds * np.maximum(factor, 1.0))
 
 
 def fairness_figures(rho: _Floats) -> dict[str, float]:

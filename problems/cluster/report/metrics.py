@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,6 @@ from copter.problems.cluster.report.fairness import Alone, fairness_figures, fin
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.workload import Scenario
 
-_Interval: TypeAlias = Literal["t", "bootstrap"]
 _HOUR = 3600.0
 
 
@@ -164,32 +162,13 @@ def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return out
 
 
-def interval(
-    values: Sequence[float],
-    level: float = 0.95,
-    method: _Interval = "t",
-    rng: np.random.Generator | None = None,
-) -> tuple[float, float]:
-    """Confidence interval of a mean.
-
-    `values`: one of each seed. `level`: between 0 and 1. `method`: Student's, or quantiles of the means of
-    10,000 samples drawn with replacement. `rng`: for the bootstrap. Result: NaN for fewer than two values.
-    """
-    if method not in get_args(_Interval):
-        raise ValueError(f"method = {method!r}: must be one of {get_args(_Interval)}")
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level}: must lie between 0 and 1")
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95% confidence interval of a mean over seeds, by Student's t; NaN for fewer than two values."""
     sample = np.array(values, np.float64)
     if sample.size < 2:
         return math.nan, math.nan
-    if method == "t":
-        half = student.ppf((1 + level) / 2, sample.size - 1) * sample.std(ddof=1) / math.sqrt(sample.size)
-        return float(sample.mean() - half), float(sample.mean() + half)
-    if rng is None:
-        raise ValueError("a bootstrap needs rng, a generator of random numbers")
-    means = rng.choice(sample, (10_000, sample.size)).mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    half = student.ppf(0.975, sample.size - 1) * sample.std(ddof=1) / math.sqrt(sample.size)
+    return float(sample.mean() - half), float(sample.mean() + half)
 
 
 @dataclass(frozen=True)

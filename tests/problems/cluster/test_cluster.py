@@ -72,16 +72,16 @@ def test_nodes_come_and_go():
     cluster = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])
     before = cluster.configurations
     assert cluster.configurations is before
-    cluster.add_nodes("A", 1)
+    cluster.set_nodes("A", 3)
     assert cluster.capacity == {"A": 12, "B": 8}
     assert Configuration(3, 12, "A") in list(cluster.configurations)
-    cluster.remove_nodes("B", 1)
+    cluster.set_nodes("B", 0)
     assert cluster.capacity["B"] == 0
     assert all(c.type == "A" for c in cluster.configurations)
     with pytest.raises(ValueError, match="must not be negative"):
-        cluster.remove_nodes("B", 1)
+        cluster.set_nodes("B", -1)
     with pytest.raises(ValueError, match="unknown GPU type 'C'"):
-        cluster.add_nodes("C", 1)
+        cluster.set_nodes("C", 1)
 
 
 def test_a_copy_has_nodes_of_its_own():

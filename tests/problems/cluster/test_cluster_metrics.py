@@ -113,18 +113,9 @@ def test_means_and_deviations_over_seeds():
 
 def test_intervals():
     values = [1.0, 2.0, 4.0, 8.0]
-    reference = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
-    assert interval(values, 0.9) == pytest.approx((reference.low, reference.high))
-    values = np.random.default_rng(2).normal(size=40).tolist()
-    low, high = interval(values, 0.9, "bootstrap", np.random.default_rng(0))
-    assert (low, high) == interval(values, 0.9, "bootstrap", np.random.default_rng(0))
-    reference = stats.bootstrap((values,), np.mean, confidence_level=0.9, method="percentile", rng=1)
-    assert (low, high) == pytest.approx(tuple(reference.confidence_interval), abs=0.01)
+    reference = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert interval(values) == pytest.approx((reference.low, reference.high))
     assert all(math.isnan(one) for one in interval([1.0]))
-    with pytest.raises(ValueError, match="level = 1"):
-        interval(values, 1.0)
-    with pytest.raises(ValueError, match="a bootstrap needs rng"):
-        interval(values, method="bootstrap")
 
 
 def test_efficiency_is_weighed_by_gpus_and_known_profiles_only():

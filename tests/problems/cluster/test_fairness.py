@@ -15,7 +15,6 @@ from copter.problems.cluster.report.fairness import (
     fairness_figures,
     finish_time_fairness,
     first_waits,
-    requested_fairness,
 )
 from copter.problems.cluster.report.metrics import statistical_efficiency
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
@@ -109,19 +108,6 @@ def test_types_that_cannot_run_a_job_do_not_count():
     case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
     for rule in ("authors", "printed"):
         assert finish_time_fairness(case, [job], rule) == pytest.approx([100 / 30])
-
-
-def test_fairness_of_requests_is_shockwaves():
-    jobs = [record("x", 240.0, 1.5, kind="rigid", gpus=2), record("y", 240.0, 0.5, kind="rigid", gpus=4)]
-    jobs += [record(f"z{k}", 240.0, 0.5, kind="rigid", gpus=4) for k in range(4)]
-    case = scenario(*jobs)
-    trace, live = (requested_fairness(case, jobs, contention) for contention in ("trace", "live"))
-    assert trace[:2].tolist() == pytest.approx([240 / (80 * 1.5), 240 / (60 * 1.5)])
-    assert live[:2].tolist() == pytest.approx([240 / (80 * 1.5), 240 / 60])
-    with pytest.raises(ValueError, match="asks for no number"):
-        requested_fairness(scenario(record("x", 1.0, 1.0)), [record("x", 1.0, 1.0)])
-    with pytest.raises(ValueError, match="one GPU type"):
-        requested_fairness(scenario(*jobs, types=(("a", 4, 1), ("b", 4, 1))), jobs)
 
 
 def test_users_limits_of_one_job_do_not_reach_another():

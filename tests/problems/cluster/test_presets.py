@@ -2,8 +2,7 @@
 
 import pytest
 
-from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.presets import VIRTUAL_CLUSTERS, cluster_by_name, cluster_names, virtual_nodes
+from copter.problems.cluster.presets import VIRTUAL_CLUSTERS, cluster_by_name, cluster_names
 
 
 @pytest.mark.parametrize(
@@ -43,11 +42,3 @@ def test_other_names_are_refused(name):
 def test_listed_names_work():
     for name in cluster_names():
         assert cluster_by_name(name.replace("-N", "-64")).gpus > 0
-
-
-def test_virtual_nodes_keep_the_gpus_and_are_powers_of_two():
-    cluster = virtual_nodes(Cluster([GpuType("six", 6, 2), GpuType("eight", 8, 1)]))
-    assert cluster == Cluster([GpuType("six", 2, 6), GpuType("eight", 8, 1)])
-    assert virtual_nodes(cluster_by_name("heterogeneous-64"), 4).capacity == {"t4": 24, "rtx": 24, "a100": 16}
-    with pytest.raises(ValueError, match="nodes of 6 GPUs cannot be cut into parts of 4"):
-        virtual_nodes(Cluster([GpuType("six", 6, 2)]), 4)

@@ -5,20 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter.problems.shockwave import (
-    Mode,
-    Regime,
-    RegimeJob,
-    build_window,
-    finish_time_fairness,
-    outlook,
-    snapshot,
-    window_of,
-)
+from copter.problems.shockwave import PREDICTORS, Mode, Regime, RegimeJob, build_window, snapshot
 from copter.problems.shockwave.forecast import budgets, forecast
-from copter.problems.shockwave.ftf import PREDICTORS
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import now, state, static
+from support.shockwave_reference import finish_time_fairness, outlook, window_of
 
 BACK_TO_THE_FIRST = RegimeJob(
     "back",

@@ -6,29 +6,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.shockwave import (
+    PREDICTORS,
     Mode,
     Pattern,
     Regime,
     RegimeJob,
-    finish_time_fairness,
     generate,
-    outlook,
     pattern_of,
     prediction_errors,
     read_jobs,
 )
-from copter.problems.shockwave.ftf import PREDICTORS
 from copter.problems.shockwave.predictor import (
     RULES,
     accordion,
     bayesian,
-    gns,
     greedy,
     observe,
     restatement,
 )
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, state, static, trace_path
+from support.shockwave_reference import finish_time_fairness, outlook
 
 FOUR = Pattern(100.0, (16, 32, 64, 128), (4.0, 3.0, 2.0, 1.0))
 
@@ -55,8 +53,6 @@ def test_greedy_never_changes():
 
 def test_patterns():
     seconds = {16: 4.0, 32: 3.0, 64: 2.0, 100: 1.0}.__getitem__
-    assert gns(10, 16, 64, seconds).batch_sizes == (16, 32, 64)
-    assert gns(10, 16, 16, seconds).batch_sizes == (16,)
     assert accordion(10, 16, 100, 3, seconds).epoch_seconds == (4.0, 1.0, 4.0)
     with pytest.raises(ValueError, match="batch sizes"):
         Pattern(10, (1, 2), (1.0,))

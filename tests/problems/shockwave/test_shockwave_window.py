@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from copter.problems.shockwave import (
     Mode,
-    Outlook,
     Regime,
     RegimeJob,
     build_window,
@@ -16,10 +15,10 @@ from copter.problems.shockwave import (
     snapshot,
     solve_relaxation,
     solve_waterfilling,
-    window_of,
 )
 from copter.problems.shockwave.window import FLOOR, Window
 from support.shockwave_cases import now, state, static, windows
+from support.shockwave_reference import Outlook, window_of
 
 SPEEDS_UP = RegimeJob("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
 SLOWS_DOWN = RegimeJob("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))
@@ -36,12 +35,6 @@ def test_utility_goes_through_the_regimes_in_order():
     assert window.segment_rounds == pytest.approx([4.0, 2.0, 2.0])
     assert window.most_rounds == pytest.approx([4.0, 4.0])
     assert window.remaining == pytest.approx([480.0, 480.0])
-
-
-def test_regimes_of_a_plan_come_in_order():
-    window = build_window(now([state(SPEEDS_UP), state(SLOWS_DOWN)], 4), rounds=6, predictor="oracle")
-    runs = np.array([[1, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
-    assert window.regime_of_round(runs).tolist() == [[0, -1, 0, -1, 1, 1], [-1] * 6]
 
 
 @given(window=windows(), seed=st.integers(0, 99))

@@ -16,7 +16,6 @@ from copter.problems.traffic import (
     Topology,
     bimodal,
     check_matrix,
-    demands_of,
     drift,
     failures,
     gravity,
@@ -106,15 +105,6 @@ def test_models_follow_their_seed_and_scale(ring, model):
 def test_gravity_needs_capacity(ring):
     with pytest.raises(MatrixError, match="'ring'"):
         gravity(ring.with_capacity(0.0), 1)
-
-
-@given(
-    st.lists(st.lists(st.sampled_from([0.0, 0.0, 1.5, 3.0]), min_size=4, max_size=4), min_size=4, max_size=4)
-)
-def test_demands_of_a_matrix(rows):
-    source, target, volume = demands_of(rows)
-    found = list(zip(source.tolist(), target.tolist(), volume.tolist(), strict=True))
-    assert found == [(u, v, rows[u][v]) for u in range(4) for v in range(4) if u != v and rows[u][v]]
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv"])
