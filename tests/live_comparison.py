@@ -37,7 +37,7 @@ from copter.live.training.plan import Batch, Pace, Plan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
-from copter.problems.cluster.traces.tuned import REQUESTED, TunedJobs
+from copter.problems.cluster.traces.tuned import _REQUESTED, TunedJobs
 
 SELF = Path(__file__).resolve()
 """Also what runs a job on a node."""
@@ -141,7 +141,7 @@ def draw(jobs: int, span: float, sizes: Sizes, seed: int) -> list[ComparedJob]:
             choices = tuned.choices(profile)
             gpus, batch = choices[users.integers(len(choices))]
         else:
-            table = REQUESTED[size]
+            table = _REQUESTED[size]
             weights = np.array(list(table.values()))
             gpus = min(int(users.choice(list(table), p=weights / weights.sum())), most)
             batch = min(profile.limits.initial * gpus, profile.limits.largest)

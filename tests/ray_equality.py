@@ -24,7 +24,7 @@ from rich.table import Table
 import copter.ray.on_actors
 from copter import ContinualProgram, make_solver
 from copter.bench.settings import SolverSettings
-from copter.problems.shockwave.course import busy_rounds
+from copter.problems.shockwave.course import _busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.window import build_window
 from copter.problems.sia.steady import SteadyReplay
@@ -99,7 +99,7 @@ class _Given(SolverSettings):
 def shockwave(program: ContinualProgram, jobs: int, rounds: int) -> Iterator[Round]:
     """Relaxations of the plans of a cluster that stays as busy."""
     solve = RelaxationProgram(program=program)
-    for now in islice(busy_rounds(jobs, max(8, jobs // 4), seed=0), rounds):
+    for now in islice(_busy_rounds(jobs, max(8, jobs // 4), seed=0), rounds):
         begin = perf_counter()
         relaxed = solve(build_window(now))
         yield Round(relaxed.objective, relaxed.bound, 1e3 * (perf_counter() - begin))

@@ -35,7 +35,7 @@ from copter.problems.reading import find, read_csv
 _SCALE = 5.5
 """s of e = s / (s + k*): median over ElasticFlow's curves on A100."""
 
-BEST_COUNTS = {
+_BEST_COUNTS = {
     "VGG16": 8,
     "GoogLeNet": 20,
     "Inception-v4": 52,
@@ -88,7 +88,7 @@ def stand_ins() -> list[ModelCurve]:
     Result: in the order of Table 4.
     """
     curves = []
-    for name, best in BEST_COUNTS.items():
+    for name, best in _BEST_COUNTS.items():
         counts = np.arange(1, best + 1)
         share = _SCALE / (_SCALE + best)
         growth = (1.0 - share) / best**2

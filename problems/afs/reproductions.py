@@ -90,7 +90,7 @@ def _play_trace(
     """Play a virtual cluster's jobs, or a share of all that they take over CoDDL."""
     effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
     scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD, **settings)
-    return play(quickly(scenario, share, seed), policy, Coddl()) if share < 1.0 else play(scenario, policy)
+    return play(_quickly(scenario, share, seed), policy, Coddl()) if share < 1.0 else play(scenario, policy)
 
 
 def simulated(effort: Effort, **settings: Any) -> list[Figure]:
@@ -152,12 +152,12 @@ def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str])
             jobs = _play_trace(effort, trace, policy, effort.seed).simulator.job_results()
             figures += [
                 Figure(f"trace {trace}, fifth {fifth}", policy, "x", ratio)
-                for fifth, ratio in enumerate(ratios_by_length(jobs, base, 5), 1)
+                for fifth, ratio in enumerate(_ratios_by_length(jobs, base, 5), 1)
             ]
     return figures
 
 
-def ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> list[float]:
+def _ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> list[float]:
     """How many times sooner groups of jobs complete than under a base policy, the shortest jobs first.
 
     The groups are of about equal size, by completion time under the base policy.
@@ -167,7 +167,7 @@ def ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins:
     return [float(theirs[group].mean() / mine[group].mean()) for group in groups]
 
 
-def quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
+def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
     """Return the jobs with a share of the submission times and of the iterations, and real restarts.
 
     The seed is that of the seconds of a restart, which are a model's own.
@@ -197,16 +197,16 @@ def bursts(effort: Effort) -> list[Figure]:
 
 
 def _monitored(effort: Effort, row: str, k: int, *, burst: str, system: str) -> dict[str, float]:
-    return {"average JCT": monitored_hours(burst, system, effort.seed + k)}
+    return {"average JCT": _monitored_hours(burst, system, effort.seed + k)}
 
 
-def monitored_hours(burst: str, system: str, seed: int) -> float:
+def _monitored_hours(burst: str, system: str, seed: int) -> float:
     """Hours until the monitored job of a burst completes under AFS-P with one of the systems."""
     resize: Resize = _SYSTEMS[system]()
-    return float(play(burst_of(burst, seed), "afs-p", resize).jct[0]) / 3600.0
+    return float(play(_burst_of(burst, seed), "afs-p", resize).jct[0]) / 3600.0
 
 
-def burst_of(kind: str, seed: int) -> Scenario:
+def _burst_of(kind: str, seed: int) -> Scenario:
     """Return the job "monitored" and others, "few" one after the other or "many" at once."""
     rng = np.random.default_rng(seed)
     cluster = testbed()

@@ -73,7 +73,7 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
     return [replace(job, time=job.time - jobs[0].time) for job in jobs]
 
 
-def generate_virtual_cluster(
+def _generate_virtual_cluster(
     rng: np.random.Generator, *, jobs: int = 400, gpu_load: float = 0.6, mean_burst: float = 4.0
 ) -> list[TracedJob]:
     """Jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
@@ -164,11 +164,11 @@ def virtual_cluster(
 
     `seed`: seed of the models drawn, and of a generated trace. `data`: folder of real traces. `vc`: virtual
     cluster, by name or number. `jobs`: the first ones only; of a generated trace their number. `gpu_load`:
-    the load of a generated trace, see :func:`generate_virtual_cluster`.
+    the load of a generated trace, see `_generate_virtual_cluster`.
     """
     rng = np.random.default_rng(seed)
     if data is None:
-        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
+        trace = _generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
     else:
         trace = read_virtual_cluster(data, vc)[:jobs]
     return make_scenario(trace, cluster, _curves_by_name(curves, data), rng, peak_requests=peak_requests)

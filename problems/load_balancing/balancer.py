@@ -22,7 +22,7 @@ round, and they say little, for a share takes only its part of the memory that a
 experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
 the shim keeps the memory whatever the answer.
 
-When the shim's search finds no place for a shard, :func:`pack` puts one replica of each into the memory of
+When the shim's search finds no place for a shard, `_pack` puts one replica of each into the memory of
 the servers.  Shards of the same size are alike, so the program counts them:
 
     minimise    sum_gi s_g m_gi                     size of what is not where it was
@@ -624,7 +624,7 @@ class LoadBalancer:
 
     def _packed(self, fleet: Fleet, last: Placement, shard: int) -> Placement:
         """Each shard on one server, all packed anew, because the shim found no place for one."""
-        packed, impossible = pack(fleet, last)
+        packed, impossible = _pack(fleet, last)
         if packed is not None:
             return packed
         needed, there = fleet.sizes.sum(), fleet.memory.sum()
@@ -788,7 +788,7 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
     )
 
 
-def pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Placement | None, bool]:
+def _pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Placement | None, bool]:
     """Return a placement of each shard on one server, and whether it is proven that there is none.
 
     `last`: shards stay where their largest share is if that can be. `seconds`: time limit.

@@ -91,7 +91,7 @@ def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-def]
+def _cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-def]
     """Lower bound on the cheapest items that cover a need, exact for few items (module docstring).
 
     ``rest`` is the price of a unit of gain of the items that are not in the list, infinity if there are none,
@@ -147,7 +147,7 @@ def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: i
             m += 1
         if load > 0.0:
             rest, least = min(rest, sizes[j] / loads[j]), min(least, sizes[j])
-    return cover(cost[:m], gain[:m], need, rest, least, grain)
+    return _cover(cost[:m], gain[:m], need, rest, least, grain)
 
 
 @kernel(allocates=True, inner=True)

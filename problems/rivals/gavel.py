@@ -10,7 +10,7 @@ and one of two objectives:
     greatest least      maximise  theta   s.t.  theta <= sum_t r_jt x_jt for all j
 
 The greatest least leaves open who has what the poorest cannot use; a small gain of time for all decides it
-(:data:`LEFTOVER`).  Every job is a request with one column for each type that can run it; jobs that come and
+(`_LEFTOVER`).  Every job is a request with one column for each type that can run it; jobs that come and
 go, and rates that change, are edits, and every program is solved warm.
 
 Source: Gavel (Narayanan et al., OSDI 2020), sections 3.1 and 4.
@@ -29,7 +29,7 @@ from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 
-LEFTOVER = 1e-3
+_LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
 _MOST = 1e4
 """Largest rate on a job's best type: larger ones, of jobs that are all but done, only spoil the scaling."""
@@ -71,7 +71,7 @@ class _Gavel(Mechanism):
         job that makes more than `_MOST` counts as one that makes so much.
         """
         rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / _MOST, 1.0)
-        gain = LEFTOVER / len(now.jobs)
+        gain = _LEFTOVER / len(now.jobs)
         costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
         # The common bound refers to every job's row, so it goes first and comes last.
         if _THETA in self.program:
@@ -228,13 +228,13 @@ class FinishTimeFairness(_Gavel):
         self._alone: dict[str, tuple[float, float, float]] = {}
 
     def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102
-        equal = equal_shares(now)
+        equal = _equal_shares(now)
         finish = self._seconds_alone(now, (equal * now.speed).sum(axis=1))
-        shares, worst = equal, worst_rho(now, equal, finish)
+        shares, worst = equal, _worst_rho(now, equal, finish)
         for _ in range(_MOST_PROGRAMS):
             needed = now.left / (worst * finish - now.age)
             better = self._greatest_least(now, now.speed / needed[:, None])
-            rho = worst_rho(now, better, finish)
+            rho = _worst_rho(now, better, finish)
             # Of two with the same worst rho the program's is better: it leaves no time unused.
             if rho <= worst * (1.0 + _PROGRESS):
                 shares = better
@@ -254,13 +254,13 @@ class FinishTimeFairness(_Gavel):
         return np.array([alone[name][2] for name in now.names]) + now.left / speed
 
 
-def equal_shares(now: RigidRound) -> NDArray[np.float64]:
+def _equal_shares(now: RigidRound) -> NDArray[np.float64]:
     """Shares of time that 1/n of the GPUs of every type come to, at most all of it, shape (n, T)."""
     shares = np.where(now.speed > 0, now.capacity / (len(now.jobs) * now.gpus[:, None]), 0.0)
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
 
 
-def worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
+def _worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
     """Largest rho of all jobs.
 
     `finish`: seconds that each job would take on its own share.

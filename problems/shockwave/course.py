@@ -1,6 +1,6 @@
 """Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
 
-The rounds are those of :func:`busy_rounds`: they do not depend on any
+The rounds are those of `_busy_rounds`: they do not depend on any
 plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
 of whole rounds.
 
@@ -92,7 +92,7 @@ class PlanCourse(Course):
 
     def _windows(self) -> Iterator[tuple[int, RoundState, Window, float]]:
         own = self.settings
-        rounds = islice(busy_rounds(self.jobs, self.gpus, seed=self.seed), self.rounds)
+        rounds = islice(_busy_rounds(self.jobs, self.gpus, seed=self.seed), self.rounds)
         for number, now in enumerate(rounds):
             begin = perf_counter()
             window = build_window(
@@ -224,7 +224,7 @@ def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUN
     return RoundState(0, 0.0, round_seconds, gpus, tuple(states))
 
 
-def busy_rounds(
+def _busy_rounds(
     jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS
 ) -> Iterator[RoundState]:
     """Rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.

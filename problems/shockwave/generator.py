@@ -8,7 +8,7 @@ Where the figures come from (no file of theirs is needed or copied):
   256.
 - Hours on the job's own GPUs are log-normal with median 0.8 and deviation 0.75 of the logarithm, cut at
   :data:`HOURS`: quartiles 0.5 and 1.3, and 2.3 at 90%, as in those traces.
-- :data:`MODELS`: models, datasets and batch sizes of Table 2; seconds an epoch on one GPU are rounded from
+- `_MODELS`: models, datasets and batch sizes of Table 2; seconds an epoch on one GPU are rounded from
   the throughputs that the authors measured on Quadro RTX 5000, speedups on 2, 4 and 8 GPUs from the same.
 - Accordion (section 5): small batch size in the critical regime, which lasts for the first 30% of the epochs
   as in most jobs of the traces, then the largest; Transformer never changes.
@@ -60,7 +60,7 @@ class _Model:
     accordion: bool = True
 
 
-MODELS = {
+_MODELS = {
     "ResNet-18": _Model(50_000, {32: 36.4, 64: 36.4, 128: 33.2, 256: 30.9}, 1.8),
     "ResNet-50": _Model(100_000, {16: 590.0, 32: 530.0, 64: 503.0, 128: 489.0}, 2.0),
     "LM": _Model(59_675, {5: 89.0, 10: 63.0, 20: 44.0, 40: 32.0, 80: 34.0}, 1.7),
@@ -94,7 +94,7 @@ def generate(
     result, arrival = [], 0.0
     for k in range(jobs):
         gpus = int(_draw(rng, sizes))
-        names = [name for name, model in MODELS.items() if gpus == 1 or model.speedup > 1.0]
+        names = [name for name, model in _MODELS.items() if gpus == 1 or model.speedup > 1.0]
         name = names[int(rng.integers(len(names)))]
         if size_mix is None:
             hours = float(np.clip(_MEDIAN_HOURS * math.exp(_LOG_DEVIATION * rng.standard_normal()), *HOURS))
@@ -102,8 +102,8 @@ def generate(
             least, most = _draw(rng, size_mix)
             hours = math.exp(rng.uniform(math.log(least), math.log(most))) / gpus
         mode = Mode(_draw(rng, modes))
-        regimes = _regimes(rng, MODELS[name], mode, gpus, hours * 3600.0)
-        result.append(RegimeJob(f"job-{k}", arrival, gpus, mode, regimes, name, MODELS[name].samples))
+        regimes = _regimes(rng, _MODELS[name], mode, gpus, hours * 3600.0)
+        result.append(RegimeJob(f"job-{k}", arrival, gpus, mode, regimes, name, _MODELS[name].samples))
         arrival += float(rng.exponential(arrival_seconds)) if arrival_seconds else 0.0
     return result
 
@@ -121,11 +121,11 @@ def job_of(
     `arrival`: seconds. `seconds`: run time at the first batch size; adaptation shortens it. `mode_mix`:
     weights of the modes.
     """
-    names = [model for model, one in MODELS.items() if gpus == 1 or one.speedup > 1.0]
+    names = [model for model, one in _MODELS.items() if gpus == 1 or one.speedup > 1.0]
     model = names[int(rng.integers(len(names)))]
     mode = Mode(_draw(rng, _MODE_MIX if mode_mix is None else mode_mix))
-    regimes = _regimes(rng, MODELS[model], mode, gpus, seconds)
-    return RegimeJob(name, arrival, gpus, mode, regimes, model, MODELS[model].samples)
+    regimes = _regimes(rng, _MODELS[model], mode, gpus, seconds)
+    return RegimeJob(name, arrival, gpus, mode, regimes, model, _MODELS[model].samples)
 
 
 def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:

@@ -57,7 +57,7 @@ class Pattern:
         return len(self.batch_sizes)
 
 
-def accordion(
+def _accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
     """Pattern of Accordion: regimes that alternate, the small batch size first.
@@ -83,7 +83,7 @@ def pattern_of(job: RegimeJob) -> Pattern:
         known = [size for size in sizes[: sizes.index(limit) + 1]]
         return Pattern(job.epochs, tuple(known), tuple(seconds[size] for size in known))
     if job.mode is Mode.ACCORDION and len(sizes) > 1:
-        return accordion(job.epochs, sizes[0], sizes[1], len(sizes), seconds.__getitem__)
+        return _accordion(job.epochs, sizes[0], sizes[1], len(sizes), seconds.__getitem__)
     return Pattern(job.epochs, (sizes[0],), (seconds[sizes[0]],))
 
 
@@ -104,7 +104,7 @@ def _within(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     return counts
 
 
-def restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
+def _restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     """Expected epochs of the K regimes by the restatement rule; the last entry of ``seen`` is ongoing."""
     counts = _within(pattern, seen)
     over = min(max(len(seen) - 1, 0), len(pattern) - 1)
@@ -114,7 +114,7 @@ def restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     return _at_least_seen(pattern, expected, counts, over)
 
 
-def bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
+def _bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     """Expected epochs of the K regimes by the standard update of the Dirichlet prior."""
     counts = _within(pattern, seen)
     over = min(max(len(seen) - 1, 0), len(pattern) - 1)
@@ -122,7 +122,7 @@ def bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     return _at_least_seen(pattern, pattern.epochs * posterior / posterior.sum(), counts, over)
 
 
-def greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
+def _greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
     """Expected epochs of the K regimes if the ongoing one never ends."""
     expected = _within(pattern, seen)
     now = min(max(len(seen) - 1, 0), len(pattern) - 1)
@@ -131,7 +131,7 @@ def greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
 
 
 _Rule = Callable[[Pattern, Sequence[float] | Floats], Floats]
-RULES: dict[str, _Rule] = {"restatement": restatement, "bayesian": bayesian, "greedy": greedy}
+RULES: dict[str, _Rule] = {"restatement": _restatement, "bayesian": _bayesian, "greedy": _greedy}
 
 
 def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int) -> Floats:

@@ -44,7 +44,7 @@ LAMBDA = 10.0
 
 The 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 adds up the run times of all jobs.
 """
-FLOOR = 1e-6
+_FLOOR = 1e-6
 """Added to the utility, so that log is finite for a job without progress; as in the authors' code."""
 _NO_SECONDS = 1e-9
 """Jobs that take less in all take no time."""
@@ -221,7 +221,7 @@ def _window(
         names=tuple(names),
         gpus=np.asarray(gpus, np.int64),
         weights=np.asarray(weights, float),
-        base=seen.epochs / seen.total_epochs + FLOOR,
+        base=seen.epochs / seen.total_epochs + _FLOOR,
         remaining=seen.remaining_seconds,
         total_seconds=seen.total_seconds,
         segment_start=_starts(hull_owner, len(names)),

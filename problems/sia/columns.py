@@ -41,7 +41,7 @@ _ROW_BYTES = 1000
 """Of a row, beside its costs."""
 
 
-MIN_RESTART_FACTOR = 0.01
+_MIN_RESTART_FACTOR = 0.01
 """Floor of the restart factor.
 
 A young job that restarted often has N S >= T, a factor of zero or less, and (r G)^p would be infinite or no
@@ -179,7 +179,7 @@ class RowCache:
         if key not in self._runnable:
             self._runnable[key] = _Runnable(self.configurations, columns)
         runnable = self._runnable[key]
-        costs = self.objective.costs(normalised(goodput, runnable.min_gpus))
+        costs = self.objective.costs(_normalised(goodput, runnable.min_gpus))
         return CostRow(runnable, costs, self.objective.lam)
 
 
@@ -255,7 +255,7 @@ def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, A
     }
 
 
-def normalised(goodput: NDArray[np.float64], min_gpus: int) -> NDArray[np.float64]:
+def _normalised(goodput: NDArray[np.float64], min_gpus: int) -> NDArray[np.float64]:
     """Goodputs of a job, all positive, scaled so that the smallest is ``min_gpus``."""
     if not goodput.size:
         return goodput
@@ -268,12 +268,12 @@ def restart_factor(
     """Share of its time that a job spends running if it goes on restarting as it did, after one restart more.
 
     `age`: seconds since submission. `restarts`: restarts so far, the first start not counted.
-    `restart_seconds`: time of one restart. Result: in [:data:`MIN_RESTART_FACTOR`, 1]; 1 for a job that
+    `restart_seconds`: time of one restart. Result: in [`_MIN_RESTART_FACTOR`, 1]; 1 for a job that
     restarts in no time.
     """
     lived = age + restart_seconds
     factor = np.divide(age - restarts * restart_seconds, lived, out=np.ones(lived.shape), where=lived > 0)
-    return factor.clip(MIN_RESTART_FACTOR, 1.0)
+    return factor.clip(_MIN_RESTART_FACTOR, 1.0)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
 
-MOST_RECORDED = 100_000_000
+_MOST_RECORDED = 100_000_000
 """Columns, if every job could run in every configuration, up to which rounds are recorded."""
 
 
@@ -57,13 +57,13 @@ class Size:
     costs: Costs = "own"
 
 
-WARM_UP = Size(1024, 400, 3)
+_WARM_UP = Size(1024, 400, 3)
 """More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
 
 
 def worth_recording(gpus: int, jobs: int) -> bool:
     """Whether rounds of this size are few enough columns to be recorded."""
-    return jobs * len(builtin_cluster(gpus).configurations) <= MOST_RECORDED
+    return jobs * len(builtin_cluster(gpus).configurations) <= _MOST_RECORDED
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ClosedSia(Course):
 
     def small(self) -> ClosedSia:
         """Return the same with few jobs."""
-        return replace(self, size=replace(WARM_UP, costs=self.size.costs))
+        return replace(self, size=replace(_WARM_UP, costs=self.size.costs))
 
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a cluster of its own."""
@@ -127,11 +127,11 @@ def record_sia(
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
     `folder`: where to write both. `gpus`, `jobs`, `rounds`: size of the cluster, jobs at any time, rounds;
-    the first one starts from nothing. `warm_up`: default: :data:`WARM_UP`. With a smaller one, the first
+    the first one starts from nothing. `warm_up`: default: `_WARM_UP`. With a smaller one, the first
     timed rounds may compile. `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`; also of the
     warm-up, if that is not given. `proven`: whether the allocations are to be proven optimal.
     """
-    small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
+    small = replace(_WARM_UP, costs=costs) if warm_up is None else warm_up
     kind = ProvenRounds if proven else Recorded
     recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)
     _record(recorded.warm_up, small, seed)

@@ -26,7 +26,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile, TableProfile
 from copter.problems.reading import Record, read_json
 
-HARDWARE_CLASSES = {
+_HARDWARE_CLASSES = {
     "dgx-ext": "DGX-A100-40GB",
     "a100-pcie": "A100-40GB-PCIe",
     "a10-pcie": "A10-24GB-PCIe",
@@ -130,10 +130,10 @@ def _training(path: Path, arrays: dict[str, np.ndarray], constants: Record) -> P
 
 
 def _synthetic(path: Path, arrays: dict[str, np.ndarray]) -> Profile:
-    for name in ("max_progress", "num_gpus", *HARDWARE_CLASSES.values()):
+    for name in ("max_progress", "num_gpus", *_HARDWARE_CLASSES.values()):
         if name not in arrays:
             raise InputError(path, name, "is missing")
-    curves = {type: arrays[hardware] for type, hardware in HARDWARE_CLASSES.items()}
+    curves = {type: arrays[hardware] for type, hardware in _HARDWARE_CLASSES.items()}
     work, restart = float(arrays["max_progress"]), SINGLE_PHASE_RESTART_SECONDS
     return CountProfile(path.stem, restart, work, arrays["num_gpus"], curves, _SYNTHETIC_MAX_GPUS)
 

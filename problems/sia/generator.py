@@ -4,13 +4,13 @@ Where the figures come from (no file of theirs is needed or copied):
 
 - :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a
   scale.  They replay 2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
-- :data:`JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
+- `_JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
-- :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  `_BURSTINESS` is
+- `_HOURLY`: arrivals by hour of the day over their mean, in the same average.  `_BURSTINESS` is
   the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
   have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs a day, that is 1 + 0.65, 1.5, 1.3 times
   the mean.
-- :data:`TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
+- `_TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
   calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are set so that
   the speedup at the start and at the end of training is near that of the profiles; curves are analytic
   (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
@@ -45,13 +45,13 @@ from copter.problems.sia.files import (
 JOBS_PER_GPU_DAY = 2000 / 512
 """Jobs a day and GPU in the authors' workloads."""
 
-HOURLY = (
+_HOURLY = (
     (1.08, 0.96, 0.85, 1.47, 1.03, 1.80, 0.92, 0.75, 0.52, 0.50, 0.51, 1.05)
     + (1.47, 0.86, 0.76, 0.93, 1.07, 0.96, 0.91, 0.91, 0.99, 1.10, 1.05, 1.54)
 )  # fmt: skip
 _BURSTINESS = 1.3
 
-JOB_MIX = {
+_JOB_MIX = {
     "cifar10": 0.2948,
     "bert": 0.2535,
     "deepspeech2": 0.0986,
@@ -70,7 +70,7 @@ JOB_MIX = {
 }
 
 _TRAINING_TYPES = ("aws", "azure", "dgx-ext", "quad", "rtx")
-TRAINING: dict[str, tuple[float, tuple[float, ...], Scaling]] = {
+_TRAINING: dict[str, tuple[float, tuple[float, ...], Scaling]] = {
     # restart seconds; hours on one aws, azure, dgx-ext, quad, rtx; scaling
     "bert": (120, (4.32, 1.53, 0.455, 1.67, 2.12), Scaling(32, (15, 60), 0.05, (0.12, 0.75))),
     "cifar10": (50, (1.95, 0.66, 0.348, 0.81, 0.85), Scaling(32, (0.2, 60), 0.25, (0.10, 0.70))),
@@ -133,9 +133,9 @@ def builtin_cluster(gpus: int) -> Cluster:
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
-    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work."""
+    """Analytic profiles of the applications in `_JOB_MIX`, with ``work_scale`` times their work."""
     profiles: dict[str, Profile] = {}
-    for name, (restart, hours, scaling) in TRAINING.items():
+    for name, (restart, hours, scaling) in _TRAINING.items():
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
         profiles[name] = TrainingProfile(name, restart, work_scale * 3600.0, speed, scaling)
     restart = SINGLE_PHASE_RESTART_SECONDS
@@ -147,13 +147,13 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
     return profiles
 
 
-def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Ascending times of arrivals: daily pattern times bursts by the minute.
 
     `hours`: in which they arrive, from 0. Result: seconds.
     """
     minutes = max(1, round(hours * 60))
-    pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
+    pattern = np.array(_HOURLY)[np.arange(minutes) // 60 % 24]
     rate = pattern * rng.gamma(1.0 / _BURSTINESS, _BURSTINESS, minutes)
     counts = rng.multinomial(count, rate / rate.sum())
     start = np.repeat(np.arange(minutes), counts) * 60.0
@@ -181,7 +181,7 @@ def generate(
     if min(strong_scaling, rigid, non_preemptible) < 0 or strong_scaling + rigid > 1 or non_preemptible > 1:
         raise ValueError("shares of jobs must be in [0, 1], those of strong_scaling and rigid together")
     rng = np.random.default_rng(seed)
-    times = arrival_times(round(jobs_per_day * hours / 24.0), hours, rng)
+    times = _arrival_times(round(jobs_per_day * hours / 24.0), hours, rng)
     jobs = draw_jobs(times, rng, strong_scaling=strong_scaling, rigid=rigid, non_preemptible=non_preemptible)
     return Scenario(builtin_cluster(gpus), jobs, builtin_profiles())
 
@@ -194,13 +194,13 @@ def draw_jobs(
     rigid: float = 0.0,
     non_preemptible: float = 0.0,
 ) -> list[JobSubmission]:
-    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`.
+    """Jobs submitted at the given times, with the shares of `_JOB_MIX`.
 
     `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs that are so;
     see :func:`generate`.
     """
-    shares = np.array(list(JOB_MIX.values()))
-    names: Sequence[str] = list(JOB_MIX)
+    shares = np.array(list(_JOB_MIX.values()))
+    names: Sequence[str] = list(_JOB_MIX)
     picked = [names[k] for k in rng.choice(len(names), times.size, p=shares / shares.sum()).tolist()]
     uniform = rng.uniform(size=times.size)
     pinned = rng.uniform(size=times.size) < non_preemptible
@@ -209,7 +209,7 @@ def draw_jobs(
     for k, (time, application) in enumerate(zip(times.tolist(), picked, strict=True)):
         kind: Kind = "adaptive"
         gpus = None
-        trains = application in TRAINING
+        trains = application in _TRAINING
         if trains and uniform[k] < rigid:
             kind, gpus = "rigid", int(counts[k])
         elif trains and uniform[k] < rigid + strong_scaling:
@@ -221,7 +221,7 @@ def draw_jobs(
 
 
 def _category(application: str) -> str:
-    if application in TRAINING:
+    if application in _TRAINING:
         return "SiaJob"
     return "BatchInferenceJob" if application in _INFERENCE else "SyntheticSinglePhaseJob"
 
@@ -256,7 +256,7 @@ def pai(
         workloads = sorted((folder / "simulator/workloads" / _FAMILIES[nearest]).glob("workload-*.csv"))
     if folder is None or not workloads:
         rng = np.random.default_rng(seed)
-        return Scenario(cluster, draw_jobs(arrival_times(count, hours, rng), rng), builtin_profiles())
+        return Scenario(cluster, draw_jobs(_arrival_times(count, hours, rng), rng), builtin_profiles())
     profiles = read_profiles(profile_folder(folder))
     submitted = read_workload(workloads[seed % len(workloads)], profiles)
     return Scenario(cluster, [job for job in submitted if job.time < hours * 3600.0][:jobs], profiles)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 
-SAME = 1e-3
+_SAME = 1e-3
 """Values that differ by less are the same."""
 NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
 
@@ -316,8 +316,8 @@ class _Evolution:
             before, now = self._values.get(variable, 0.0), values.get(variable, 0.0)
             if before != now:
                 path += (now - before) ** 2
-                changed += abs(now - before) > SAME and self._in_both(variable, choices)
-        between = sum(SAME < value < 1.0 - SAME for value in values.values())
+                changed += abs(now - before) > _SAME and self._in_both(variable, choices)
+        between = sum(_SAME < value < 1.0 - _SAME for value in values.values())
         figures = {
             "changed": changed / common if common else math.nan,
             "added": 1.0 - common / variables if variables else math.nan,

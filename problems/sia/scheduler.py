@@ -5,7 +5,7 @@ nodes that came or went, and jobs that have something else than the last answer 
 evicted them or a node failed.
 
 With a time-share window the cost of leaving a job without GPUs follows the service that it had (thesis
-section 3.5.6); see :class:`TimeShare`.
+section 3.5.6); see `_TimeShare`.
 
 Source: Sia, thesis sections 3.3 and 3.5.6.
 """
@@ -32,7 +32,7 @@ from copter.solvers.registry import make_solver
 
 ROUND_SECONDS = 60.0
 
-BONUS = 2.0
+_BONUS = 2.0
 """More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
 
 
@@ -88,7 +88,7 @@ class Sia:
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
-        self._timeshare = None if timeshare_seconds is None else TimeShare(timeshare_seconds, lam)
+        self._timeshare = None if timeshare_seconds is None else _TimeShare(timeshare_seconds, lam)
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
@@ -191,7 +191,7 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
     }
 
 
-class TimeShare:
+class _TimeShare:
     """A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
 
     The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` from then on.
@@ -216,7 +216,7 @@ class TimeShare:
         Result: in the order of `now.jobs`.
         """
         ran = np.array([job.run_seconds for job in now.jobs.values()])
-        return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)
+        return np.where(ran < self.window_seconds, self.lam + _BONUS, self.lam)
 
 
 class LpStar(Sia):

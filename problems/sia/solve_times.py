@@ -42,7 +42,7 @@ from copter.problems.sia.reproductions import POLICIES
 
 FOLDER = "suhasjs_continuous-scheduling"
 """Folder of the authors' workloads, within that of real traces."""
-APART_SECONDS = 300.0
+_APART_SECONDS = 300.0
 """The largest time between the arrivals of a job and of its copy."""
 _DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
 """Folder and number of the authors' days, by GPUs."""
@@ -95,13 +95,13 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     return replace(scenario, jobs=[job for job in scenario.jobs if job.time < hours * 3600.0])
 
 
-def grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
+def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
     """Return a scenario with `factor` times the GPUs and the jobs, whose copies are a few minutes apart."""
     rng = np.random.default_rng(seed)
     jobs = scenario.jobs
     extra = round(factor * len(jobs)) - len(jobs)
     picked = np.concatenate([rng.permutation(len(jobs)) for _ in range(math.ceil(factor))])[:extra]
-    shifts = rng.uniform(-APART_SECONDS, APART_SECONDS, extra)
+    shifts = rng.uniform(-_APART_SECONDS, _APART_SECONDS, extra)
     copies: list[JobSubmission] = []
     for k, (at, shift) in enumerate(zip(picked.tolist(), shifts.tolist(), strict=True)):
         job = jobs[at]
@@ -139,7 +139,7 @@ def _day(
     first = 1 if factor > 1.0 else effort.seed + k + 1
     scenario = day(effort.data, gpus, first, hours=submitted_hours)
     if factor > 1.0:
-        scenario = grown(scenario, factor, effort.seed)
+        scenario = _grown(scenario, factor, effort.seed)
     if k == 0:
         Simulator(scenario, make_policy(name, **options), max_hours=_WARM_UP_HOURS).play()
     effort.say(f"{row}: {len(scenario.jobs)} jobs on {scenario.cluster.gpus} GPUs, day {k + 1}")

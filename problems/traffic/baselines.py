@@ -129,7 +129,7 @@ def pop(
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")
     begin = perf_counter()
-    pair, volume = split_clients(traffic.volume, split)
+    pair, volume = _split_clients(traffic.volume, split)
     part = np.random.default_rng(seed).integers(0, parts, pair.size)
     capacity = traffic.effective_capacity / parts
     alone = perf_counter() - begin
@@ -147,7 +147,9 @@ def pop(
     return Allocated(flows, alone + (sum(each) if spread is None else wall), alone + max(each))
 
 
-def split_clients(volume: NDArray[np.float64], split: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _split_clients(
+    volume: NDArray[np.float64], split: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Halve the largest demand until there are (1 + split) times as many."""
     pairs = np.flatnonzero(volume > 0)
     pieces = int((1.0 + split) * pairs.size)

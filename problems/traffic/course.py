@@ -158,7 +158,7 @@ class Event:
             traffic.set_volumes(self.volumes)
 
 
-def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
+def _events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
     """Events of round after round, without end, from the demands of the first matrix on.
 
     `change`: one of :data:`CHANGES`. `amplitude`: the amplitude of a drift.
@@ -202,7 +202,7 @@ def _schedule(
     yield "first", Event(volumes)
     down = none
     for change in changes:
-        for number, event in zip(range(rounds - 1), events_of(instance, change, seed), strict=False):
+        for number, event in zip(range(rounds - 1), _events_of(instance, change, seed), strict=False):
             if number == 0 and change != changes[0]:
                 again = volumes if event.volumes is None else event.volumes
                 event, down = replace(event, volumes=again, restored=down), none

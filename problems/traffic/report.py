@@ -141,7 +141,7 @@ class TrafficRun(CourseRun):
             for link in range(topology.n_links)
         )
         folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
-        figure = draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
+        figure = _draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
         folder.save_figure("network.png", figure, "the network, links by the share of capacity used")
 
     def print_summary(self) -> None:
@@ -163,7 +163,7 @@ class TrafficRun(CourseRun):
         print_figures(f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", rows)
 
 
-def draw_network(
+def _draw_network(
     topology: Topology, utilisation: NDArray[np.float64], down: NDArray[np.bool_], title: str
 ) -> Figure:
     """Draw a network with its links by utilisation; of two directions the busier one shows.

@@ -118,7 +118,7 @@ def _cached(
 ) -> PathSet:
     if not cache:
         return search()
-    file = _path_file(cache_folder() if folder is None else Path(folder), key)
+    file = _path_file(_cache_folder() if folder is None else Path(folder), key)
     paths = _load_paths(file, source, target, topology.n_links)
     if paths is None:
         paths = search()
@@ -198,7 +198,7 @@ def _positive(name: str, value: int) -> None:
 # What reading a file that was cut short, overwritten or is no archive at all can raise.
 
 
-def cache_folder() -> Path:
+def _cache_folder() -> Path:
     """Folder of cached files: ``COPTER_CACHE`` if set, or else ``copter`` in the user's cache folder."""
     if named := os.environ.get("COPTER_CACHE"):
         return Path(named).expanduser()

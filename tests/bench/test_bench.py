@@ -20,7 +20,7 @@ from copter.bench.statistics import ablation, keeps_edits, spread, summarise
 from copter.bench.updates import RATIOS, measure_updates
 from copter.cli.main import app
 from copter.parallel import available_threads
-from copter.problems.sia.course import WARM_UP, Size, record_sia
+from copter.problems.sia.course import _WARM_UP, Size, record_sia
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.spreading.processes import Processes
@@ -112,7 +112,7 @@ def test_every_solver_names_what_it_stops_at(name):
 @pytest.mark.long
 def test_nothing_is_compiled_or_loaded_after_the_warm_up(tmp_path):
     """In a process of its own: no kernel gets a signature that it did not have before the timed rounds."""
-    recorded = record_sia(tmp_path, gpus=2048, jobs=200, rounds=2, seed=1, warm_up=WARM_UP)
+    recorded = record_sia(tmp_path, gpus=2048, jobs=200, rounds=2, seed=1, warm_up=_WARM_UP)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         late, threads = pool.submit(_late_kernels, recorded).result()
     assert late == []

@@ -37,16 +37,16 @@ from copter.problems.cluster.profiles.measured import MeasuredProfile
 from copter.problems.cluster.profiles.throughput import MAX_GAMMA, ThroughputParameters, efficiency
 from copter.problems.cluster.traces.pollux import read_pollux_measurements, read_step_times
 
-MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
-TABLE_TYPES = {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}
+_MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")
+_TABLE_TYPES = {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}
 """Names of GPU types in the tables of Sia's authors."""
 _LEVELS = 8
 _LOCAL_BATCHES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Largest local batches that are tried, over that of a T4."""
 _HOLD = 1.0
 """How much the models of T4 keep to the measured steps: goodput alone leaves some parameters undetermined."""
-ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
-TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
+_ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
+_TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
 
 
 def _noise_levels(
@@ -88,7 +88,7 @@ def _segments(value: NDArray[np.float64], weight: NDArray[np.float64], count: in
     return np.array(ends[::-1], np.int64)
 
 
-class GoodputTable(NamedTuple):
+class _GoodputTable(NamedTuple):
     """Goodput of a job by progress and configuration of one GPU type.
 
     `progress`: ascending, in steps at the initial batch size. `goodput`: steps of the initial batch a second.
@@ -100,7 +100,7 @@ class GoodputTable(NamedTuple):
     gpus: NDArray[np.int64]
 
 
-def read_table(path: Path, type: str) -> GoodputTable:
+def _read_table(path: Path, type: str) -> _GoodputTable:
     """Goodput table of one GPU type.
 
     `path`: the npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``. `type`: as the table calls
@@ -110,14 +110,14 @@ def read_table(path: Path, type: str) -> GoodputTable:
         mine = file["gpu_type"] == type
         goodput = file["goodput"][:, mine].astype(np.float64)
         progress = file["progress"].astype(np.float64)
-        return GoodputTable(progress, goodput, file["num_nodes"][mine], file["num_gpus"][mine])
+        return _GoodputTable(progress, goodput, file["num_nodes"][mine], file["num_gpus"][mine])
 
 
-def measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int = 16) -> GoodputTable:
+def _measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int = 16) -> _GoodputTable:
     """Goodput table of a measured job on parts of a node and on whole ones."""
     shapes = Cluster([GpuType(profile.type, gpus_per_node, nodes)]).configurations
     goodput = np.stack([profile.curve(shape) for shape in shapes], axis=1)
-    return GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
+    return _GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
 
 
 def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
@@ -130,8 +130,8 @@ def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
     return TypeModel(fit_throughput(*np.array(steps).T), profile.max_local_batch)
 
 
-def fit_table(
-    table: GoodputTable,
+def _fit_table(
+    table: _GoodputTable,
     start: TypeModel,
     levels: tuple[NDArray[np.float64], NDArray[np.float64]],
     limits: BatchLimits,
@@ -202,8 +202,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="with the folders of Pollux' artifact and Sia's tables")
     folder = parser.parse_args().folder
-    measured = read_pollux_measurements(folder / ARTIFACT)
-    for name in MODELS:
+    measured = read_pollux_measurements(folder / _ARTIFACT)
+    for name in _MODELS:
         profile = measured[name]
         limits = BatchLimits(profile.initial_batch, profile.max_batch)
         ends, noise = _noise_levels(profile)
@@ -212,13 +212,13 @@ def main() -> None:
         print(f"        progress={_numbers(ends, 6)},")
         print(f"        noise={_numbers(noise, 3)},")
         print("        models={")
-        start = _start_of_t4(folder / ARTIFACT / name, profile)
-        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,), _HOLD)
+        start = _start_of_t4(folder / _ARTIFACT / name, profile)
+        t4, error = _fit_table(_measured_table(profile), start, (ends, noise), limits, (1.0,), _HOLD)
         _print_model("t4", t4, error)
         last = t4.parameters
-        for type, other in TABLE_TYPES.items():
-            table = read_table(folder / TABLES / f"{name}.npz", other)
-            model, error = fit_table(table, t4, (ends, noise), limits)
+        for type, other in _TABLE_TYPES.items():
+            table = _read_table(folder / _TABLES / f"{name}.npz", other)
+            model, error = _fit_table(table, t4, (ends, noise), limits)
             if not model.parameters.alpha_node:
                 between = {field: getattr(last, field) for field in ("alpha_node", "beta_node")}
                 model = model._replace(parameters=model.parameters._replace(**between))

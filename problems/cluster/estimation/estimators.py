@@ -183,7 +183,7 @@ class Bootstrap(NoProf):
         truth = known.job
         for type in known.reports:
             model = truth.models[type]
-            for local in profiled_batches(truth.limits.initial, model.max_local_batch).tolist():
+            for local in _profiled_batches(truth.limits.initial, model.max_local_batch).tolist():
                 seconds = float(model.parameters.step_seconds(1, 1, local))
                 self._report(known, Configuration(1, 1, type), local, seconds, 1)
         return tuple(known.reports)
@@ -248,7 +248,7 @@ class TypeBlind(NoProf):
         return True
 
 
-def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
+def _profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
 
     `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. Result:
@@ -276,7 +276,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
     return makers[name]()
 
 
-class LinearBeyond(Profile):
+class _LinearBeyond(Profile):
     """A profile as it seems where it was measured up to some GPUs of each type.
 
     `measured`: largest GPU count on which the job ran, by type. `first`: more GPUs than that seem to be of no
@@ -355,4 +355,4 @@ class _Overestimate(Estimator):
                 known[held.type] = held.gpus
             if new or more:
                 first = self._first.setdefault(name, fair)
-                job.seen = LinearBeyond(job.profile, known, first)
+                job.seen = _LinearBeyond(job.profile, known, first)

@@ -34,7 +34,7 @@ _SMOOTHING = 0.999
 """theta, by default: an estimate is forgotten over about a thousand initial batches."""
 
 
-def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
+def _replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
     """Squared norm of the true gradient and variance of one of several gradients over different examples.
 
     `gradients`: the gradients of R >= 2 replicas or passes, each over as many examples. Result: mu^2,
@@ -48,8 +48,8 @@ def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
     return float(mean @ mean) - variance / len(gradients), variance
 
 
-def norm_statistics(mean_square: float, square_of_mean: float, count: int) -> tuple[float, float]:
-    """The statistics of :func:`replica_statistics`, by what replicas can sum without showing each other all.
+def _norm_statistics(mean_square: float, square_of_mean: float, count: int) -> tuple[float, float]:
+    """The statistics of `_replica_statistics`, by what replicas can sum without showing each other all.
 
     `mean_square`: q, mean of the gradients' squared norms. `square_of_mean`: |g|^2, squared norm of the mean
     gradient. `count`: r >= 2. Result: mu^2 and sigma_b^2. The variance is the difference of two norms: it is
@@ -87,22 +87,22 @@ class NoiseEstimator:
             raise ValueError("a step has at least one gradient")
         if len(gradients) > 1:
             self._last = None
-            self._take(replica_statistics(gradients), len(gradients), local_batch)
+            self._take(_replica_statistics(gradients), len(gradients), local_batch)
         elif self._last is not None and self._last[1] == local_batch:
             # Each gradient is in one pair: pairs that share one are not independent.
-            self._take(replica_statistics((self._last[0], gradients[0])), 2, local_batch)
+            self._take(_replica_statistics((self._last[0], gradients[0])), 2, local_batch)
             self._last = None
         else:
             self._last = gradients[0].copy(), local_batch
 
     def observe_norms(self, mean_square: float, square_of_mean: float, count: int, local_batch: int) -> None:
-        """Take in the gradients of one step, two or more, by their norms: see :func:`norm_statistics`.
+        """Take in the gradients of one step, two or more, by their norms: see `_norm_statistics`.
 
         `mean_square`, `square_of_mean`: mean of the gradients' squared norms, and squared norm of their mean.
         `count`: r, gradients. `local_batch`: b, examples of each.
         """
         self._last = None
-        self._take(norm_statistics(mean_square, square_of_mean, count), count, local_batch)
+        self._take(_norm_statistics(mean_square, square_of_mean, count), count, local_batch)
 
     def _take(self, statistics: tuple[float, float], count: int, local_batch: int) -> None:
         squared_norm, variance = statistics

@@ -118,12 +118,12 @@ class Learned:
         for type in self.reports:
             own, before = self.fitted.get(type), self.before.get(type)
             if before is not None and not scaled[type]:
-                own = before.scaled(slower) if own is None else bootstrapped(own, before, initial)
+                own = before.scaled(slower) if own is None else _bootstrapped(own, before, initial)
             elif own is None:  # as fast as what ran, the longest first
                 earlier = next(iter(self.before.values()), NOMINAL)
                 own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else earlier
             elif not scaled[type] and scaled[best]:
-                own = bootstrapped(own, self.fitted[best], initial)
+                own = _bootstrapped(own, self.fitted[best], initial)
             models[type] = own
         return models
 
@@ -146,7 +146,7 @@ class Learned:
         return self.job.with_models(models)
 
 
-def bootstrapped(
+def _bootstrapped(
     own: ThroughputParameters, other: ThroughputParameters, batch: float
 ) -> ThroughputParameters:
     """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).

@@ -44,7 +44,7 @@ class _Pipeline(NamedTuple):
     parameters: ThroughputParameters
 
 
-def pipeline(
+def _pipeline(
     stages: int, stage_seconds: float, sync: tuple[float, float, float, float], gamma: float
 ) -> _Pipeline:
     """Pipeline of GPipe.
@@ -130,8 +130,8 @@ def gpt_profile(epochs: float = 2.0) -> HybridProfile:
     """
     bert = builtin_goodput_profiles()["bert"]
     pipelines = {
-        "a100": pipeline(2, 0.034, (0.02, 0.005, 0.06, 0.005), 3.0),
-        "rtx": pipeline(8, 0.067, (0.9, 0.1, 0.9, 0.1), 3.0),
+        "a100": _pipeline(2, 0.034, (0.02, 0.005, 0.06, 0.005), 3.0),
+        "rtx": _pipeline(8, 0.067, (0.9, 0.1, 0.9, 0.1), 3.0),
     }
     progress = bert.progress * bert.limits.initial / MICROBATCHES * epochs / 2.0
     limits = BatchLimits(MICROBATCHES, 384)

@@ -69,7 +69,7 @@ class _Curve:
     throughput: NDArray[np.float64]
 
 
-def read_trace(path: str | Path, number: int) -> list[TracedJob]:
+def _read_trace(path: str | Path, number: int) -> list[TracedJob]:
     """Jobs of one of the clusters, by time of submission.
 
     `path`: the archive. `number`: from 1 to 10.
@@ -98,7 +98,7 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
     return sorted(jobs, key=lambda job: job.time)
 
 
-def read_throughputs(folder: str | Path) -> list[_Curve]:
+def _read_throughputs(folder: str | Path) -> list[_Curve]:
     """Curves of all models in a folder."""
     curves = []
     for path in sorted(Path(folder).glob("*.csv")):
@@ -132,7 +132,7 @@ def elasticflow(
     rng = np.random.default_rng(seed)
     path = find(data, TRACES, "raw-traces.tar.gz")
     curves = {
-        type: read_throughputs(folder)
+        type: _read_throughputs(folder)
         for type in cluster.names
         if (folder := find(data, _THROUGHPUTS.format(type.upper()))) is not None
     }
@@ -142,7 +142,7 @@ def elasticflow(
         raise SettingsError(
             f"ElasticFlow's throughputs are of A100 and T4; the cluster has {list(cluster.names)}"
         )
-    trace = read_trace(path, number)
+    trace = _read_trace(path, number)
     begin = int(rng.integers(max(len(trace) - jobs, 0) + 1))
     return _measured(cluster, trace[begin : begin + jobs], curves, rng)
 

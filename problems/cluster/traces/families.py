@@ -23,7 +23,7 @@ With a folder of real traces philly, helios and pollux are sampled from Microsof
 the artifact's workloads instead: :mod:`.philly`, :mod:`.helios`, :mod:`.pollux`; and philly, helios and
 new-trace may be the workloads that the thesis' authors published (:func:`published`).
 
-Arrivals have a rate by hour (:func:`by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
+Arrivals have a rate by hour (`_by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
 The papers give the number of jobs, the hours, and the shape of the rate; the number is met exactly, and the
 times within an hour are uniform.  A script submits a run of jobs of one application, `_SCRIPT_SECONDS`
 apart on average (hyper-parameter searches: thesis section 3.4.1); the runs' lengths are geometric.
@@ -55,7 +55,7 @@ _NEW_TRACE_RATE = (
     + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
 )  # fmt: skip
 _SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
-PUBLISHED_FOLDER = "siasosp23_artifacts"
+_PUBLISHED_FOLDER = "siasosp23_artifacts"
 _PUBLISHED = {"philly": "philly", "helios": "saturn", "new-trace": "newtrace"}
 """Folders of the thesis authors' own workloads."""
 _SCRIPT_JOBS = 3.0
@@ -114,7 +114,7 @@ FAMILIES = {
 }
 
 
-def draw(
+def _draw(
     family: _Family, rng: np.random.Generator, jobs: int | None = None, hours: float | None = None
 ) -> list[JobSubmission]:
     """Jobs of a family, by time.
@@ -207,14 +207,14 @@ def published(
         raise ValueError(f"authors = True: they published no {name} workloads")
     files = published_files(name, data)
     if not files:
-        where = f"{PUBLISHED_FOLDER}/{_PUBLISHED[name]}/workload-*.csv"
+        where = f"{_PUBLISHED_FOLDER}/{_PUBLISHED[name]}/workload-*.csv"
         raise InputError(data or Path("data"), where, "is not there: give the folder with --data")
     return from_file(files[seed % len(files)], cluster, seed)
 
 
 def published_files(name: str, data: Path | None) -> list[Path]:
     """Files of the thesis authors' workloads in a folder of real traces, by their numbers."""
-    folder = find(data, f"{PUBLISHED_FOLDER}/{_PUBLISHED[name]}", _PUBLISHED[name])
+    folder = find(data, f"{_PUBLISHED_FOLDER}/{_PUBLISHED[name]}", _PUBLISHED[name])
     return [] if folder is None else sorted(folder.glob("workload-*.csv"), key=_number)
 
 
@@ -229,7 +229,7 @@ def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
     `name`: in :data:`FAMILIES`.
     """
     rng = np.random.default_rng(seed)
-    drawn = draw(FAMILIES[name], rng, shape.jobs, shape.hours)
+    drawn = _draw(FAMILIES[name], rng, shape.jobs, shape.hours)
     return make_scenario(cluster, drawn, rng, shape, calibrated=name != "pollux")
 
 
@@ -247,7 +247,7 @@ def _maker(name: str) -> Callable[..., Scenario]:
 new_trace, spike = _maker("new-trace"), _maker("spike")
 
 
-def by_hour(
+def _by_hour(
     count: int, rate: Sequence[float], rng: np.random.Generator, hours: float | None = None
 ) -> NDArray[np.float64]:
     """Ascending times of arrivals with a rate that is constant within each of equal parts of the time.
@@ -271,11 +271,11 @@ def in_scripts(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Ascending times of arrivals in runs, and which run each job belongs to.
 
-    `rate`: rate of runs, as in :func:`by_hour`. `mean_run`: mean number of jobs in a run, at least 1.
-    `hours`: as in :func:`by_hour`. Result: seconds; the last jobs of a run may arrive after the last hour.
+    `rate`: rate of runs, as in `_by_hour`. `mean_run`: mean number of jobs in a run, at least 1.
+    `hours`: as in `_by_hour`. Result: seconds; the last jobs of a run may arrive after the last hour.
     """
     runs = np.repeat(np.arange(count), rng.geometric(1.0 / mean_run, count))[:count]
-    starts = by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)
+    starts = _by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)
     rng.shuffle(starts)  # the last run is cut short: it need not be the latest
     steps = rng.exponential(_SCRIPT_SECONDS, count)
     first = np.diff(runs, prepend=-1) > 0

@@ -30,7 +30,7 @@ _FIELDS = 10
 
 
 @dataclass(frozen=True)
-class GavelJob:
+class _GavelJob:
     """A line of a trace.
 
     `type`: model and batch size, such as "ResNet-50 (batch size 64)". `time`: seconds of its submission.
@@ -42,7 +42,7 @@ class GavelJob:
     time: float
 
 
-def read_gavel_trace(path: str | Path) -> list[GavelJob]:
+def _read_gavel_trace(path: str | Path) -> list[_GavelJob]:
     """Jobs of a trace, by time."""
     jobs = []
     for line, text in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
@@ -52,11 +52,11 @@ def read_gavel_trace(path: str | Path) -> list[GavelJob]:
         for name, value in (("steps", fields[5]), ("GPUs", fields[6]), ("arrival", fields[-1])):
             if not re.fullmatch(r"\d{1,12}(\.\d+)?", value):
                 raise InputError(path, f"line {line}, {name}", f"{value[:40]!r} is no number")
-        jobs.append(GavelJob(fields[0], int(fields[5]), int(fields[6]), float(fields[-1])))
+        jobs.append(_GavelJob(fields[0], int(fields[5]), int(fields[6]), float(fields[-1])))
     return sorted(jobs, key=lambda job: job.time)
 
 
-def read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
+def _read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
     """Steps a second of a job alone, by GPU type, by job type and GPUs."""
     document = Record(path, read_json(path))
     throughputs: dict[str, dict[tuple[str, int], float]] = {}
@@ -86,10 +86,10 @@ def gavel(
     path, speeds = find(data, file), find(data, f"{FOLDER}/simulation_throughputs.json")
     if path is None or speeds is None:
         raise InputError(data, file, "is not there, or simulation_throughputs.json is not")
-    throughputs = read_gavel_throughputs(speeds)
+    throughputs = _read_gavel_throughputs(speeds)
     submissions: list[JobSubmission] = []
     profiles: dict[str, Profile] = {}
-    for k, job in enumerate(read_gavel_trace(path)[:jobs]):
+    for k, job in enumerate(_read_gavel_trace(path)[:jobs]):
         name = f"{job.type.split(' ')[0]}-{k}"
         known = {type: _speed(throughputs, cluster, type, job) for type in cluster.names}
         if not any(known.values()):
@@ -102,7 +102,7 @@ def gavel(
 
 
 def _speed(
-    throughputs: Mapping[str, Mapping[tuple[str, int], float]], cluster: Cluster, type: str, job: GavelJob
+    throughputs: Mapping[str, Mapping[tuple[str, int], float]], cluster: Cluster, type: str, job: _GavelJob
 ) -> float:
     """Steps a second on GPUs of a type, packed on as few nodes as possible; 0 where it was not measured."""
     spread = cluster.packed(type, job.gpus).nodes > 1

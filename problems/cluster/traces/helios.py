@@ -21,7 +21,7 @@ _FILE = "HeliosData/data/Saturn/cluster_log.csv"
 _REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
 
 
-def read_helios(path: str | Path) -> list[TracedJob]:
+def _read_helios(path: str | Path) -> list[TracedJob]:
     """Jobs of the trace with GPUs, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
@@ -35,8 +35,8 @@ def read_helios(path: str | Path) -> list[TracedJob]:
 
 @lru_cache(maxsize=1)
 def _helios_jobs(path: Path) -> tuple[TracedJob, ...]:
-    """Jobs of the trace, see :func:`read_helios`; read once for all samples of a process."""
-    return tuple(read_helios(path))
+    """Jobs of the trace, see `_read_helios`; read once for all samples of a process."""
+    return tuple(_read_helios(path))
 
 
 helios = sampled("helios", _helios_jobs, _FILE, "Saturn/cluster_log.csv", "cluster_log.csv")

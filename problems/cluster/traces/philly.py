@@ -59,7 +59,7 @@ class TracedJob:
         return self.gpus * self.seconds / 3600.0
 
 
-def read_philly(path: str | Path) -> list[TracedJob]:
+def _read_philly(path: str | Path) -> list[TracedJob]:
     """Jobs of the trace, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
@@ -93,11 +93,11 @@ def since_midnight(rows: Sequence[tuple[datetime, float, int, str]]) -> list[Tra
 
 @lru_cache(maxsize=1)
 def philly_jobs(path: Path) -> tuple[TracedJob, ...]:
-    """Jobs of the trace, see :func:`read_philly`; read once for all samples of a process."""
-    return tuple(read_philly(path))
+    """Jobs of the trace, see `_read_philly`; read once for all samples of a process."""
+    return tuple(_read_philly(path))
 
 
-def sample(
+def _sample(
     trace: Sequence[TracedJob],
     jobs: int,
     rng: np.random.Generator,
@@ -157,7 +157,7 @@ def sampled(
         rng, family = np.random.default_rng(seed), FAMILIES[name]
         count = family.jobs if shape.jobs is None else shape.jobs
         window = family.hours if shape.hours is None else shape.hours
-        jobs = sample(jobs_of(path), count, rng, SIA_MODELS, window, first_hour)
+        jobs = _sample(jobs_of(path), count, rng, SIA_MODELS, window, first_hour)
         return make_scenario(cluster, jobs, rng, shape)
 
     return make

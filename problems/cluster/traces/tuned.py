@@ -55,7 +55,7 @@ SIA_MODELS: Mapping[str, tuple[str, ...]] = {
     "XL": ("imagenet",),
 }
 POLLUX_MODELS: Mapping[str, tuple[str, ...]] = {**SIA_MODELS, "S": ("cifar10", "ncf")}
-REQUESTED: Mapping[str, Mapping[int, float]] = {
+_REQUESTED: Mapping[str, Mapping[int, float]] = {
     "S": {1: 0.986, 2: 0.003, 4: 0.008, 8: 0.004},
     "M": {1: 0.955, 2: 0.002, 4: 0.020, 8: 0.020, 16: 0.002},
     "L": {1: 0.539, 2: 0.046, 4: 0.235, 8: 0.161, 16: 0.019},
@@ -167,7 +167,7 @@ def requested(
     """
     asked = []
     for job in jobs:
-        shares = REQUESTED[size_of_model(job.application)]
+        shares = _REQUESTED[_size_of_model(job.application)]
         weights = np.array(list(shares.values()))
         gpus = list(shares)[int(rng.choice(weights.size, p=weights / weights.sum()))]
         span = profiles[job.application].batch_range
@@ -202,7 +202,7 @@ def size_of(gpu_hours: float) -> str:
     return next(size for size, bound in _BOUNDS.items() if gpu_hours < bound)
 
 
-def size_of_model(model: str) -> str:
+def _size_of_model(model: str) -> str:
     """Size of the jobs that a model stands for."""
     return next(size for size, models in POLLUX_MODELS.items() if model in models)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.problems.afs.models import BEST_COUNTS, ModelCurve, fit, measured, stand_ins
-from copter.problems.afs.reproductions import play, ratios_by_length
+from copter.problems.afs.models import _BEST_COUNTS, ModelCurve, fit, measured, stand_ins
+from copter.problems.afs.reproductions import _ratios_by_length, play
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
-    generate_virtual_cluster,
+    _generate_virtual_cluster,
     make_scenario,
     read_virtual_cluster,
     virtual_cluster,
@@ -23,7 +23,7 @@ CURVES = stand_ins()
 
 def test_stand_ins_are_fastest_with_the_gpus_of_table_4():
     for curve in CURVES:
-        assert curve.speedup.argmax() == BEST_COUNTS[curve.name] - 1
+        assert curve.speedup.argmax() == _BEST_COUNTS[curve.name] - 1
         assert (np.diff(curve.speedup) > 0).all()
         assert (curve.speedup <= curve.counts).all()
 
@@ -44,7 +44,7 @@ def test_a_curve_is_cut_at_its_best_count():
 
 def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
     """Alone on the testbed, rigid, without resize costs."""
-    trace = generate_virtual_cluster(np.random.default_rng(1), jobs=12, gpu_load=0.001)
+    trace = _generate_virtual_cluster(np.random.default_rng(1), jobs=12, gpu_load=0.001)
     scenario = make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), restart_seconds=0.0)
     run = play(scenario, "srtf")
     assert run.jct == pytest.approx([job.seconds for job in trace])
@@ -52,18 +52,18 @@ def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
 
 
 def test_peak_requests_keep_the_work():
-    trace = generate_virtual_cluster(np.random.default_rng(1), jobs=30)
+    trace = _generate_virtual_cluster(np.random.default_rng(1), jobs=30)
     plain, peak = (
         make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), peak_requests=flag)
         for flag in (False, True)
     )
     for before, after in zip(plain.jobs, peak.jobs, strict=True):
-        assert after.tuned_gpus == BEST_COUNTS[after.category]
+        assert after.tuned_gpus == _BEST_COUNTS[after.category]
         assert peak.profiles[after.application].work == plain.profiles[before.application].work
 
 
 def test_generated_load_is_the_one_asked_for():
-    trace = generate_virtual_cluster(np.random.default_rng(3), jobs=3000, gpu_load=0.5)
+    trace = _generate_virtual_cluster(np.random.default_rng(3), jobs=3000, gpu_load=0.5)
     service = sum(job.seconds * job.gpus for job in trace)
     assert service / trace[-1].time / 64 == pytest.approx(0.5, rel=0.1)
 
@@ -79,7 +79,7 @@ def test_ratios_by_length():
         return JobRecord("", "", "", "", "rigid", 1, 0.0, 0.0, jct, jct, jct, jct, 0, 0.0)
 
     base, mine = [record(jct) for jct in (40.0, 1.0, 2.0, 30.0)], [record(jct) for jct in (20, 1, 1, 15)]
-    assert ratios_by_length(mine, base, 2) == pytest.approx([1.5, 2.0])
+    assert _ratios_by_length(mine, base, 2) == pytest.approx([1.5, 2.0])
 
 
 @needs_data

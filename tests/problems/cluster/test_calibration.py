@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.estimation import calibration
-from copter.problems.cluster.estimation.calibration import GoodputTable, fit_table, measured_table, read_table
+from copter.problems.cluster.estimation.calibration import (
+    _fit_table,
+    _GoodputTable,
+    _measured_table,
+    _read_table,
+)
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.traces.pollux import read_pollux_measurements
 from support.real_data import DATA
 
-MEASUREMENTS, TABLES = DATA / "cluster" / calibration.ARTIFACT, DATA / "cluster" / calibration.TABLES
+MEASUREMENTS, TABLES = DATA / "cluster" / calibration._ARTIFACT, DATA / "cluster" / calibration._TABLES
 LIMITS = BatchLimits(32, 4096)
 
 
@@ -48,8 +53,8 @@ def test_a_model_is_found_from_goodput_alone():
     goodput = np.stack([profile.curve(Configuration(*shape, "a")) for shape in shapes], axis=1)
     nodes, gpus = np.array(shapes).T
     start = TypeModel(ThroughputParameters(0.1, 0.006, 0.1, 0.01, 0.2, 0.01, 1.5), 64)
-    table = GoodputTable(np.array([50.0, 200.0]), goodput, nodes, gpus)
-    found, error = fit_table(table, start, (ends, noise), LIMITS, (0.5, 1.0))
+    table = _GoodputTable(np.array([50.0, 200.0]), goodput, nodes, gpus)
+    found, error = _fit_table(table, start, (ends, noise), LIMITS, (0.5, 1.0))
     assert found.max_local_batch == 64
     assert error < 0.01
 
@@ -61,11 +66,11 @@ def measurements():
 
 @pytest.mark.data
 @pytest.mark.skipif(not MEASUREMENTS.is_dir(), reason="needs Pollux' measurements")
-@pytest.mark.parametrize("name", calibration.MODELS)
+@pytest.mark.parametrize("name", calibration._MODELS)
 def test_built_in_jobs_run_as_long_as_measured_ones(measurements, name):
     measured = measurements[name]
     built_in = builtin_goodput_profiles()[name]
-    table = measured_table(measured)
+    table = _measured_table(measured)
     ratio = [
         built_in.clock(configuration)[-1] / measured.clock(configuration)[-1]
         for nodes, gpus in zip(table.nodes, table.gpus, strict=True)
@@ -76,11 +81,11 @@ def test_built_in_jobs_run_as_long_as_measured_ones(measurements, name):
 
 @pytest.mark.data
 @pytest.mark.skipif(not TABLES.is_dir(), reason="needs the tables of Sia's authors")
-@pytest.mark.parametrize("name", calibration.MODELS)
+@pytest.mark.parametrize("name", calibration._MODELS)
 def test_built_in_jobs_run_as_long_as_in_the_tables(name):
     built_in = builtin_goodput_profiles()[name]
-    for type, theirs in calibration.TABLE_TYPES.items():
-        table = read_table(TABLES / f"{name}.npz", theirs)
+    for type, theirs in calibration._TABLE_TYPES.items():
+        table = _read_table(TABLES / f"{name}.npz", theirs)
         seconds = np.diff(table.progress, prepend=0.0) @ (1.0 / table.goodput)
         ours = [
             built_in.clock(Configuration(int(nodes), int(gpus), type))[-1]

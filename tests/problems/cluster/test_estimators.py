@@ -13,9 +13,9 @@ from copter.problems.cluster.estimation.estimators import (
     Remember,
     TypeBlind,
     _Memory,
-    profiled_batches,
+    _profiled_batches,
 )
-from copter.problems.cluster.estimation.learned import NOMINAL, Learned, bootstrapped
+from copter.problems.cluster.estimation.learned import NOMINAL, Learned, _bootstrapped
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.sia import Sia
@@ -184,7 +184,7 @@ def test_the_same_seed_learns_the_same():
 def test_equation_3_1(pass_a, pass_b, sync, gamma, gpus):
     a = ThroughputParameters(0.01, pass_a, sync, 0.01, 2 * sync, 0.02, gamma)
     b = ThroughputParameters(0.02, pass_b, 0.0, 0.0, 0.0, 0.0, 1.0)
-    learned = bootstrapped(b, a, 16)
+    learned = _bootstrapped(b, a, 16)
     for nodes in (1, 2):
         wanted = b.throughput(1, 1, 16) / a.throughput(1, 1, 16) * a.throughput(nodes, gpus, 16)
         assert learned.throughput(nodes, gpus, 16) == pytest.approx(float(wanted))
@@ -192,7 +192,7 @@ def test_equation_3_1(pass_a, pass_b, sync, gamma, gpus):
 
 @given(st.integers(1, 512), st.integers(1, 4096))
 def test_profiled_batches_grow_to_what_the_memory_holds(initial, largest):
-    batches = profiled_batches(initial, largest)
+    batches = _profiled_batches(initial, largest)
     assert 1 <= batches.size <= 10 and (np.diff(batches) > 0).all() and batches[-1] == largest
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from copter.problems.cluster.estimation.gradients import NoiseEstimator, norm_statistics, replica_statistics
+from copter.problems.cluster.estimation.gradients import NoiseEstimator, _norm_statistics, _replica_statistics
 from copter.problems.cluster.profiles.throughput import noise_scale
 
 MEAN = np.linspace(-1.0, 1.0, 50)
@@ -20,14 +20,14 @@ def _gradients(rng, replicas, local_batch):
 
 def test_statistics_of_replicas_by_hand():
     # Mean (1, 1); deviations (1, 0) and (-1, 0): variance 2 over one degree of freedom.
-    assert replica_statistics([[2.0, 1.0], [0.0, 1.0]]) == pytest.approx((2.0 - 1.0, 2.0))
+    assert _replica_statistics([[2.0, 1.0], [0.0, 1.0]]) == pytest.approx((2.0 - 1.0, 2.0))
     with pytest.raises(ValueError, match="two rows"):
-        replica_statistics([[1.0, 2.0]])
+        _replica_statistics([[1.0, 2.0]])
 
 
 def test_statistics_of_replicas_are_unbiased():
     rng = np.random.default_rng(0)
-    found = np.array([replica_statistics(_gradients(rng, 4, 8)) for _ in range(4000)])
+    found = np.array([_replica_statistics(_gradients(rng, 4, 8)) for _ in range(4000)])
     norm, variance = found.mean(axis=0)
     error = found.std(axis=0) / math.sqrt(len(found))
     assert abs(norm - TRUE_NORM) < 4 * error[0]
@@ -94,14 +94,14 @@ def test_norms_say_what_gradients_do():
             by_norms.observe(gradients, local_batch)
         else:
             by_norms.observe_norms(squares, mean @ mean, count, local_batch)
-            assert norm_statistics(squares, mean @ mean, count) == pytest.approx(
-                replica_statistics(gradients)
+            assert _norm_statistics(squares, mean @ mean, count) == pytest.approx(
+                _replica_statistics(gradients)
             )
     assert by_norms.squared_norm == pytest.approx(by_gradients.squared_norm)
     assert by_norms.variance == pytest.approx(by_gradients.variance)
-    assert norm_statistics(1.0, 1.0 + 1e-15, 2)[1] == 0.0  # rounding is no variance
+    assert _norm_statistics(1.0, 1.0 + 1e-15, 2)[1] == 0.0  # rounding is no variance
     with pytest.raises(ValueError, match="count = 1"):
-        norm_statistics(1.0, 1.0, 1)
+        _norm_statistics(1.0, 1.0, 1)
 
 
 @pytest.mark.parametrize("steps", [0, 3, 4])

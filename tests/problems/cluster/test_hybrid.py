@@ -5,7 +5,7 @@ import pytest
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.goodput import BatchLimits
-from copter.problems.cluster.profiles.hybrid import HybridProfile, gpt_profile, pipeline
+from copter.problems.cluster.profiles.hybrid import HybridProfile, _pipeline, gpt_profile
 from copter.problems.cluster.profiles.throughput import efficiency
 
 CONFIGURATIONS = Cluster([GpuType("rtx", 8, 3), GpuType("a100", 8, 2), GpuType("t4", 4, 2)]).configurations
@@ -14,7 +14,7 @@ PROFILE = HybridProfile(
     30.0,
     [10.0, 20.0],
     [100.0, 400.0],
-    {"rtx": pipeline(4, 0.5, (1.0, 0.1, 2.0, 0.2), 1.0)},
+    {"rtx": _pipeline(4, 0.5, (1.0, 0.1, 2.0, 0.2), 1.0)},
     BatchLimits(6, 24),
 )
 
@@ -64,7 +64,7 @@ def test_what_stands_for_no_job_is_refused():
             30.0,
             [1.0],
             [1.0],
-            {"a": pipeline(1, 1.0, (0,) * 4, 1.0)._replace(stages=0)},
+            {"a": _pipeline(1, 1.0, (0,) * 4, 1.0)._replace(stages=0)},
             BatchLimits(1, 2),
         )
     assert np.isfinite(gpt_profile().clock(Configuration(1, 2, "a100"))).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.estimation.estimators import LinearBeyond, make_estimator
+from copter.problems.cluster.estimation.estimators import _LinearBeyond, make_estimator
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.sia import Sia
 
@@ -13,7 +13,7 @@ TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20
 
 
 def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
-    seen = LinearBeyond(TRUTH, {"A": 4}, 1)
+    seen = _LinearBeyond(TRUTH, {"A": 4}, 1)
     for level in range(2):
         goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, level), strict=True))
         true = dict(zip(CLUSTER.configurations, TRUTH.goodput(CLUSTER.configurations, level), strict=True))
@@ -26,7 +26,7 @@ def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
 
 @pytest.mark.parametrize("first", [1, 3, 6])
 def test_a_job_that_never_ran_seems_to_have_no_use_for_more_than_its_fair_share(first):
-    seen = LinearBeyond(TRUTH, {}, first)
+    seen = _LinearBeyond(TRUTH, {}, first)
     goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, 0), strict=True))
     one = {type: TRUTH.curve(Configuration(1, 1, type))[0] for type in CLUSTER.names}
     for shape in CLUSTER.configurations:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from copter.problems.cluster.presets import VIRTUAL_CLUSTERS, cluster_by_name, cluster_names
+from copter.problems.cluster.presets import _VIRTUAL_CLUSTERS, cluster_by_name, cluster_names
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_clusters_have_the_gpus_of_the_papers(name, types, gpus):
 
 
 def test_virtual_clusters_of_philly_are_of_their_size_in_nodes_of_8():
-    for name, gpus in VIRTUAL_CLUSTERS.items():
+    for name, gpus in _VIRTUAL_CLUSTERS.items():
         assert abs(cluster_by_name(f"philly-{name}").gpus - gpus) <= 4
 
 

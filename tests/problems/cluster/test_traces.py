@@ -9,9 +9,9 @@ from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.traces import by_name, trace_names
-from copter.problems.cluster.traces.families import FAMILIES, PUBLISHED_FOLDER, by_hour, draw, in_scripts
-from copter.problems.cluster.traces.helios import read_helios
-from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly, sample
+from copter.problems.cluster.traces.families import _PUBLISHED_FOLDER, FAMILIES, _by_hour, _draw, in_scripts
+from copter.problems.cluster.traces.helios import _read_helios
+from copter.problems.cluster.traces.philly import FILE, TracedJob, _read_philly, _sample
 from copter.problems.cluster.traces.pollux import FOLDER
 from copter.problems.cluster.traces.tuned import size_of
 from copter.problems.cluster.workload import read_workload
@@ -39,7 +39,7 @@ def test_families_have_the_jobs_of_the_papers_and_follow_their_seed(name):
 def test_shares_and_rates_are_those_of_the_family(name):
     family = FAMILIES[name]
     rng = np.random.default_rng(0)
-    jobs = draw(family, rng, jobs=20_000)
+    jobs = _draw(family, rng, jobs=20_000)
     counts = Counter(job.application for job in jobs)
     for model, share in family.mix.items():
         assert counts[model] / len(jobs) == pytest.approx(share, abs=0.02)
@@ -55,7 +55,7 @@ def test_scripts_submit_runs_of_jobs():
     assert np.bincount(runs).mean() == pytest.approx(3.0, rel=0.05)
     gaps = [np.diff(np.sort(times[runs == run])).max(initial=0.0) for run in range(50)]
     assert np.median(gaps) < 300.0  # a minute on average between two of a run
-    assert by_hour(0, (1, 1), rng).size == 0
+    assert _by_hour(0, (1, 1), rng).size == 0
 
 
 def test_settings_and_names_that_are_none_are_refused(tmp_path):
@@ -86,7 +86,7 @@ def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
         TracedJob(3 * hour, 1001 * hour, 1, "too long"),
     ]
     models = {"S": ("small",), "M": ("medium",)}
-    jobs = sample(trace, 10, np.random.default_rng(0), models)
+    jobs = _sample(trace, 10, np.random.default_rng(0), models)
     assert [(job.application, job.time / hour, job.tenant) for job in jobs] == [
         ("small", pytest.approx(0.5), "a"),
         ("medium", pytest.approx(7.9), "b"),
@@ -106,7 +106,7 @@ def test_philly_lines_that_make_no_sense_are_refused(tmp_path, line, field):
     path = tmp_path / "philly.csv"
     path.write_text(f"timestamp,duration,num_gpus,gpu_time,cluster\n{line}\n")
     with pytest.raises(InputError, match=f"line 2, {field}"):
-        read_philly(path)
+        _read_philly(path)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
 @with_data
 @pytest.mark.data
 def test_the_real_trace_has_the_shares_that_the_generator_uses():
-    trace = read_philly(PHILLY)
+    trace = _read_philly(PHILLY)
     assert len(trace) == 82_247
     assert sum(job.tenant == "6214e9" for job in trace) == 41_226
     models = {size: (size,) for size in ("S", "M", "L", "XL")}
-    pool = sample(trace, 10**6, np.random.default_rng(0), models)
+    pool = _sample(trace, 10**6, np.random.default_rng(0), models)
     counts = Counter(job.application for job in pool)
     family = FAMILIES["philly"]
     shares = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
@@ -171,8 +171,8 @@ def test_authors_workloads_come_one_after_the_other(tmp_path):
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "jobs"), [("philly", 160), ("helios", 160), ("new-trace", 960)])
 def test_the_authors_own_workloads_are_tuned_by_them(name, jobs):
-    if not (DATA / "cluster" / PUBLISHED_FOLDER).is_dir():
-        pytest.skip(f"no {DATA / 'cluster' / PUBLISHED_FOLDER}")
+    if not (DATA / "cluster" / _PUBLISHED_FOLDER).is_dir():
+        pytest.skip(f"no {DATA / 'cluster' / _PUBLISHED_FOLDER}")
     scenario = by_name(name, cluster_by_name("heterogeneous-64"), 0, DATA, authors=True)
     assert len(scenario.jobs) == jobs and all(job.tuned_gpus and job.batch_size for job in scenario.jobs)
 
@@ -189,7 +189,7 @@ def test_helios_jobs_with_gpus_are_sampled_where_the_trace_is(tmp_path):
     path.parent.mkdir(parents=True)
     lines = [helios_line(), helios_line(0), helios_line(8, "2020-04-01 03:00:00+08:00", "36000")]
     path.write_text("\n".join([HELIOS, *lines]) + "\n")
-    first, second = read_helios(path)
+    first, second = _read_helios(path)
     assert (first.time, first.gpus, first.gpu_hours, first.tenant) == (3 * 3600.0, 8, 80.0, "vcA")
     assert (second.time, second.gpu_hours) == (25.5 * 3600.0, 4.0)
     jobs = by_name("helios", CLUSTER, 0, tmp_path).jobs
@@ -210,4 +210,4 @@ def test_helios_lines_that_make_no_sense_are_refused(tmp_path, line, field):
     path = tmp_path / "cluster_log.csv"
     path.write_text(f"{HELIOS}\n{line}\n")
     with pytest.raises(InputError, match=f"line 2, {field}"):
-        read_helios(path)
+        _read_helios(path)

@@ -8,12 +8,12 @@ import pytest
 from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.traces import by_name
-from copter.problems.cluster.traces.elasticflow import TRACES, read_throughputs, read_trace
+from copter.problems.cluster.traces.elasticflow import TRACES, _read_throughputs, _read_trace
 from copter.problems.cluster.traces.gavel import (
     FOLDER,
-    GavelJob,
-    read_gavel_throughputs,
-    read_gavel_trace,
+    _GavelJob,
+    _read_gavel_throughputs,
+    _read_gavel_trace,
 )
 from copter.problems.shockwave import generate
 from support.real_data import DATA
@@ -50,17 +50,17 @@ def test_generated_jobs_have_the_durations_and_sizes_of_the_trace():
 
 def test_elasticflow_files_are_read(tmp_path):
     path = archive(tmp_path, "job_id,submission_time,duration,num_gpu\nb,20,60,8\na,10,30.5,1\n")
-    assert [(job.time, job.seconds, job.gpus) for job in read_trace(path, 1)] == [(10, 30.5, 1), (20, 60, 8)]
+    assert [(job.time, job.seconds, job.gpus) for job in _read_trace(path, 1)] == [(10, 30.5, 1), (20, 60, 8)]
     with pytest.raises(InputError, match=r"cluster02\.csv"):
-        read_trace(path, 2)
+        _read_trace(path, 2)
     path = archive(tmp_path, "job_id,submission_time,duration,num_gpu\na,10,long,1\n")
     with pytest.raises(InputError, match="line 2, duration"):
-        read_trace(path, 1)
+        _read_trace(path, 1)
 
 
 def test_elasticflow_throughputs_leave_out_what_does_not_run(tmp_path):
     (tmp_path / "m.csv").write_text("global_batch_size,1,2,4,8\n64,1.5,2.5,,0\n128,nan,1.0,1.5,2.0\n")
-    first, second = read_throughputs(tmp_path)
+    first, second = _read_throughputs(tmp_path)
     assert (first.model, first.batch_size, first.gpus.tolist()) == ("m", 64, [1, 2])
     assert (second.gpus.tolist(), second.throughput.tolist()) == ([2, 4, 8], [1.0, 1.5, 2.0])
 
@@ -69,22 +69,22 @@ def test_gavel_files_are_read(tmp_path):
     path = tmp_path / "a.trace"
     line = ["LM (batch size 5)", "run", "dir", "--steps", "1", "100", "2", "1", "-1.0", "7.5"]
     path.write_text("\t".join(line) + "\n")
-    assert read_gavel_trace(path) == [GavelJob("LM (batch size 5)", 100, 2, 7.5)]
+    assert _read_gavel_trace(path) == [_GavelJob("LM (batch size 5)", 100, 2, 7.5)]
     path.write_text("\t".join([*line[:5], "many", *line[6:]]) + "\n")
     with pytest.raises(InputError, match="line 1, steps"):
-        read_gavel_trace(path)
+        _read_gavel_trace(path)
     path.write_text("a line\n")
     with pytest.raises(InputError, match="has 1 fields, not 10"):
-        read_gavel_trace(path)
+        _read_gavel_trace(path)
 
 
 def test_gavel_throughputs_are_read(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"v100": {"('LM', 2)": {"null": 3.0, "('LM', 2)": [1.0, 1.0]}}}))
-    assert read_gavel_throughputs(path) == {"v100": {("LM", 2): 3.0}}
+    assert _read_gavel_throughputs(path) == {"v100": {("LM", 2): 3.0}}
     path.write_text(json.dumps({"v100": {"LM": {"null": 3.0}}}))
     with pytest.raises(InputError, match=r"v100\.LM"):
-        read_gavel_throughputs(path)
+        _read_gavel_throughputs(path)
 
 
 def test_gavel_needs_its_files(tmp_path):
@@ -126,7 +126,7 @@ def test_real_shockwave_jobs_are_those_of_the_file():
 @with_data
 @pytest.mark.data
 def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
-    trace = read_trace(DATA / "cluster" / TRACES, 3)
+    trace = _read_trace(DATA / "cluster" / TRACES, 3)
     scenario = by_name("elasticflow", A100, 0, DATA, jobs=10**6, number=3)
     assert len(scenario.jobs) == len(trace)
     for traced, job in zip(trace[::97], scenario.jobs[::97], strict=True):
@@ -139,7 +139,7 @@ def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
 def test_real_gavel_jobs_run_at_the_measured_speed():
     cluster = cluster_by_name("gavel-36")
     scenario = by_name("gavel", cluster, 0, DATA)
-    speeds = read_gavel_throughputs(DATA / "cluster" / FOLDER / "simulation_throughputs.json")
+    speeds = _read_gavel_throughputs(DATA / "cluster" / FOLDER / "simulation_throughputs.json")
     job = scenario.jobs[0]
     assert (job.category, job.gpus, len(scenario.jobs)) == ("ResNet-18 (batch size 128)", 4, 96)
     rate = scenario.profiles[job.application].curve(cluster.packed("v100", 4))[0]

@@ -10,7 +10,7 @@ from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.traces import TunedJobs
-from copter.problems.cluster.traces.tuned import REQUESTED, constrained, requested, size_of_model
+from copter.problems.cluster.traces.tuned import _REQUESTED, _size_of_model, constrained, requested
 from copter.problems.cluster.workload import JobSubmission
 
 CLUSTER = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])
@@ -87,7 +87,7 @@ def test_users_ask_for_few_gpus_and_the_initial_batch_on_each():
     jobs = [JobSubmission(f"{model}-{k}", 0.0, "x", model) for model in known for k in range(200)]
     asked = requested(jobs, known, np.random.default_rng(0))
     for job in asked:
-        assert job.tuned_gpus in REQUESTED[size_of_model(job.application)]
+        assert job.tuned_gpus in _REQUESTED[_size_of_model(job.application)]
         limits = known[job.application].limits
         assert job.batch_size == min(limits.initial * job.tuned_gpus, limits.largest)
     small = [job.tuned_gpus for job in asked if job.application == "cifar10"]

@@ -16,7 +16,7 @@ from copter.problems.load_balancing import (
     imbalance,
     solve_exact,
 )
-from copter.problems.load_balancing.balancer import pack
+from copter.problems.load_balancing.balancer import _pack
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.load_balancing.spread import Fleet, Placement, SpreadShim
 from copter.solvers.registry import make_solver
@@ -301,7 +301,7 @@ def test_packings_against_all_assignments(sizes, memory):
         for way in itertools.product(range(n), repeat=k)
         if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
     ]
-    found, impossible = pack(fleet, Placement(np.arange(k), home, np.ones(k)))
+    found, impossible = _pack(fleet, Placement(np.arange(k), home, np.ones(k)))
     assert impossible == (not ways) and (found is None) == (not ways)
     if found is not None:
         check(fleet, found)

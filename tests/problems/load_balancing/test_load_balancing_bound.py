@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.load_balancing import solve_exact
-from copter.problems.load_balancing.bound import cover
+from copter.problems.load_balancing.bound import _cover
 from copter.problems.load_balancing.spread import NOWHERE, Fleet, Placement, SpreadShim
 
 
@@ -32,7 +32,7 @@ def all_subsets(cost, gain, need):
 @settings(max_examples=300, deadline=None)
 def test_a_cover_is_the_cheapest_subset(given_items):
     cost, gain, need, grain = given_items
-    found = cover(cost, gain, need, np.inf, np.inf, grain)
+    found = _cover(cost, gain, need, np.inf, np.inf, grain)
     assert found == pytest.approx(all_subsets(cost, gain, need), rel=1e-9)
 
 
@@ -44,7 +44,7 @@ def test_items_out_of_the_list_only_lower_a_cover(given_items, kept):
     cost, gain = cost[order], gain[order]
     kept = min(kept, cost.size - 1)
     rest, cheapest = cost[kept] / gain[kept], cost[kept:].min()
-    part = cover(cost[:kept], gain[:kept], need, rest, cheapest, grain)
+    part = _cover(cost[:kept], gain[:kept], need, rest, cheapest, grain)
     assert part <= all_subsets(cost, gain, need) * (1 + 1e-9)
     assert part >= min(cost) * (1 - 1e-9)
 
@@ -52,16 +52,16 @@ def test_items_out_of_the_list_only_lower_a_cover(given_items, kept):
 def test_an_item_that_is_all_that_is_needed_is_enough():
     """Whatever was tried before it: sums go back and forth."""
     third = 1.0 - 1.0 / 21.0
-    found = cover(np.array([0.5, 0.5, 2.0]), np.array([2 / 3, 6 / 23, third]), third, np.inf, np.inf, 0.0)
+    found = _cover(np.array([0.5, 0.5, 2.0]), np.array([2 / 3, 6 / 23, third]), third, np.inf, np.inf, 0.0)
     assert found == 2.0
 
 
 def test_many_alike_are_counted_and_many_unlike_end():
     """Branch and bound alone would look at all subsets of the same count."""
-    assert cover(np.full(60, 2.0), np.linspace(1.0, 1.1, 60), 10.15, np.inf, np.inf, 2.0) == 20.0
+    assert _cover(np.full(60, 2.0), np.linspace(1.0, 1.1, 60), 10.15, np.inf, np.inf, 2.0) == 20.0
     rng = np.random.default_rng(0)
     cost, gain = rng.uniform(1.0, 1.1, 120), rng.uniform(1.0, 1.1, 120)
-    found = cover(cost, gain, 50.0, np.inf, np.inf, 0.0)
+    found = _cover(cost, gain, 50.0, np.inf, np.inf, 0.0)
     order = np.argsort(cost / gain)
     greedy = cost[order][: 1 + np.searchsorted(np.cumsum(gain[order]), 50.0)].sum()
     assert 0.98 * greedy < found <= greedy

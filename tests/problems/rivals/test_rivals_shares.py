@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from copter.problems.rivals import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
-from copter.problems.rivals.gavel import LEFTOVER, equal_shares, worst_rho
+from copter.problems.rivals.gavel import _LEFTOVER, _equal_shares, _worst_rho
 from support.rivals_cases import cluster_of, job_lists, round_of, state_of
 
 TOLERANCE = 1e-4
@@ -57,7 +57,7 @@ def test_programs_are_optimal_while_jobs_come_and_go(first, second, gpus):
         rates = now.gpus[:, None] * now.speed / now.mean_speed[:, None]
         least = (rates * x).sum(axis=1).min()
         # The gain of time for all may cost the poorest this much.
-        assert least >= greatest_least(now, rates) - 2 * LEFTOVER
+        assert least >= greatest_least(now, rates) - 2 * _LEFTOVER
 
         x = fast.shares(now)
         check_feasible(now, x)
@@ -70,7 +70,7 @@ def test_programs_are_optimal_while_jobs_come_and_go(first, second, gpus):
         check_feasible(now, x)
         makespan = (now.left / (now.speed * x).sum(axis=1)).max()
         least = 1.0 / greatest_least(now, now.speed / now.left[:, None])
-        assert least * (1 - TOLERANCE) <= makespan <= least * (1 + 4 * LEFTOVER)
+        assert least * (1 - TOLERANCE) <= makespan <= least * (1 + 4 * _LEFTOVER)
 
 
 @given(states=job_lists(most=5), gpus=st.tuples(st.integers(3, 5), st.integers(3, 5)), age=st.floats(0, 5000))
@@ -79,10 +79,10 @@ def test_finish_time_fairness_is_the_best_there_is(states, gpus, age):
     now = round_of(cluster_of(*gpus), states, time=age)
     x = FinishTimeFairness().shares(now)
     check_feasible(now, x)
-    finish = now.left / (equal_shares(now) * now.speed).sum(axis=1)
-    ours = worst_rho(now, x, finish)
+    finish = now.left / (_equal_shares(now) * now.speed).sum(axis=1)
+    ours = _worst_rho(now, x, finish)
     # Bisection: rho can be met if every job can have the speed that it needs.
-    low, high = (now.age / finish).max(), worst_rho(now, equal_shares(now), finish) * (1 + 1e-9)
+    low, high = (now.age / finish).max(), _worst_rho(now, _equal_shares(now), finish) * (1 + 1e-9)
     for _ in range(40):
         middle = 0.5 * (low + high)
         slack = middle * finish - now.age

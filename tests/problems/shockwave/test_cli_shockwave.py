@@ -32,7 +32,7 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave import course as bench
 from copter.problems.shockwave.awareness import make_knowledge
-from copter.problems.shockwave.course import busy_rounds
+from copter.problems.shockwave.course import _busy_rounds
 from copter.problems.shockwave.exact import ExactPlan, solve_milp
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
@@ -219,7 +219,7 @@ def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
 
 
 def test_busy_rounds_keep_the_number_of_jobs_and_lose_no_time():
-    rounds = list(islice(busy_rounds(40, 16, seed=2), 40))
+    rounds = list(islice(_busy_rounds(40, 16, seed=2), 40))
     assert [state.name for state in rounds[0].jobs] == [state.name for state in snapshot(40, 16, seed=2).jobs]
     names = set()
     for before, after in zip(rounds, rounds[1:], strict=False):

@@ -18,11 +18,11 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave.predictor import (
     RULES,
-    accordion,
-    bayesian,
-    greedy,
+    _accordion,
+    _bayesian,
+    _greedy,
+    _restatement,
     observe,
-    restatement,
 )
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, state, static, trace_path
@@ -32,28 +32,28 @@ FOUR = Pattern(100.0, (16, 32, 64, 128), (4.0, 3.0, 2.0, 1.0))
 
 
 def test_restatement_is_the_published_rule():
-    assert restatement(FOUR, [0.0]).tolist() == [25, 25, 25, 25]
+    assert _restatement(FOUR, [0.0]).tolist() == [25, 25, 25, 25]
     # Two regimes are over with 10 and 30 epochs: S = (100 - 40) / (4 - 2).
-    assert restatement(FOUR, [10.0, 30.0, 5.0]).tolist() == [10, 30, 30, 30]
+    assert _restatement(FOUR, [10.0, 30.0, 5.0]).tolist() == [10, 30, 30, 30]
     # Within a regime nothing is updated, until it lasts longer than it should.
-    assert restatement(FOUR, [20.0]).tolist() == [25, 25, 25, 25]
-    assert restatement(FOUR, [40.0]).tolist() == [40, 20, 20, 20]
+    assert _restatement(FOUR, [20.0]).tolist() == [25, 25, 25, 25]
+    assert _restatement(FOUR, [40.0]).tolist() == [40, 20, 20, 20]
 
 
 def test_bayesian_counts_every_epoch():
     # Dir(25 + 40, 25, 25, 25), mean 100/140 of it; the first has been seen to last 40 at least.
     mean = 100 * np.array([65, 25, 25, 25]) / 140
-    assert bayesian(FOUR, [40.0]) == pytest.approx(mean)
-    assert bayesian(FOUR, [10.0, 0.0])[0] == 10.0
+    assert _bayesian(FOUR, [40.0]) == pytest.approx(mean)
+    assert _bayesian(FOUR, [10.0, 0.0])[0] == 10.0
 
 
 def test_greedy_never_changes():
-    assert greedy(FOUR, [10.0, 5.0]).tolist() == [10, 90, 0, 0]
+    assert _greedy(FOUR, [10.0, 5.0]).tolist() == [10, 90, 0, 0]
 
 
 def test_patterns():
     seconds = {16: 4.0, 32: 3.0, 64: 2.0, 100: 1.0}.__getitem__
-    assert accordion(10, 16, 100, 3, seconds).epoch_seconds == (4.0, 1.0, 4.0)
+    assert _accordion(10, 16, 100, 3, seconds).epoch_seconds == (4.0, 1.0, 4.0)
     with pytest.raises(ValueError, match="batch sizes"):
         Pattern(10, (1, 2), (1.0,))
 

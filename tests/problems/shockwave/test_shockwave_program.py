@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.shockwave import build_window
-from copter.problems.shockwave.course import busy_rounds
+from copter.problems.shockwave.course import _busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from support.shockwave_cases import windows
@@ -40,7 +40,7 @@ def test_any_windows_one_after_another(sequence):
 @pytest.mark.parametrize(("jobs", "gpus"), [(40, 8), (150, 32), (30, 64)])
 def test_rounds_of_a_busy_cluster(jobs, gpus):
     solve = RelaxationProgram(CLOSE)
-    for now in islice(busy_rounds(jobs, gpus, seed=3), 5):
+    for now in islice(_busy_rounds(jobs, gpus, seed=3), 5):
         window = build_window(now)
         check(window, solve(window))
         assert len(solve.program) == 1 + np.count_nonzero(np.diff(window.segment_start))
@@ -49,7 +49,7 @@ def test_rounds_of_a_busy_cluster(jobs, gpus):
 def test_rows_of_long_jobs_come_and_go():
     """Run times around the longest one change from window to window."""
     solve, rng = RelaxationProgram(CLOSE), np.random.default_rng(0)
-    for now in islice(busy_rounds(24, 8, seed=1), 4):
+    for now in islice(_busy_rounds(24, 8, seed=1), 4):
         window = build_window(now, lam=100.0)
         window.remaining[:] = window.remaining.max() * rng.uniform(0.8, 1.0, len(window))
         check(window, solve(window))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter.errors import InputError
 from copter.problems.shockwave import Mode, Regime, RegimeJob, generate, read_jobs, write_jobs
-from copter.problems.shockwave.generator import HOURS, MODELS, SIZE_MIX
+from copter.problems.shockwave.generator import _MODELS, HOURS, SIZE_MIX
 from support.shockwave_cases import jobs as some_jobs
 from support.shockwave_cases import needs_data, trace_path
 
@@ -87,7 +87,7 @@ def test_generator_keeps_the_rules_of_each_mode(seed, count):
     assert len(jobs) == count and all(a.arrival <= b.arrival for a, b in zip(jobs, jobs[1:], strict=False))
     for job in jobs:
         sizes = [regime.batch_size for regime in job.regimes]
-        assert set(sizes) <= set(MODELS[job.model].epoch_seconds)
+        assert set(sizes) <= set(_MODELS[job.model].epoch_seconds)
         if job.mode is Mode.STATIC:
             assert len(sizes) == 1
         elif job.mode is Mode.GNS:

@@ -16,7 +16,7 @@ from copter.problems.shockwave import (
     solve_relaxation,
     solve_waterfilling,
 )
-from copter.problems.shockwave.window import FLOOR, Window
+from copter.problems.shockwave.window import _FLOOR, Window
 from support.shockwave_cases import now, state, static, windows
 from support.shockwave_reference import Outlook, window_of
 
@@ -28,10 +28,10 @@ def test_utility_goes_through_the_regimes_in_order():
     window = build_window(now([state(SPEEDS_UP), state(SLOWS_DOWN)], 4), rounds=10, predictor="oracle")
     # 240 s, two rounds, in each regime.
     for rounds, up, down in ((0, 0, 0), (1, 2, 4), (2, 4, 8), (3, 8, 10), (4, 12, 12), (9, 12, 12)):
-        expected = np.array([up, down]) / 12 + FLOOR
+        expected = np.array([up, down]) / 12 + _FLOOR
         assert window.utility(np.full(2, float(rounds))) == pytest.approx(expected)
     # What slows down is concave already; what speeds up is replaced by the chord.
-    assert window.relaxed_utility(np.array([1.0, 1.0])) == pytest.approx(np.array([3, 4]) / 12 + FLOOR)
+    assert window.relaxed_utility(np.array([1.0, 1.0])) == pytest.approx(np.array([3, 4]) / 12 + _FLOOR)
     assert window.segment_rounds == pytest.approx([4.0, 2.0, 2.0])
     assert window.most_rounds == pytest.approx([4.0, 4.0])
     assert window.remaining == pytest.approx([480.0, 480.0])

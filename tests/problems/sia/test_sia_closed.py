@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.cli.main import app
-from copter.problems.sia.course import MOST_RECORDED, ClosedSia, Size, record_sia, worth_recording
+from copter.problems.sia.course import _MOST_RECORDED, ClosedSia, Size, record_sia, worth_recording
 from copter.problems.sia.generator import builtin_cluster
 
 SMALL = Size(128, 12, 2)
@@ -67,7 +67,7 @@ def test_shared_costs_play_the_same_first_round(own):
 )
 def test_large_rounds_are_not_recorded(gpus, jobs):
     columns = jobs * len(builtin_cluster(gpus).configurations)
-    assert worth_recording(gpus, jobs) == (columns <= MOST_RECORDED) == (gpus <= 25_600)
+    assert worth_recording(gpus, jobs) == (columns <= _MOST_RECORDED) == (gpus <= 25_600)
 
 
 def test_the_command_plays_without_a_recording(tmp_path):

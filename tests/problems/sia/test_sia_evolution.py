@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.problems.sia import Replay, generate
-from copter.problems.sia.replay import SAME
+from copter.problems.sia.replay import _SAME
 from copter.solvers.registry import make_solver
 
 
@@ -31,10 +31,10 @@ def compared(before, now):
     both = there & here
     difference = np.nan_to_num(new) - np.nan_to_num(old)
     return {
-        "changed": (abs(difference[both]) > SAME).mean(),
+        "changed": (abs(difference[both]) > _SAME).mean(),
         "added": 1 - both.sum() / here.sum(),
         "removed": 1 - both.sum() / there.sum(),
-        "integral": ((new[here] < SAME) | (new[here] > 1 - SAME)).mean(),
+        "integral": ((new[here] < _SAME) | (new[here] > 1 - _SAME)).mean(),
         "path_x": (difference**2).sum(),
         "path_n": abs(int(here.sum()) - int(there.sum())),
     }

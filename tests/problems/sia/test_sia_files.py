@@ -14,7 +14,7 @@ from copter.problems.sia import (
     read_profiles,
     read_scenario,
 )
-from copter.problems.sia.files import HARDWARE_CLASSES
+from copter.problems.sia.files import _HARDWARE_CLASSES
 from support.real_data import DATA
 
 PAI = DATA / "cluster" / "suhasjs_continuous-scheduling"
@@ -47,7 +47,7 @@ BERT = {
     "num_gpus": np.array([1, 2]),
 }
 SYNTHETIC = {"max_progress": np.array(100), "num_gpus": np.array([1.0, 2.0])} | {
-    hardware: np.array([1.0, 2.0]) for hardware in HARDWARE_CLASSES.values()
+    hardware: np.array([1.0, 2.0]) for hardware in _HARDWARE_CLASSES.values()
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from copter.problems.cluster.profiles.analytic import Scaling
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
-from copter.problems.sia.generator import HOURLY, JOB_MIX, TRAINING, arrival_times
+from copter.problems.sia.generator import _HOURLY, _JOB_MIX, _TRAINING, _arrival_times
 
 
 def test_same_seed_same_jobs():
@@ -29,16 +29,16 @@ def test_number_and_time_of_jobs():
 def test_mix_of_applications():
     jobs = generate(64, 20_000, seed=2).jobs
     counts = Counter(job.application for job in jobs)
-    for application, share in JOB_MIX.items():
+    for application, share in _JOB_MIX.items():
         assert counts[application] / len(jobs) == pytest.approx(share, abs=0.015)
-    assert set(JOB_MIX) == set(builtin_profiles())
+    assert set(_JOB_MIX) == set(builtin_profiles())
 
 
 def test_arrivals_follow_the_hours_and_come_in_bursts():
-    times = np.concatenate([arrival_times(40_000, 24.0, np.random.default_rng(seed)) for seed in range(8)])
+    times = np.concatenate([_arrival_times(40_000, 24.0, np.random.default_rng(seed)) for seed in range(8)])
     hourly = np.bincount((times // 3600).astype(int), minlength=24) / times.size * 24
-    assert np.corrcoef(hourly, HOURLY)[0, 1] > 0.9
-    one = arrival_times(40_000, 24.0, np.random.default_rng(0))
+    assert np.corrcoef(hourly, _HOURLY)[0, 1] > 0.9
+    one = _arrival_times(40_000, 24.0, np.random.default_rng(0))
     minutes = np.bincount((one // 60).astype(int), minlength=1440).reshape(24, 60)
     dispersion = np.median(minutes.var(axis=1) / minutes.mean(axis=1))
     assert 15 < dispersion < 60  # the authors' 40k workload: 38; a Poisson process: 1
@@ -57,13 +57,13 @@ def test_training_jobs_lack_two_types():
         columns, goodput = profile.row(found, 0)
         assert (goodput > 0).all()
         types = {found.types[t] for t in found.type_index[columns].tolist()}
-        assert len(types) == (5 if name in TRAINING else 7)
-        if name in TRAINING:
+        assert len(types) == (5 if name in _TRAINING else 7)
+        if name in _TRAINING:
             assert columns.size == 1293  # every configuration of its types
             assert profile.n_levels == 8
 
 
-@pytest.mark.parametrize("name", sorted(TRAINING))
+@pytest.mark.parametrize("name", sorted(_TRAINING))
 def test_goodput_rises_with_progress_and_gains_less_from_each_gpu(name):
     profile, found = builtin_profiles()[name], builtin_cluster(512).configurations
     rows = np.array([profile.goodput(found, level) for level in range(profile.n_levels)])
@@ -96,12 +96,12 @@ def test_fixed_batch_does_not_depend_on_progress():
 
 def test_kinds_have_the_shares_asked_for():
     jobs = generate(64, 10_000, seed=3, rigid=0.3, strong_scaling=0.2, non_preemptible=0.1).jobs
-    trains = [job for job in jobs if job.application in TRAINING]
+    trains = [job for job in jobs if job.application in _TRAINING]
     kinds = Counter(job.kind for job in trains)
     assert kinds["rigid"] / len(trains) == pytest.approx(0.3, abs=0.03)
     assert kinds["strong-scaling"] / len(trains) == pytest.approx(0.2, abs=0.03)
     assert sum(not job.preemptible for job in trains) / len(trains) == pytest.approx(0.1, abs=0.02)
-    assert all(job.kind == "adaptive" and job.preemptible for job in jobs if job.application not in TRAINING)
+    assert all(job.kind == "adaptive" and job.preemptible for job in jobs if job.application not in _TRAINING)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.sia.columns import MIN_RESTART_FACTOR, Objective, normalised, restart_factor
+from copter.problems.sia.columns import _MIN_RESTART_FACTOR, Objective, _normalised, restart_factor
 
 
 def test_normalised_goodput_by_hand():
     # Two jobs of the thesis' running example, configurations 1A, 2A, 1B, 2B, 4B; both need one GPU.
-    assert normalised(np.array([2.0, 3.0, 1.0, 2.0, 4.0]), 1).tolist() == [2.0, 3.0, 1.0, 2.0, 4.0]
-    assert normalised(np.array([30.0, 60.0, 15.0, 24.0, 30.0]), 1).tolist() == [2.0, 4.0, 1.0, 1.6, 2.0]
+    assert _normalised(np.array([2.0, 3.0, 1.0, 2.0, 4.0]), 1).tolist() == [2.0, 3.0, 1.0, 2.0, 4.0]
+    assert _normalised(np.array([30.0, 60.0, 15.0, 24.0, 30.0]), 1).tolist() == [2.0, 4.0, 1.0, 1.6, 2.0]
     # A job that needs two GPUs: its smallest goodput is worth two.
-    assert normalised(np.array([10.0, 5.0]), 2).tolist() == [4.0, 2.0]
-    assert normalised(np.empty(0), 1).size == 0
+    assert _normalised(np.array([10.0, 5.0]), 2).tolist() == [4.0, 2.0]
+    assert _normalised(np.empty(0), 1).size == 0
 
 
 def test_restart_factor_by_hand():
@@ -25,7 +25,7 @@ def test_restart_factor_by_hand():
 
 def test_restart_factor_has_a_floor():
     factor = restart_factor(np.array([100.0, 0.0]), np.array([3, 0]), np.array([100.0, 50.0]))
-    assert factor.tolist() == [MIN_RESTART_FACTOR, MIN_RESTART_FACTOR]
+    assert factor.tolist() == [_MIN_RESTART_FACTOR, _MIN_RESTART_FACTOR]
 
 
 def test_a_job_that_restarts_in_no_time_has_no_discount():
@@ -35,7 +35,7 @@ def test_a_job_that_restarts_in_no_time_has_no_discount():
 @given(st.floats(0, 1e6), st.integers(0, 50), st.floats(0, 1e4))
 def test_restart_factor_is_a_share(age, restarts, seconds):
     factor = restart_factor(np.array([age]), np.array([restarts]), np.array([seconds]))[0]
-    assert MIN_RESTART_FACTOR <= factor <= 1.0
+    assert _MIN_RESTART_FACTOR <= factor <= 1.0
 
 
 def test_costs_by_hand():

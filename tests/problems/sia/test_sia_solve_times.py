@@ -13,7 +13,7 @@ from copter.problems.sia import solve_times
 from copter.problems.sia.generator import generate
 from copter.problems.sia.pop import Pop
 from copter.problems.sia.scheduler import Sia
-from copter.problems.sia.solve_times import APART_SECONDS, FOLDER, day, days, grown, play
+from copter.problems.sia.solve_times import _APART_SECONDS, FOLDER, _grown, day, days, play
 from support.real_data import DATA
 
 needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
@@ -22,16 +22,16 @@ needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the au
 @pytest.mark.parametrize("factor", [1.0, 1.6, 2.5])
 def test_a_grown_day_has_copies_of_every_job(factor):
     base = generate(gpus=256, jobs_per_day=1000, hours=3.0)
-    large = grown(base, factor, seed=1)
+    large = _grown(base, factor, seed=1)
     assert len(large.jobs) == round(factor * len(base.jobs))
     assert large.cluster.gpus == pytest.approx(factor * base.cluster.gpus, rel=0.1)
     counts = Counter(job.name.partition("+")[0] for job in large.jobs)
     assert set(counts) == {job.name for job in base.jobs}
     assert max(counts.values()) - min(counts.values()) <= 1
     times = {job.name: job.time for job in base.jobs}
-    assert all(abs(job.time - times[job.name.partition("+")[0]]) <= APART_SECONDS for job in large.jobs)
+    assert all(abs(job.time - times[job.name.partition("+")[0]]) <= _APART_SECONDS for job in large.jobs)
     assert [job.time for job in large.jobs] == sorted(job.time for job in large.jobs)
-    assert grown(base, factor, seed=1).jobs == large.jobs
+    assert _grown(base, factor, seed=1).jobs == large.jobs
 
 
 def test_pop_is_timed_by_its_longest_part():

@@ -7,7 +7,7 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia import Sia, SiaError
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.scheduler import BONUS, TimeShare
+from copter.problems.sia.scheduler import _BONUS, _TimeShare
 
 CLUSTER = Cluster([GpuType("A", 2, 1)])
 PROFILES = {"m": ReplicaProfile("m", 5.0, 6000.0, {"A": (1, 1.0)})}
@@ -43,7 +43,7 @@ def test_a_new_job_keeps_its_gpus_until_it_ran_for_the_window():
 
 def test_penalties_are_higher_until_the_window_was_served():
     simulator = simulate(None, jobs=3)
-    share = TimeShare(600.0, 1.1)
+    share = _TimeShare(600.0, 1.1)
 
     class Watch(Sia):
         seen: list = []
@@ -55,7 +55,7 @@ def test_penalties_are_higher_until_the_window_was_served():
 
     policy = Watch()
     list(Simulator(simulator.scenario, policy).run())
-    assert {float(one) for _, penalties in policy.seen for one in penalties} == {1.1, 1.1 + BONUS}
+    assert {float(one) for _, penalties in policy.seen for one in penalties} == {1.1, 1.1 + _BONUS}
     for ran, penalties in policy.seen:
         assert ((penalties > 1.1) == (ran < 600.0)).all()
 

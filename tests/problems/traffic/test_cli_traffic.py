@@ -16,8 +16,8 @@ from copter.cli.main import app
 from copter.problems.traffic import CHANGES, METHODS, MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
 from copter.problems.traffic.baselines import is_method
-from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
-from copter.problems.traffic.report import draw_network
+from copter.problems.traffic.course import Event, Instance, _events_of, make_instance, prepare
+from copter.problems.traffic.report import _draw_network
 from support.networks import best_flow, line
 
 NODES = 7
@@ -89,8 +89,8 @@ def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
     records = played(instance, tmp_path, "max-flow", ["highs-hot"], **options)["highs-hot"]
     assert [record["change"] for record in records] == ["first"] + 3 * ["failures"] + 3 * ["source"]
     capacity, volume = instance.topology.capacity.copy(), instance.volumes[0]
-    events = [*itertools.islice(events_of(instance, "failures", 4), 3)]
-    events += itertools.islice(events_of(instance, "source", 4), 3)
+    events = [*itertools.islice(_events_of(instance, "failures", 4), 3)]
+    events += itertools.islice(_events_of(instance, "source", 4), 3)
     for number, record in enumerate(records):
         event = events[number - 1] if number else Event()
         if record["change"] == "source":
@@ -152,11 +152,11 @@ def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices
     topology = load_topology(topology_file)
     stack = np.load(matrices_file)
     instance = make_instance(topology, stack)
-    for number, event in zip(range(5), events_of(instance, "sequence", 0), strict=False):
+    for number, event in zip(range(5), _events_of(instance, "sequence", 0), strict=False):
         wanted = stack[(number + 1) % 3][instance.paths.source, instance.paths.target]
         assert event.volumes == pytest.approx(wanted)
     with pytest.raises(ValueError, match="independent, source, global"):
-        next(events_of(instance, "sideways", 0))
+        next(_events_of(instance, "sideways", 0))
 
 
 def test_run_folder_holds_rounds_links_and_plots(topology_file, tmp_path):
@@ -272,12 +272,12 @@ def test_every_name_of_a_command_stands_for_something(instance):
     for name in MODELS:
         assert make_matrix(name, instance.topology, seed=0).shape == (NODES, NODES)
     for name in CHANGES:
-        assert isinstance(next(events_of(instance, name, 0)), Event)
+        assert isinstance(next(_events_of(instance, name, 0)), Event)
     assert all(is_method(name.replace("-K", "-2")) for name in METHODS)
 
 
 def test_a_network_without_places_is_drawn_all_the_same():
     topology, _ = line()
-    figure = draw_network(topology, np.linspace(0.0, 1.2, 4), np.array([True, False, False, False]), "line")
+    figure = _draw_network(topology, np.linspace(0.0, 1.2, 4), np.array([True, False, False, False]), "line")
     lines = figure.axes[0].collections
     assert len(lines[0].get_segments()) == 3 and len(lines[1].get_segments()) == 1

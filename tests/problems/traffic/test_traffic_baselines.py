@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.traffic import edge_disjoint_paths, gravity, load_topology
-from copter.problems.traffic.baselines import lp_top, pop, shortest_path, split_clients
+from copter.problems.traffic.baselines import _split_clients, lp_top, pop, shortest_path
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from support import real_data
@@ -117,7 +117,7 @@ def test_pop_draws_parts_by_its_seed():
 @given(st.lists(st.floats(0.0, 50.0), min_size=1, max_size=12), st.floats(0.0, 3.0))
 def test_client_splitting_keeps_volumes_and_halves_the_largest(volume, split):
     volume = np.array(volume)
-    pair, pieces = split_clients(volume, split)
+    pair, pieces = _split_clients(volume, split)
     demands = np.count_nonzero(volume)
     assert pair.size == int((1.0 + split) * demands)
     assert np.bincount(pair, pieces, volume.size) == pytest.approx(volume)
@@ -128,7 +128,7 @@ def test_client_splitting_keeps_volumes_and_halves_the_largest(volume, split):
 
 
 def test_client_splitting_by_hand():
-    pair, pieces = split_clients(np.array([8.0, 3.0, 0.0]), 1.0)
+    pair, pieces = _split_clients(np.array([8.0, 3.0, 0.0]), 1.0)
     assert sorted(zip(pair.tolist(), pieces.tolist(), strict=True)) == [
         (0, 2.0),
         (0, 2.0),

@@ -19,7 +19,7 @@ from copter.problems.traffic import (
     load_topology,
     search,
 )
-from copter.problems.traffic.search import cache_folder
+from copter.problems.traffic.search import _cache_folder
 from support import real_data
 
 DATA = real_data.DATA / "wan"
@@ -310,7 +310,7 @@ def test_the_folder_of_the_cache(ring, tmp_path, monkeypatch):
     monkeypatch.delenv("COPTER_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
-    assert cache_folder() == tmp_path / "xdg" / "copter"
+    assert _cache_folder() == tmp_path / "xdg" / "copter"
 
 
 @needs_data
