@@ -25,7 +25,7 @@ def test_changes_are_those_of_the_means(monkeypatch):
     def played(effort, row, k, **case):
         return {"average JCT": jct[row][k], "unfair jobs": 15.0}
 
-    monkeypatch.setattr(module, "sample", played)
+    monkeypatch.setattr(module, "_sample", played)
     settings = {"row": "{policy}", "axes": {"policy": ["a", "b"]}, "columns": ["average JCT", "unfair jobs"]}
     changes = [{"of": "a", "over": "b"}, {"of": "a", "over": "b", "column": "JCT below", "how": "below"}]
     shown = {(one.row, one.column): one for one in simulated(Effort(2), changes=changes, **settings)}
