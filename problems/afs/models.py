@@ -83,10 +83,7 @@ class ModelCurve:
 
 
 def stand_ins() -> list[ModelCurve]:
-    """Curves with the best counts of the paper's nine models.
-
-    Result: in the order of Table 4.
-    """
+    """Curves with the best counts of the paper's nine models. Result: in the order of Table 4."""
     curves = []
     for name, best in _BEST_COUNTS.items():
         counts = np.arange(1, best + 1)

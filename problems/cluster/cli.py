@@ -164,10 +164,7 @@ class _ConditionOptions(Spreading):
             raise typer.BadParameter(str(error)) from None
 
     def setup(self, **over: Any) -> Setup:
-        """Return what policies are played under.
-
-        `over`: in place of the options: what a sweep varies.
-        """
+        """Return what policies are played under. `over`: in place of the options: what a sweep varies."""
         from copter.problems.cluster.experiment import Setup
         from copter.problems.cluster.registry import make_policy
 

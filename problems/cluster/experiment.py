@@ -229,10 +229,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 class Progress(NamedTuple):
-    """How far a run is.
-
-    `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended.
-    """
+    """How far a run is. `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended."""
 
     policy: str
     seed: int

@@ -87,10 +87,7 @@ class NodeEvents:
         return self._heap[0][0] if self._heap else math.inf
 
     def play(self, until: float) -> list[tuple[str, int]]:
-        """Let happen what is due.
-
-        `until`: seconds. Result: type and number of each node that failed.
-        """
+        """Let happen what is due. `until`: seconds. Result: type and number of each node that failed."""
         failed: list[tuple[str, int]] = []
         while self.next_time <= until:
             time, _, event = heappop(self._heap)

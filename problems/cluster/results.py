@@ -14,10 +14,7 @@ from copter.problems.cluster.jobs import Job
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """A time at which the policy was asked.
-
-    `figures`: the policy's own, such as the gap of its program.
-    """
+    """A time at which the policy was asked. `figures`: the policy's own, such as the gap of its program."""
 
     index: Annotated[int, "times that the policy was asked before"]
     time: Annotated[float, "seconds"]
@@ -82,10 +79,7 @@ class Segment:
 
 
 def record_of(job: Job, finished: float) -> JobRecord:
-    """What became of a job.
-
-    `finished`: seconds at which it completed, NaN if it did not.
-    """
+    """What became of a job. `finished`: seconds at which it completed, NaN if it did not."""
     submission = job.submission
     return JobRecord(
         name=job.name,

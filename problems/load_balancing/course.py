@@ -35,10 +35,7 @@ _WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}
 
 @dataclass(frozen=True)
 class Balancing(Course):
-    """A scenario to measure solvers on.
-
-    `warming`: whether this is the small version.
-    """
+    """A scenario to measure solvers on. `warming`: whether this is the small version."""
 
     scenario: Scenario
     warming: bool = False

@@ -86,10 +86,7 @@ def imbalance(fleet: Fleet, placement: Placement) -> float:
 
 
 def in_band(fleet: Fleet, placement: Placement) -> bool:
-    """Whether the load of every server is within the band, but for dust.
-
-    Result: True without any load.
-    """
+    """Whether the load of every server is within the band, but for dust. Result: True without any load."""
     on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
     off = np.maximum(on - upper, lower - on).clip(0.0).sum()
     return not fleet.loads.any() or bool(off <= DUST * max(1, on.size))

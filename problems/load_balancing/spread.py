@@ -95,10 +95,7 @@ class Placement:
 
 
 def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which keys (:meth:`Placement.keys`) are also among others.
-
-    `keys` (m,). `others` (k,): ascending.
-    """
+    """Which keys (:meth:`Placement.keys`) are also among others. `keys` (m,). `others` (k,): ascending."""
     if np.array_equal(keys, others):
         return np.ones(keys.size, np.bool_)
     at = np.searchsorted(others, keys)

@@ -28,10 +28,7 @@ _COLUMNS = ("round", "shard", "load")
 
 
 def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
-    """Iterate over the loads of each round, hottest shard first.
-
-    Items: (shards,), whole numbers.
-    """
+    """Iterate over the loads of each round, hottest shard first. Items: (shards,), whole numbers."""
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
     rng = np.random.default_rng(seed)
@@ -66,10 +63,7 @@ def few_changed(
 
 @dataclass(frozen=True)
 class LoadTable:
-    """Loads of named shards, round by round.
-
-    `loads` (rounds, shards).
-    """
+    """Loads of named shards, round by round. `loads` (rounds, shards)."""
 
     shards: tuple[str, ...]
     loads: NDArray[np.float64]
@@ -102,10 +96,7 @@ def read_loads(path: Path) -> LoadTable:
 
 
 def write_loads(path: Path, table: LoadTable) -> None:
-    """Write a CSV that :func:`read_loads` reads back.
-
-    `table`: its rounds are numbered from 0.
-    """
+    """Write a CSV that :func:`read_loads` reads back. `table`: its rounds are numbered from 0."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)

@@ -20,10 +20,7 @@ class PlacementError(CopterError, ValueError):
 
 
 class Place(NamedTuple):
-    """Where a task runs.
-
-    `server`: index in order of names. `gpus`: bits of its GPUs.
-    """
+    """Where a task runs. `server`: index in order of names. `gpus`: bits of its GPUs."""
 
     server: int
     gpus: int

@@ -291,10 +291,7 @@ class Regions:
         )
 
     def _bound(self, waits: Counts) -> float:
-        """No placement of the tasks that waited is worth more.
-
-        `waits` (regions, kinds).
-        """
+        """No placement of the tasks that waited is worth more. `waits` (regions, kinds)."""
         demand, prices = waits.sum(axis=0), np.array(self._each("price"))
         mean = prices.mean(axis=0)
         # The price of a kind is best known where most of its tasks wait.

@@ -76,10 +76,7 @@ class Fitness:
         return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
 
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
-        """Fitness of an allocation.
-
-        `speedups`: the speedups of each job, less penalties.
-        """
+        """Fitness of an allocation. `speedups`: the speedups of each job, less penalties."""
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
         if self.power == 1.0:

@@ -298,10 +298,7 @@ class Pollux:
 
 
 def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:
-    """Nodes of a cluster that work: types and numbers.
-
-    `down`: nodes of each type that failed.
-    """
+    """Nodes of a cluster that work: types and numbers. `down`: nodes of each type that failed."""
     none: frozenset[int] = frozenset()
     return [
         (type.name, node) for type in cluster.types for node in working_nodes(type, down.get(type.name, none))

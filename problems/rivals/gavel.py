@@ -261,10 +261,7 @@ def _equal_shares(now: RigidRound) -> NDArray[np.float64]:
 
 
 def _worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
-    """Largest rho of all jobs.
-
-    `finish`: seconds that each job would take on its own share.
-    """
+    """Largest rho of all jobs. `finish`: seconds that each job would take on its own share."""
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)
     return float(((now.age + left) / finish).max())

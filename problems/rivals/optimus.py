@@ -37,10 +37,7 @@ _KEPT = 4096
 
 
 class Optimus:
-    """Optimus with rounds.
-
-    `max_gpus`: largest number of GPUs of a job.
-    """
+    """Optimus with rounds. `max_gpus`: largest number of GPUs of a job."""
 
     name = "optimus"
     kind: Kind = "strong-scaling"

@@ -127,9 +127,6 @@ def normal_prices(
 
 
 def gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
-    """(N, T) worth of each further round at the prices of H.
-
-    `work`, `jobs` (N,).
-    """
+    """(N, T) worth of each further round at the prices of H. `work`, `jobs` (N,)."""
     price = (jobs + work * problem.gpus / problem.capacity)[:, None]
     return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)

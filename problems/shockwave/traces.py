@@ -38,10 +38,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Regime:
-    """Epochs trained with one batch size.
-
-    `epoch_seconds`: seconds of an epoch on the job's GPUs.
-    """
+    """Epochs trained with one batch size. `epoch_seconds`: seconds of an epoch on the job's GPUs."""
 
     batch_size: int
     epochs: int

@@ -117,17 +117,11 @@ class Window:
         return self.base + np.bincount(owner, inside * gain, len(self))
 
     def welfare(self, utility: Floats) -> float:
-        """First part of the objective for given utilities.
-
-        `utility`: positive.
-        """
+        """First part of the objective for given utilities. `utility`: positive."""
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
     def makespan(self, rounds: Floats) -> float:
-        """H: lower bound on the time to complete all jobs after the window.
-
-        Result: seconds.
-        """
+        """H: lower bound on the time to complete all jobs after the window. Result: seconds."""
         left = np.maximum(self.remaining - rounds * self.round_seconds, 0.0)
         if not left.size:
             return 0.0

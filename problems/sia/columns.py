@@ -156,10 +156,7 @@ class RowCache:
         self._bytes = 0
 
     def get(self, number: int, level: int, source: _Source) -> CostRow:
-        """Row of a profile at a level, made if it is not there.
-
-        `number`: the number of the source.
-        """
+        """Row of a profile at a level, made if it is not there. `number`: the number of the source."""
         row = self._rows.get((number, level))
         if row is None:
             row = self._build(source, level)

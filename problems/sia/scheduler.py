@@ -211,10 +211,7 @@ class _TimeShare:
         self.window_seconds, self.lam = window_seconds, lam
 
     def penalties(self, now: ClusterState) -> NDArray[np.float64]:
-        """Costs of leaving jobs without GPUs.
-
-        Result: in the order of `now.jobs`.
-        """
+        """Costs of leaving jobs without GPUs. Result: in the order of `now.jobs`."""
         ran = np.array([job.run_seconds for job in now.jobs.values()])
         return np.where(ran < self.window_seconds, self.lam + _BONUS, self.lam)
 

@@ -110,10 +110,7 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
-    """Demands from a low and, for a fifth of the pairs, a high range.
-
-    `scale`: factor on both ranges.
-    """
+    """Demands from a low and, for a fifth of the pairs, a high range. `scale`: factor on both ranges."""
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[_BIMODAL_HIGH_SHARE, 1 - _BIMODAL_HIGH_SHARE]).astype(bool)

@@ -63,18 +63,12 @@ class TrafficState:
     # ---- names -----------------------------------------------------------------------------------
 
     def pair_name(self, pair: int) -> str:
-        """A pair in words: the names of its source and target.
-
-        `pair`: its number in the path set.
-        """
+        """A pair in words: the names of its source and target. `pair`: its number in the path set."""
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
     def pairs(self, source: ArrayLike, target: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of pairs from their nodes' numbers.
-
-        `source`, `target`: numbers of nodes.
-        """
+        """Numbers of pairs from their nodes' numbers. `source`, `target`: numbers of nodes."""
         n = self.topology.n_nodes
         if self._by_key is None:
             keys = self.paths.source.astype(np.int64) * n + self.paths.target
@@ -184,10 +178,7 @@ class TrafficState:
         )
 
     def loads_of(self, path_flows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Flow on each link of flows on paths.
-
-        `path_flows` (paths,).
-        """
+        """Flow on each link of flows on paths. `path_flows` (paths,)."""
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
         return loads

@@ -259,10 +259,7 @@ def _profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
 
 
 def make_estimator(name: str, seed: int = 0) -> Estimator:
-    """Make a fresh estimator.
-
-    `seed`: seed of the noise of reports.
-    """
+    """Make a fresh estimator. `seed`: seed of the noise of reports."""
     makers: dict[str, Callable[[], Estimator]] = {
         "oracle": Oracle,
         "bootstrap": lambda: Bootstrap(seed=seed),

@@ -37,20 +37,14 @@ _SEARCH_STEPS = 24
 
 
 class TypeModel(NamedTuple):
-    """A job on one type of GPU.
-
-    `max_local_batch`: most examples that fit on one GPU.
-    """
+    """A job on one type of GPU. `max_local_batch`: most examples that fit on one GPU."""
 
     parameters: ThroughputParameters
     max_local_batch: int
 
 
 class BatchLimits(NamedTuple):
-    """Batch sizes that a job may use.
-
-    `initial`: the user's own, m0.
-    """
+    """Batch sizes that a job may use. `initial`: the user's own, m0."""
 
     initial: int
     largest: int
@@ -233,10 +227,7 @@ class GoodputProfile(Profile):
         return self._changed(models=dict(models))
 
     def with_noise(self, noise: ArrayLike) -> GoodputProfile:
-        """The same job with other gradient noise.
-
-        `noise`: gradient noise scale in each level, examples.
-        """
+        """The same job with other gradient noise. `noise`: gradient noise scale in each level, examples."""
         values = np.array(noise, np.float64)
         if values.shape != self.noise.shape or not ((values >= 0) & np.isfinite(values)).all():
             raise ValueError(f"profile {self.name!r}: noise must be {self.n_levels} finite numbers >= 0")

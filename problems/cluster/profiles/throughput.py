@@ -88,10 +88,7 @@ class ThroughputParameters(NamedTuple):
         return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
 
     def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
-        """Seconds of one pass over the local batch (9).
-
-        `local_batch`: examples on each GPU.
-        """
+        """Seconds of one pass over the local batch (9). `local_batch`: examples on each GPU."""
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
     def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:

@@ -79,10 +79,7 @@ def table_columns() -> tuple[str, ...]:
 def write_page(
     path: Path, title: str, outcomes: Sequence[Outcome], policies: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Write the page.
-
-    `policies`: what :func:`copter.problems.cluster.experiment.averages` returns.
-    """
+    """Write the page. `policies`: what :func:`copter.problems.cluster.experiment.averages` returns."""
     by_policy: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)
@@ -208,10 +205,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
 
 
 def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> NDArray[np.float64]:
-    """Colours of the GPUs of one type over time.
-
-    Result: white where a GPU is idle.
-    """
+    """Colours of the GPUs of one type over time. Result: white where a GPU is idle."""
     rows = min(gpus, _SLOTS)
     order = {job.name: k for k, job in enumerate(outcome.jobs)}
     applications = _applications(outcome)

@@ -167,19 +167,13 @@ class SimulatedJob(Job):
         self._anchor()
 
     def slow_down(self, time: float, slowdown: float) -> None:
-        """Set the factor on its speed from a time on, for interference.
-
-        `slowdown`: 1 for none.
-        """
+        """Set the factor on its speed from a time on, for interference. `slowdown`: 1 for none."""
         self.settle(time)
         self.slowdown = slowdown
         self._anchor()
 
     def roll_back(self, progress: float) -> None:
-        """Lose progress; the job must hold nothing.
-
-        `progress`: what is left of it.
-        """
+        """Lose progress; the job must hold nothing. `progress`: what is left of it."""
         if self.allocation is not None or not 0 <= progress <= self._progress:
             raise ValueError(f"job {self.name!r}: cannot go back from {self._progress} to {progress}")
         self._progress = progress

@@ -30,10 +30,7 @@ class Resize(Protocol):
     """What it costs a job to start, to change its GPUs, to move."""
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds without progress.
-
-        `job`: before the change.
-        """
+        """Seconds without progress. `job`: before the change."""
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         """Seconds in which it goes on with what it had, while new GPUs get ready; none by default.
@@ -71,10 +68,7 @@ class FixedDelay(Resize):
         self._seconds = _checked(seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """The same for all.
-
-        `job`: before the change.
-        """
+        """The same for all. `job`: before the change."""
         return self._seconds
 
 
@@ -89,10 +83,7 @@ class DispatchRestart(Resize):
         self._seconds = _checked(seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds of the dispatch, if there is one.
-
-        `job`: before the change.
-        """
+        """Seconds of the dispatch, if there is one. `job`: before the change."""
         if job.allocation is not None or now.index == 0:
             return 0.0
         counts = counts_of(new)
@@ -123,17 +114,11 @@ class Coddl(Resize):
         self._prepare = None if prepare_seconds is None else _checked(prepare_seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """A pause where it keeps GPUs, a full restart where not.
-
-        `job`: before the change.
-        """
+        """A pause where it keeps GPUs, a full restart where not. `job`: before the change."""
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds until the new GPUs are ready, for a job that grows.
-
-        `job`: before the change.
-        """
+        """Seconds until the new GPUs are ready, for a job that grows. `job`: before the change."""
         running, _ = job.runs_on(now.time)
         counts = counts_of(new)
         if running is None or counts.gpus <= running.gpus or not _keeps_some(job, new, now.time):

@@ -70,10 +70,7 @@ class _Curve:
 
 
 def _read_trace(path: str | Path, number: int) -> list[TracedJob]:
-    """Jobs of one of the clusters, by time of submission.
-
-    `path`: the archive. `number`: from 1 to 10.
-    """
+    """Jobs of one of the clusters, by time of submission. `path`: the archive. `number`: from 1 to 10."""
     name = f"cluster{number:02d}.csv"
     where = f"{path}:{name}"
     try:

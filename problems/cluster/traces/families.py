@@ -131,10 +131,7 @@ def _draw(
 
 
 def submission(application: str, number: int, time: float, tenant: str = "") -> JobSubmission:
-    """An adaptive training job, called by its model and its number.
-
-    `time`: seconds.
-    """
+    """An adaptive training job, called by its model and its number. `time`: seconds."""
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
 
@@ -224,10 +221,7 @@ def _number(path: Path) -> int:
 
 
 def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
-    """A workload of a family.
-
-    `name`: in :data:`FAMILIES`.
-    """
+    """A workload of a family. `name`: in :data:`FAMILIES`."""
     rng = np.random.default_rng(seed)
     drawn = _draw(FAMILIES[name], rng, shape.jobs, shape.hours)
     return make_scenario(cluster, drawn, rng, shape, calibrated=name != "pollux")

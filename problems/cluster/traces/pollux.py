@@ -90,10 +90,7 @@ def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
 
 
 def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
-    """Measured steps of one model, one for each line of its files.
-
-    `folder`: the folder of the model.
-    """
+    """Measured steps of one model, one for each line of its files. `folder`: the folder of the model."""
     folder = Path(folder)
     steps = []
     for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):

@@ -208,8 +208,5 @@ def _size_of_model(model: str) -> str:
 
 
 def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.Generator) -> str:
-    """A model of a size.
-
-    `models`: models by size.
-    """
+    """A model of a size. `models`: models by size."""
     return models[size][int(rng.integers(len(models[size])))]

@@ -100,10 +100,7 @@ class Closeness:
         return group.allows(self._on, server)
 
     def servers(self, group: Group, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of some servers on which one more task may run.
-
-        `usable` (n,).
-        """
+        """Those of some servers on which one more task may run. `usable` (n,)."""
         allowed = usable.copy()
         for server in np.flatnonzero(usable):
             allowed[server] = self.allows(group, int(server))

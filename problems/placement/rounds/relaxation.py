@@ -44,10 +44,7 @@ _NEGLIGIBLE = 1e-3
 
 
 class Found(NamedTuple):
-    """Tasks with places.
-
-    `kinds`, `servers`, `gpus` (t,): of each task; GPUs as bits.
-    """
+    """Tasks with places. `kinds`, `servers`, `gpus` (t,): of each task; GPUs as bits."""
 
     kinds: Counts
     servers: Counts
@@ -120,10 +117,7 @@ class _Columns(NamedTuple):
         return counts
 
     def worth(self, values: Values) -> Values:
-        """Sum of the values of the tasks of each mix.
-
-        `values` (kinds,).
-        """
+        """Sum of the values of the tasks of each mix. `values` (kinds,)."""
         sums = np.concatenate([[0.0], np.cumsum(values[self.kinds])])
         return sums[self.begins[1:]] - sums[self.begins[:-1]]
 

@@ -124,10 +124,7 @@ class Running:
         return int(self._kind[self._slots([id], "kind_of")[0]])
 
     def on(self, servers: NDArray[np.bool_]) -> _Counts:
-        """Slots of the tasks that run on some servers, ascending.
-
-        `servers` (n,).
-        """
+        """Slots of the tasks that run on some servers, ascending. `servers` (n,)."""
         runs = np.flatnonzero(self._server >= 0)
         return runs[servers[self._server[runs]]]
 
@@ -288,10 +285,7 @@ class Running:
 
 
 def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> _Counts:
-    """Kinds of tasks, one for each.
-
-    `what`: for messages. `number`: of kinds that there are.
-    """
+    """Kinds of tasks, one for each. `what`: for messages. `number`: of kinds that there are."""
     given = np.asarray(kinds)
     if given.size and given.dtype.kind not in "iu":
         raise PlacementError(f"{what}: kinds must be whole numbers, not {given.dtype}")
