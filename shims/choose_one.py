@@ -30,8 +30,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.errors import CopterError, SettingError, UnknownIdError, UnplacedError
 from copter.keywords import Checked, suggests
 from copter.parallel import dot
@@ -72,7 +72,7 @@ class Choice(Mapping[Hashable, int | None]):
     `slots`: when the choice was made. `columns`: -1 for none.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], columns: NDArray[np.int64]) -> None:
+    def __init__(self, slots: Mapping[Hashable, int], columns: Ints) -> None:
         self._slots, self._columns = slots, columns
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Choice(Mapping[Hashable, int | None]):
         """Ids of the requests that have no column."""
         return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
-    def of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def of(self, slots: Ints) -> Ints:
         """Chosen columns of the requests in some slots, -1 for none."""
         return self._columns[slots]
 
@@ -210,7 +210,7 @@ def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]
     return tuple(id for id in choice.unplaced if relation[program.slot_of[id]] == EXACTLY)
 
 
-def _rounded(store: ConstraintStore, solution: Solution) -> tuple[NDArray[np.int64], float, int]:
+def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, int]:
     """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
     rows, table, y = store.rows, store.requests, solution.y
     upper = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
@@ -237,9 +237,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[NDArray[np.int
     return chosen, np.inf if unserved else high + low, unserved
 
 
-def _placed(
-    store: ConstraintStore, x: SparseX, y: NDArray[np.float64], left: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tuple[Ints, Floats]:
     """Column of each request, -1 for none, and its price, from the fractional answer; ``left`` is changed."""
     table = store.requests
     n_columns, bound = table.n_columns[: table.size], bound_requests(store)
@@ -276,9 +274,7 @@ def _check(program: ContinualProgram) -> None:
         raise CopterError(f"{why}: this shim rounds capacities only")
 
 
-def _priced(
-    store: ConstraintStore, solution: Solution, requests: int, left: NDArray[np.float64]
-) -> tuple[Pricing, float]:
+def _priced(store: ConstraintStore, solution: Solution, requests: int, left: Floats) -> tuple[Pricing, float]:
     """A pass at the prices, and how far above the best price the columns are to which a move can gain.
 
     A move from column j to column k that fits changes the cost by p_k - p_j - y'(a_k - a_j), and a_k - a_j <=

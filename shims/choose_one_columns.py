@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of
 
@@ -28,22 +28,16 @@ class Columns(NamedTuple):
     its usage paid, and without. `begin`, `end`: its entries are those from ``begin`` to ``end``.
     """
 
-    column: NDArray[np.int64]
-    price: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    row: NDArray[np.int64]
-    value: NDArray[np.float64]
+    column: Ints
+    price: Floats
+    cost: Floats
+    begin: Ints
+    end: Ints
+    row: Ints
+    value: Floats
 
 
-def read_columns(
-    view: StoreView,
-    y: NDArray[np.float64],
-    slots: NDArray[np.int64],
-    places: NDArray[np.int64],
-    columns: NDArray[np.int64],
-) -> Columns:
+def read_columns(view: StoreView, y: Floats, slots: Ints, places: Ints, columns: Ints) -> Columns:
     """Read columns of requests.
 
     `y`: prices. `slots`, `places`, `columns`: slot of the request, place in the view and in the request; a
@@ -90,7 +84,7 @@ def _read(view, y, slots, places, price, cost, begin, end, row, value):  # type:
         price[k], end[k] = cost[k] + paid, count
 
 
-def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[np.float64]:
+def left_of(upper: Floats, rounded: Flags) -> Floats:
     """What is left of rows that nobody uses yet, two numbers a row, side by side.
 
     Their sum is what is left: the second is what rounding took off the first.  That makes 106 bits, so that

@@ -8,8 +8,8 @@ known by the slot of their request here, because the nonzeros of an allocation a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.shims.choose_one_columns import Columns, fits, take
 from copter.store.executor import Part, together
@@ -40,7 +40,7 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
     return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (_SOUND, -1)
 
 
-def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]:
+def _usages_part(part: Part) -> tuple[int, Flags, Flags]:
     """What :func:`unsound`, :func:`bound_requests` and :func:`rounded_rows` ask of usages."""
     view = view_of(part.store)
     bound, rounded = np.zeros(view.n_columns.size, np.bool_), np.zeros(part.store.rows.size, np.bool_)
@@ -49,11 +49,9 @@ def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]
     return negative, bound, rounded
 
 
-def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
+def rounded_rows(store: ConstraintStore) -> Flags:
     """Whether any coefficient of a row is no whole number."""
-    rounded: NDArray[np.bool_] = np.any(
-        [rounded for _, _, rounded in store.executor.once(_usages_part)], axis=0
-    )
+    rounded: Flags = np.any([rounded for _, _, rounded in store.executor.once(_usages_part)], axis=0)
     return rounded
 
 
@@ -86,19 +84,13 @@ def _look_at_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyp
     return found
 
 
-def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
+def bound_requests(store: ConstraintStore) -> Flags:
     """Whether a request's sum row is "==" and every column of it uses something."""
     return together([bound for _, bound, _ in store.executor.once(_usages_part)], store.requests.size)
 
 
 def place_fractions(
-    columns: Columns,
-    slot: NDArray[np.int64],
-    value: NDArray[np.float64],
-    bound: NDArray[np.bool_],
-    chosen: NDArray[np.int64],
-    price: NDArray[np.float64],
-    left: NDArray[np.float64],
+    columns: Columns, slot: Ints, value: Floats, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
     """Columns of the fractional answer, heaviest first, while they fit.
 
@@ -116,12 +108,7 @@ def place_fractions(
 
 
 def place_cheapest(
-    columns: Columns,
-    slot: NDArray[np.int64],
-    bound: NDArray[np.bool_],
-    chosen: NDArray[np.int64],
-    price: NDArray[np.float64],
-    left: NDArray[np.float64],
+    columns: Columns, slot: Ints, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
     """Of requests without a column the cheapest that fits; those without a way out come first.
 

@@ -30,8 +30,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.errors import CopterError
 from copter.keywords import Checked, suggests
 from copter.proof.certificate import GapSize
@@ -66,7 +66,7 @@ class Flows:
     """
 
     flow: ColumnFlows
-    load: NDArray[np.float64]
+    load: Floats
     objective: float
     gap: float
     seconds: float
@@ -84,9 +84,9 @@ class _Made(NamedTuple):
     clock: int
     x: Allocation | None
     flows: Flows
-    room: NDArray[np.float64]
+    room: Floats
     rounds: int
-    peak: NDArray[np.float64]
+    peak: Floats
 
 
 class _Repair(Checked):
@@ -103,7 +103,7 @@ class _Repair(Checked):
         """Whether the last program was this one."""
         return self._store is not None and self._store() is program.store
 
-    def _begin(self, program: ContinualProgram, requests: NDArray[np.int64]) -> Passes:
+    def _begin(self, program: ContinualProgram, requests: Ints) -> Passes:
         """Passes over some requests, which all hold coefficients that are not negative.
 
         Coefficients are looked at when they are new: of most programs none is after the first round.
@@ -168,12 +168,7 @@ class FlowShim(_Repair):
         return replace(flows, gap=gap, seconds=perf_counter() - begin)
 
     def near(
-        self,
-        program: ContinualProgram,
-        x: SparseX,
-        y: NDArray[np.float64],
-        bound: float = -np.inf,
-        size: float = 0.0,
+        self, program: ContinualProgram, x: SparseX, y: Floats, bound: float = -np.inf, size: float = 0.0
     ) -> Flows:
         """Feasible flow near an allocation, which may be of an earlier round.
 
@@ -219,12 +214,7 @@ class FlowShim(_Repair):
         return flows
 
     def _mended(
-        self,
-        program: ContinualProgram,
-        last: _Made,
-        x: Allocation,
-        moved: NDArray[np.int64],
-        y: NDArray[np.float64],
+        self, program: ContinualProgram, last: _Made, x: Allocation, moved: Ints, y: Floats
     ) -> Flows | None:
         """The last flows with other ones of some requests; None if these alone do not let rows be met.
 
@@ -260,7 +250,7 @@ class FlowShim(_Repair):
         self._made = _Made(store.clock, x, made, room, last.rounds + 1, peak)
         return made
 
-    def mend(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> SparseX:
+    def mend(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
         """As :meth:`near`, the flow alone: what a program calls ``mend``.
 
         Parameters
@@ -348,7 +338,7 @@ def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
     return (objective - bound) / (max(abs(objective), abs(bound), size) or 1.0)
 
 
-def _uppers(program: ContinualProgram) -> NDArray[np.float64]:
+def _uppers(program: ContinualProgram) -> Floats:
     """Upper bounds of rows by slot; none where there is no row."""
     rows = program.store.rows
     return np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)

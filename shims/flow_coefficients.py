@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.kernels import kernel
 from copter.store.executor import Part
 from copter.store.store import ConstraintStore
 from copter.store.view import coefficients_of, entries_of, take_entries, view_of
 
 
-def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
+def least_coefficient(store: ConstraintStore, requests: Ints) -> float:
     """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
 
     `requests` (k,): their slots.
@@ -21,11 +21,11 @@ def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> fl
     return min(store.executor.map(_least_part, slots=requests))
 
 
-def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
+def _least_part(part: Part, requests: Ints) -> float:
     return float(_least_coefficient(view_of(part.store), requests, part.store.rows.alive))
 
 
-def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
+def column(store: ConstraintStore, slot: int, j: int) -> Floats:
     """Coefficients of column j of a request, by row slot."""
     dense = np.zeros(store.rows.size)
     view, place = store.executor.columns(np.array([slot]), np.array([j]))

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
@@ -36,16 +36,10 @@ class ColumnFlows:
     columns begin, and how many these are.
     """
 
-    def __init__(
-        self,
-        values: NDArray[np.float64],
-        requests: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, values: Floats, requests: Ints, starts: Ints, sizes: Ints) -> None:
         self.values, self.of = values, (requests, starts, sizes)
 
-    def others(self, values: NDArray[np.float64]) -> ColumnFlows:
+    def others(self, values: Floats) -> ColumnFlows:
         """Other flows of the same columns."""
         return ColumnFlows(values, *self.of)
 
@@ -65,40 +59,31 @@ class Passes:
     `requests` (k,): their slots.
     """
 
-    def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
+    def __init__(self, store: ConstraintStore, requests: Ints) -> None:
         self.view = view = with_own_costs(store.executor.all_columns())
         self.requests, self.rows, self._live = requests, store.rows.size, store.live_requests()
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]
 
-    def _run(self, task: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+    def _run(self, task: Callable[[Ints], Any]) -> list[Any]:
         return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
 
-    def take(self, x: SparseX, flow: NDArray[np.float64], room: NDArray[np.float64]) -> float:
+    def take(self, x: SparseX, flow: Floats, room: Floats) -> float:
         """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
         return _take(self.view, x.slot, x.column, x.value, flow, room)
 
-    def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+    def load(self, flow: Floats) -> Floats:
         """What columns use of each row slot; summed in one order whatever the number of threads."""
         return self.load_and_prices(flow, _NO_ROWS)[0]
 
-    def load_and_prices(
-        self, flow: NDArray[np.float64], worth: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def load_and_prices(self, flow: Floats, worth: Floats) -> tuple[Floats, Floats]:
         """The load, and the price of each column that has flow."""
         price = np.empty(flow.size if worth.size else 0)
         parts = self._run(lambda some: _load(self.view, some, flow, self.rows, worth, price))
-        load: NDArray[np.float64] = np.sum(parts, axis=0)
+        load: Floats = np.sum(parts, axis=0)
         return load, price
 
-    def cut(
-        self,
-        flow: NDArray[np.float64],
-        room: NDArray[np.float64],
-        price: NDArray[np.float64],
-        load: NDArray[np.float64],
-        upper: NDArray[np.float64],
-    ) -> None:
+    def cut(self, flow: Floats, room: Floats, price: Floats, load: Floats, upper: Floats) -> None:
         """Take flow off columns until no row is over its bound, dearest columns first.
 
         `price` (columns,): of the columns that have flow.
@@ -112,14 +97,7 @@ class Passes:
         order = _order(-price[self.view.cost_start[slot] + column])
         _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
-    def fill(
-        self,
-        flow: NDArray[np.float64],
-        room: NDArray[np.float64],
-        worth: NDArray[np.float64],
-        load: NDArray[np.float64],
-        upper: NDArray[np.float64],
-    ) -> None:
+    def fill(self, flow: Floats, room: Floats, worth: Floats, load: Floats, upper: Floats) -> None:
         """Give requests what they lack where rows have it left, cheapest columns first."""
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self._live.size)
@@ -128,23 +106,23 @@ class Passes:
         order = _order(price)
         _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
-    def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
+    def serve(self, flow: Floats, dead: Flags, worth: Floats) -> bool:
         """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
         return bool(_serve(self.view, self.requests, flow, dead, worth))
 
-    def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+    def served(self, flow: Floats) -> Floats:
         """Flow of each request, by slot."""
         return _served(self.view, self.requests, flow)
 
-    def cost(self, flow: NDArray[np.float64]) -> float:
+    def cost(self, flow: Floats) -> float:
         """Cost of the columns of the requests."""
         return _cost(self.view, self.requests, flow)
 
-    def cost_of_all(self, flow: NDArray[np.float64]) -> float:
+    def cost_of_all(self, flow: Floats) -> float:
         """Cost of the columns of all requests that there are."""
         return _cost(self.view, self._live, flow)
 
-    def empty(self, flow: NDArray[np.float64], room: NDArray[np.float64]) -> None:
+    def empty(self, flow: Floats, room: Floats) -> None:
         """Take all flow off, and have all room."""
         for q in self.requests.tolist():
             begin = int(self.view.cost_start[q])
@@ -157,13 +135,13 @@ class Passes:
         here = live, self.view.cost_start[live], self.view.n_columns[live]
         return all(np.array_equal(a, b) for a, b in zip(flow.of, here, strict=True))
 
-    def columns(self, flow: NDArray[np.float64]) -> ColumnFlows:
+    def columns(self, flow: Floats) -> ColumnFlows:
         """The flow with what is needed to know whose it is, once the store has changed."""
         some = self.requests
         return ColumnFlows(flow, some, self.view.cost_start[some], self.view.n_columns[some])
 
 
-def worth_of(y: NDArray[np.float64], size: NDArray[np.float64], cost: float) -> NDArray[np.float64]:
+def worth_of(y: Floats, size: Floats, cost: float) -> Floats:
     """Prices of the rows, each with a trifle added: of two columns alike that which takes less is cheaper.
 
     `y` (row slots,). `size` (row slots,): of each row, in its own units: its bound or capacity. Where it is 0
@@ -175,7 +153,7 @@ def worth_of(y: NDArray[np.float64], size: NDArray[np.float64], cost: float) -> 
     return worth + np.divide(_TRIFLE * (dearest or cost), size, out=np.zeros(size.size), where=known)
 
 
-def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+def _order(keys: Floats) -> Ints:
     """Ascending but for small differences, where the order of memory is kept: it is faster by far."""
     if not keys.size:
         return np.empty(0, np.int64)

@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 
 
@@ -40,21 +40,16 @@ class Curves(NamedTuple):
     that runs the job, and the one at which it is fastest.
     """
 
-    speed: NDArray[np.float64]
-    unit: NDArray[np.bool_]
-    begin: NDArray[np.int64]
-    first: NDArray[np.int64]
-    top: NDArray[np.int64]
+    speed: Floats
+    unit: Flags
+    begin: Ints
+    first: Ints
+    top: Ints
 
 
 def afs_shares(
-    curves: Curves,
-    key: NDArray[np.float64],
-    gpus: int,
-    *,
-    key_is_work: bool,
-    ahead: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
+    curves: Curves, key: Floats, gpus: int, *, key_is_work: bool, ahead: Flags | None = None
+) -> Ints:
     """GPUs of each job by Algorithm 1.
 
     `key`: remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the
@@ -71,9 +66,7 @@ def afs_shares(
     return count
 
 
-def first_shares(
-    first: NDArray[np.int64], order: NDArray[np.int64], gpus: int
-) -> tuple[NDArray[np.int64], int]:
+def first_shares(first: Ints, order: Ints, gpus: int) -> tuple[Ints, int]:
     """Stage one: the smallest count that runs it to each job, in order, as long as there are GPUs.
 
     `order`: a permutation of the jobs. Result: counts, and GPUs that are left; a job that does not fit is
@@ -132,9 +125,7 @@ def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignor
             node //= 2
 
 
-def even_shares(
-    first: NDArray[np.int64], top: NDArray[np.int64], order: NDArray[np.int64], gpus: int
-) -> NDArray[np.int64]:
+def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
     """Max-min fair whole numbers of GPUs: everybody the same, but for those who need more or can use less.
 
     `first`, `top`: the least and the most that each job can use. `order`: who gets the first GPUs if there
@@ -154,7 +145,7 @@ def even_shares(
     return raised
 
 
-def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
+def regulate(curves: Curves, count: Ints) -> Ints:
     """Counts that can be given out, near those that were shared out (network packing, appendix E).
 
     Each share falls to the largest unit within it.  GPUs that this sets free raise shares to the next

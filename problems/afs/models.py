@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
+from copter.arrays import Floats, Ints
 from copter.errors import InputError
 from copter.problems.reading import find, read_csv
 
@@ -64,8 +65,8 @@ class ModelCurve:
     """
 
     name: str
-    counts: NDArray[np.int64]
-    speedup: NDArray[np.float64]
+    counts: Ints
+    speedup: Floats
 
     @property
     def best(self) -> int:
@@ -134,7 +135,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
     return found
 
 
-def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, Ints, Floats]]:
     """All that ElasticFlow measured on one type of GPU.
 
     Items: name with batch size, counts, throughput relative to one GPU.

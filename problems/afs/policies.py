@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import afs_shares, even_shares, first_shares, regulate
 from copter.problems.afs.roster import Pool, Roster
 from copter.problems.cluster.cluster import Configuration
@@ -33,9 +33,7 @@ _UNIT_SECONDS = 7200.0
 _ROUNDING = 1e-9
 
 
-_Gain: TypeAlias = Callable[
-    [NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]
-]
+_Gain: TypeAlias = Callable[[Ints, Floats, Floats], Floats]
 """What jobs gain, from their positions and their speeds before and after."""
 
 
@@ -70,7 +68,7 @@ class SharePolicy(ABC):
         return given
 
     @abstractmethod
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:
         """GPUs of each job of a pool.
 
         `now`: to be asked again at a time; the pool says the rest. Result: counts that can be given out:
@@ -78,14 +76,12 @@ class SharePolicy(ABC):
         """
 
 
-def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
+def packed(pool: Pool, count: Ints) -> Ints:
     """Counts of a pool after network packing."""
     return regulate(pool.curves, count)
 
 
-def raise_by_gain(
-    pool: Pool, jobs: NDArray[np.int64], count: NDArray[np.int64], free: int, gain: _Gain
-) -> int:
+def raise_by_gain(pool: Pool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> int:
     """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
 
     `jobs`: whose counts may grow. `count`: changed in place. `free`: GPUs to give out. Result: GPUs that
@@ -111,7 +107,7 @@ class AfsL(SharePolicy):
     name = "afs-l"
     watch = ("done",)
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         count = afs_shares(
             pool.curves, pool.rows["work"], pool.gpus, key_is_work=True, ahead=pool.rows["reserved"]
         )
@@ -130,7 +126,7 @@ class AfsP(SharePolicy):
             raise ValueError(f"unit_seconds = {unit_seconds}: must be positive")
         self.unit_seconds = float(unit_seconds)
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         units = np.floor(pool.rows["ran"] / self.unit_seconds + _ROUNDING).astype(np.int64)
         stays = pool.rows["runs"] & (units == pool.rows["units"])
         self.roster.rows["units"][pool.slots] = units
@@ -143,7 +139,7 @@ class AfsP(SharePolicy):
             now.wake(now.time + float(next_end))
         return count
 
-    def uncrowded(self, pool: Pool) -> NDArray[np.int64]:
+    def uncrowded(self, pool: Pool) -> Ints:
         """Shares when every job can have some, shape (n,)."""
         return afs_shares(
             pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
@@ -155,5 +151,5 @@ class AfsS(AfsP):
 
     name = "afs-s"
 
-    def uncrowded(self, pool: Pool) -> NDArray[np.int64]:  # noqa: D102
+    def uncrowded(self, pool: Pool) -> Ints:  # noqa: D102
         return even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus)

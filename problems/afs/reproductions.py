@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, Figure
 from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
@@ -60,7 +60,7 @@ class Run:
     simulator: Simulator
 
     @property
-    def jct(self) -> NDArray[np.float64]:
+    def jct(self) -> Floats:
         """Completion times in seconds, in order of submission."""
         return np.array([job.jct for job in self.simulator.job_results()])
 

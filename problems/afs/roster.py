@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import Job
@@ -58,7 +59,7 @@ class Pool:
     time: float
     gpus: int
     rows: NDArray[Any]
-    slots: NDArray[np.int64]
+    slots: Ints
     curves: Curves
 
     @property
@@ -71,16 +72,16 @@ class Pool:
         """Whether there are more jobs than can run at once."""
         return bool(self.curves.first.sum() > self.gpus)
 
-    def order(self, *keys: NDArray[Any]) -> NDArray[np.int64]:
+    def order(self, *keys: NDArray[Any]) -> Ints:
         """Jobs by keys, the first one foremost; those with a reservation first, equal ones as they came."""
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
 
-    def step(self, jobs: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    def step(self, jobs: Ints, count: Ints) -> Ints:
         """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use."""
         curves = self.curves
         return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
-    def speed(self, count: NDArray[np.int64]) -> NDArray[np.float64]:
+    def speed(self, count: Ints) -> Floats:
         """Progress a second of each job with so many GPUs."""
         return self.curves.speed[self.curves.begin + count]
 
@@ -229,7 +230,7 @@ class Roster:
             self._curves[key] = self._append(counts[better], speeds[better])
         return self._curves[key]
 
-    def _append(self, counts: NDArray[np.int64], speeds: NDArray[np.float64]) -> tuple[int, int, int]:
+    def _append(self, counts: Ints, speeds: Floats) -> tuple[int, int, int]:
         first, top, begin = int(counts[0]), int(counts[-1]), self._used
         while self._speed.size < begin + top + 1:
             self._speed = np.concatenate((self._speed, np.zeros_like(self._speed)))
@@ -257,9 +258,7 @@ class Roster:
             listed.append((type, Pool(now.time, free[type], part, slots, curves)))
         return listed, kept
 
-    def give(
-        self, cluster: Cluster, type: str, pool: Pool, count: NDArray[np.int64]
-    ) -> dict[str, Configuration]:
+    def give(self, cluster: Cluster, type: str, pool: Pool, count: Ints) -> dict[str, Configuration]:
         """Configurations of the jobs of a pool that get GPUs."""
         given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)

@@ -20,8 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.errors import InputError
 from copter.problems.afs.models import ModelCurve, measured, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
@@ -140,7 +140,7 @@ def make_scenario(
         curve = able[int(rng.integers(len(able)))]
         name = f"{curve.name} {index}"
         work = job.seconds * float(np.interp(asked, curve.counts, curve.speedup))
-        speeds: dict[str, NDArray[np.float64]] = {type: curve.speedup for type in cluster.names}
+        speeds: dict[str, Floats] = {type: curve.speedup for type in cluster.names}
         profiles[name] = CountProfile(name, restart_seconds, work, curve.counts, speeds)
         asked = curve.best if peak_requests else int(curve.counts[np.searchsorted(curve.counts, asked)])
         jobs.append(

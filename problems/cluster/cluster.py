@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Ints
+
 _NODE_BITS = 28
 
 
@@ -64,9 +66,9 @@ class Configurations:
     """
 
     types: tuple[str, ...]
-    type_index: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    gpus: NDArray[np.int64]
+    type_index: Ints
+    nodes: Ints
+    gpus: Ints
 
     def __post_init__(self) -> None:
         for array in (self.type_index, self.nodes, self.gpus, self.codes):
@@ -95,11 +97,11 @@ class Configurations:
         """Position of a configuration, -1 if the cluster does not have it."""
         return self._positions.get(configuration, -1)
 
-    def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
+    def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> Ints:
         """Positions of many configurations, -1 where the cluster does not have one."""
         return self.find_codes(_codes(type_index, nodes, gpus))
 
-    def find_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def find_codes(self, codes: Ints) -> Ints:
         """Positions of configurations given by their codes, -1 where the cluster does not have one.
 
         Parameters
@@ -113,7 +115,7 @@ class Configurations:
         return np.where(self.codes[at] == codes, at, -1)
 
     @cached_property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Ints:
         """Ascending codes of the configurations."""
         return _codes(self.type_index, self.nodes, self.gpus)
 
@@ -128,7 +130,7 @@ class Configurations:
         return {configuration: k for k, configuration in enumerate(self._tuples)}
 
 
-def _codes(type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
+def _codes(type_index: NDArray, nodes: NDArray, gpus: NDArray) -> Ints:
     code = (type_index.astype(np.int64) << _NODE_BITS) + gpus
     return (code << _NODE_BITS) + nodes
 

@@ -40,10 +40,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, eye_array, kron
 
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.load_balancing.outcome import (
     BalancingRound,
     LoadBalancingError,
@@ -640,7 +641,7 @@ class LoadBalancer:
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _positions(self) -> NDArray[np.int64]:
+    def _positions(self) -> Ints:
         """Index in :attr:`servers` of each column; -1 of one that no server has."""
         position = np.full(self._memory.size, -1)
         position[self._live] = np.arange(self._live.size)
@@ -691,7 +692,7 @@ class LoadBalancer:
             columns = np.flatnonzero(off)
             self.program.update_resources(columns.tolist(), upper=upper[columns], lower=lower[columns])
 
-    def _set_width(self, loads: NDArray[np.float64]) -> None:
+    def _set_width(self, loads: Floats) -> None:
         """As many columns for each shard as there are servers, and requests for new shards."""
         n, old = self._memory.size, self._template
         if old is None or old.n_columns < n:
@@ -732,10 +733,10 @@ class _Sent:
     replicas, ascending by shard.
     """
 
-    totals: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    scales: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    shard: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    column: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    totals: Floats = field(default_factory=lambda: np.empty(0))
+    scales: Floats = field(default_factory=lambda: np.empty(0))
+    shard: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    column: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def add(self, count: int) -> None:
         """Take note of new shards, about which nothing was sent."""
@@ -748,7 +749,7 @@ class _Sent:
         keep, self.shard = _without(self.shard, gone)
         self.column = self.column[keep]
 
-    def differs(self, other: _Sent, width: int) -> NDArray[np.int64]:
+    def differs(self, other: _Sent, width: int) -> Ints:
         """Shards of which something differs, ascending; shards have ``width`` columns at most."""
         differs = (self.totals != other.totals) | (self.scales != other.scales)
         if not (np.array_equal(self.shard, other.shard) and np.array_equal(self.column, other.column)):
@@ -757,9 +758,7 @@ class _Sent:
         return np.flatnonzero(differs)
 
 
-def _replicas(
-    shard: NDArray[np.int64], some: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _replicas(shard: Ints, some: Ints) -> tuple[Ints, Ints]:
     """How many replicas some shards have, and which.
 
     `shard` (m,): shard of each replica, ascending. `some` (k,).
@@ -773,7 +772,7 @@ def _near(mean: float, unit: float) -> bool:
     return unit > 0.0 and unit / _NEAR <= mean <= unit * _NEAR
 
 
-def _without(shard: NDArray[np.int64], gone: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _without(shard: Ints, gone: int) -> tuple[Flags, Ints]:
     """Which replicas are not of a shard, and the shards of those once it is gone."""
     keep = shard != gone
     rest = shard[keep]
@@ -822,9 +821,7 @@ def _pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Pla
     return Placement(np.arange(k), server, np.ones(k)), False
 
 
-def _assign(
-    counts: NDArray[np.int64], group: NDArray[np.int64], home: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:
     """Server of each shard: its own where that still takes one of its size, else one that lacks them."""
     left, server = counts.copy(), np.full(group.size, -1)
     for shard in np.flatnonzero(home >= 0):

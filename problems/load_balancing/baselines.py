@@ -28,9 +28,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
+from copter.arrays import Floats, Ints
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.problems.pop import solve_parts
 from copter.solvers.base import Stopwatch
@@ -59,12 +59,12 @@ class Parts:
 class _Place(NamedTuple):
     """Where the shards and servers of a part are in all."""
 
-    shards: NDArray[np.int64]
-    servers: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    shards: Ints
+    servers: Ints
+    weight: Floats
     before: Placement
 
-    def carried(self, exact: Exact) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def carried(self, exact: Exact) -> tuple[Ints, Ints, Floats]:
         """Shards, servers and shares of the part's answer; without one those of before."""
         found = self.before if exact.placement is None else exact.placement
         return self.shards[found.shard], self.servers[found.server], found.share * self.weight[found.shard]
@@ -143,18 +143,14 @@ class Pop:
             self._weight = np.append(self._weight, self._weight[large])
             self._part = np.append(self._part, self._rng.integers(self.parts, size=large.size))
 
-    def _shards_of(self, part: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _shards_of(self, part: int) -> tuple[Ints, Floats]:
         """Shards with a piece in a part, and how much of each."""
         mine = self._part == part
         shards = np.unique(self._shard[mine])
         return shards, np.bincount(self._shard[mine], self._weight[mine])[shards]
 
 
-def _joined(
-    fleet: Fleet,
-    last: Placement,
-    carried: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]],
-) -> Placement:
+def _joined(fleet: Fleet, last: Placement, carried: list[tuple[Ints, Ints, Floats]]) -> Placement:
     """One placement of all parts'; a shard that nobody serves stays where it was."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, server, share = (np.concatenate(arrays) for arrays in zip(*carried, strict=True))
@@ -235,7 +231,7 @@ def _formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
     )
 
 
-def _read(fleet: Fleet, x: NDArray[np.float64]) -> Placement:
+def _read(fleet: Fleet, x: Floats) -> Placement:
     """Placement of an answer: its shares, without dust."""
     k, n = fleet.loads.size, fleet.memory.size
     share = x[: k * n] * (x[k * n :] > 0.5)

@@ -30,8 +30,8 @@ limit counts as its relaxation.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
@@ -43,7 +43,7 @@ _NODES = 2000
 """Limit of branch and bound, for one cover."""
 
 
-def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: float, upper: float) -> float:
+def needed(pool: Replicas, search: Search, loads: Floats, lower: float, upper: float) -> float:
     """Lower bound on the size of the new replicas of any placement within the band and the memory.
 
     `pool`: those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
@@ -60,7 +60,7 @@ def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: fl
     return float(sizes[bare].sum()) + max(out, into, _crowded(pool, grain))
 
 
-def _grain(sizes: NDArray[np.float64]) -> float:
+def _grain(sizes: Floats) -> float:
     """The size that all sizes are multiples of, or 0: sums of them are no finer."""
     positive = sizes[sizes > 0.0]
     if not positive.size:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.errors import CopterError
 from copter.problems.load_balancing.replicas import DUST
 from copter.problems.load_balancing.spread import Fleet, Placement
@@ -92,7 +92,7 @@ def in_band(fleet: Fleet, placement: Placement) -> bool:
     return not fleet.loads.any() or bool(off <= DUST * max(1, on.size))
 
 
-def _load_on(fleet: Fleet, placement: Placement) -> NDArray[np.float64]:
+def _load_on(fleet: Fleet, placement: Placement) -> Floats:
     """Loads of the servers."""
     loads = placement.share * fleet.loads[placement.shard]
     return np.bincount(placement.server, loads, fleet.memory.size).astype(np.float64, copy=False)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 
 DUST = 1e-9
@@ -34,39 +34,39 @@ class Replicas(NamedTuple):
     errors. `used` (1,): places of the pool taken so far; a freed one is not taken again.
     """
 
-    shard: NDArray[np.int64]
-    server: NDArray[np.int64]
-    load: NDArray[np.float64]
-    old: NDArray[np.bool_]
-    alive: NDArray[np.bool_]
-    after_in_shard: NDArray[np.int64]
-    before_in_shard: NDArray[np.int64]
-    after_on_server: NDArray[np.int64]
-    before_on_server: NDArray[np.int64]
-    first_of_shard: NDArray[np.int64]
-    copies: NDArray[np.int64]
-    size: NDArray[np.float64]
-    reserve: NDArray[np.float64]
-    first_on_server: NDArray[np.int64]
-    load_on: NDArray[np.float64]
-    room: NDArray[np.float64]
-    slack: NDArray[np.float64]
-    used: NDArray[np.int64]
+    shard: Ints
+    server: Ints
+    load: Floats
+    old: Flags
+    alive: Flags
+    after_in_shard: Ints
+    before_in_shard: Ints
+    after_on_server: Ints
+    before_on_server: Ints
+    first_of_shard: Ints
+    copies: Ints
+    size: Floats
+    reserve: Floats
+    first_on_server: Ints
+    load_on: Floats
+    room: Floats
+    slack: Floats
+    used: Ints
 
 
 class Search(NamedTuple):
     """Scratch of a breadth-first search over servers."""
 
-    queue: NDArray[np.int64]
-    origin: NDArray[np.int64]
-    leave: NDArray[np.int64]
-    enter: NDArray[np.int64]
-    server_seen: NDArray[np.int64]
-    shard_seen: NDArray[np.int64]
-    stamp: NDArray[np.int64]
+    queue: Ints
+    origin: Ints
+    leave: Ints
+    enter: Ints
+    server_seen: Ints
+    shard_seen: Ints
+    stamp: Ints
 
 
-def empty_pool(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int) -> Replicas:
+def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
     """Return a pool without replicas.
 
     `sizes` (k,): the sizes of the shards. `memory` (n,): the memory of the servers, in the unit of the sizes;

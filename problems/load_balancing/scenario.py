@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from copter.arrays import Floats
 from copter.problems.load_balancing import Mode
 from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.outcome import LoadBalancingError
@@ -55,7 +53,7 @@ class Scenario:
         most = there if rounds is None else min(rounds, there)
         return cls(len(table.shards), servers, most, memory=memory, tolerance=tolerance, table=table)
 
-    def loads(self) -> Iterator[NDArray[np.float64]]:
+    def loads(self) -> Iterator[Floats]:
         """Iterate over the loads of each round."""
         if self.table is None:
             rounds = zipf_loads(self.shards, self.rounds, self.mode, self.seed)

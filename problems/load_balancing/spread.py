@@ -37,8 +37,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.errors import CopterError
 from copter.kernels import kernel
 from copter.problems.load_balancing.bound import needed
@@ -82,19 +82,19 @@ class Placement:
     `shard`, `server` (m,). `share` (m,): > 0; those of a shard add up to 1.
     """
 
-    shard: NDArray[np.int64]
-    server: NDArray[np.int64]
-    share: NDArray[np.float64]
+    shard: Ints
+    server: Ints
+    share: Floats
 
     def __len__(self) -> int:
         return self.shard.size
 
-    def keys(self, servers: int) -> NDArray[np.int64]:
+    def keys(self, servers: int) -> Ints:
         """Return shard * servers + server of each replica, ascending."""
         return self.shard * servers + self.server
 
 
-def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+def among(keys: Ints, others: Ints) -> Flags:
     """Which keys (:meth:`Placement.keys`) are also among others. `keys` (m,). `others` (k,): ascending."""
     if np.array_equal(keys, others):
         return np.ones(keys.size, np.bool_)
@@ -117,9 +117,9 @@ class Fleet:
     it.
     """
 
-    loads: NDArray[np.float64]
-    sizes: NDArray[np.float64]
-    memory: NDArray[np.float64]
+    loads: Floats
+    sizes: Floats
+    memory: Floats
     tolerance: float
 
     @property
@@ -203,9 +203,9 @@ class SpreadShim:
         self,
         fleet: Fleet,
         last: Placement,
-        shard: NDArray[np.int64],
-        server: NDArray[np.int64],
-        load: NDArray[np.float64],
+        shard: Ints,
+        server: Ints,
+        load: Floats,
         carried: Carried | None = None,
     ) -> Placement:
         """Placement near a fractional answer.
@@ -231,13 +231,7 @@ class SpreadShim:
         return _placement(min(plain, guided, key=lambda pool: _worth(fleet, pool)), loads)
 
 
-def _pool(
-    fleet: Fleet,
-    loads: NDArray[np.float64],
-    keys: NDArray[np.int64],
-    old: NDArray[np.int64],
-    value: NDArray[np.float64],
-) -> tuple[Replicas, Search]:
+def _pool(fleet: Fleet, loads: Floats, keys: Ints, old: Ints, value: Floats) -> tuple[Replicas, Search]:
     """Pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, is_old = keys // n, among(keys, old)
@@ -251,19 +245,13 @@ def _pool(
     return pool, search
 
 
-def _memory(pool: Replicas, loads: NDArray[np.float64]) -> None:
+def _memory(pool: Replicas, loads: Floats) -> None:
     lost = _keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
     if lost >= 0:
         raise PlacementError(int(lost))
 
 
-def _chosen(
-    fleet: Fleet,
-    loads: NDArray[np.float64],
-    old: NDArray[np.int64],
-    answered: NDArray[np.int64],
-    load: NDArray[np.float64],
-) -> NDArray[np.int64]:
+def _chosen(fleet: Fleet, loads: Floats, old: Ints, answered: Ints, load: Floats) -> Ints:
     """New replicas of an answer that balance and memory leave of it, as keys (see :func:`_pool`)."""
     keys = np.union1d(old, answered)
     value = np.zeros(keys.size)
@@ -275,17 +263,11 @@ def _chosen(
     if fleet.mean > 0:
         _prune(pool, search, *fleet.band, _new_replicas(pool))
     new = np.flatnonzero(pool.alive & ~pool.old)
-    chosen: NDArray[np.int64] = pool.shard[new] * fleet.memory.size + pool.server[new]
+    chosen: Ints = pool.shard[new] * fleet.memory.size + pool.server[new]
     return chosen
 
 
-def _settle(
-    fleet: Fleet,
-    loads: NDArray[np.float64],
-    old: NDArray[np.int64],
-    before: NDArray[np.float64],
-    chosen: NDArray[np.int64],
-) -> Replicas:
+def _settle(fleet: Fleet, loads: Floats, old: Ints, before: Floats, chosen: Ints) -> Replicas:
     """Pool of old and chosen replicas, the old ones' loads as they were, brought into memory and balance."""
     keys = np.union1d(old, chosen)
     value = np.zeros(keys.size)
@@ -327,7 +309,7 @@ def _is_least(fleet: Fleet, pool: Replicas, carried: Carried) -> bool:
     return _worth(fleet, pool) <= (0.0, carried.needed * (1.0 + 1e-9))
 
 
-def _placement(pool: Replicas, loads: NDArray[np.float64]) -> Placement:
+def _placement(pool: Replicas, loads: Floats) -> Placement:
     """Replicas that carry load, or whose shard has none."""
     k, n = loads.size, pool.load_on.size
     idle = loads <= DUST
@@ -454,7 +436,7 @@ def _least(pool: Replicas):  # type: ignore[no-untyped-def]
     return 1e-12 * largest if largest > 0.0 else 1.0
 
 
-def _new_replicas(pool: Replicas) -> NDArray[np.int64]:
+def _new_replicas(pool: Replicas) -> Ints:
     """Replicas that balance may do without, cold shards' for their size first."""
     r = np.flatnonzero(pool.alive & ~pool.old)
     r = r[pool.copies[pool.shard[r]] > 1]

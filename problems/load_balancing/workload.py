@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.errors import InputError
 from copter.problems.load_balancing import MODES, Mode
 from copter.problems.reading import read_csv
@@ -27,7 +27,7 @@ _SCALE = 1e6
 _COLUMNS = ("round", "shard", "load")
 
 
-def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
+def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[Floats]:
     """Iterate over the loads of each round, hottest shard first. Items: (shards,), whole numbers."""
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
@@ -42,9 +42,7 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDAr
         yield np.round(_SCALE / ranks**z)
 
 
-def few_changed(
-    rounds: Iterable[NDArray[np.float64]], changed: int, seed: int
-) -> Iterator[NDArray[np.float64]]:
+def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[Floats]:
     """Let only some shards, drawn anew in every round, take their loads of that round.
 
     `rounds` (shards,): loads; all take those of the first round. `changed`: how many do later; all if there
@@ -66,7 +64,7 @@ class LoadTable:
     """Loads of named shards, round by round. `loads` (rounds, shards)."""
 
     shards: tuple[str, ...]
-    loads: NDArray[np.float64]
+    loads: Floats
 
 
 def read_loads(path: Path) -> LoadTable:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
@@ -28,11 +28,11 @@ class Types(NamedTuple):
     `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): of the tasks; their sum is 1.
     """
 
-    cpu: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    milli: NDArray[np.int64]
-    allowed: NDArray[np.bool_]
-    share: NDArray[np.float64]
+    cpu: Ints
+    gpus: Ints
+    milli: Ints
+    allowed: Flags
+    share: Floats
 
     @classmethod
     def of(cls, known: Tasks, servers: Servers, up_to: float = _TYPICAL) -> Types:
@@ -58,7 +58,7 @@ class Types(NamedTuple):
 
 
 @kernel(inner=True)
-def fragments(cpu: int, left: NDArray[np.int64], model: int, types: Types) -> float:
+def fragments(cpu: int, left: Ints, model: int, types: Types) -> float:
     """Mean fragments of a server with so much CPU and `left` of each GPU."""
     total, mean = int(left.sum()), 0.0
     if total == 0:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from copter.arrays import Flags, Ints
 from copter.kernels import kernel
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
@@ -22,9 +20,9 @@ class Free(NamedTuple):
     `cpu`, `memory` (n,). `gpus` (n, m): thousandths of each GPU; 0 where there is none.
     """
 
-    cpu: NDArray[np.int64]
-    memory: NDArray[np.int64]
-    gpus: NDArray[np.int64]
+    cpu: Ints
+    memory: Ints
+    gpus: Ints
 
     @classmethod
     def of(cls, servers: Servers) -> Free:
@@ -55,12 +53,12 @@ class Fleet(NamedTuple):
     what a task of each kind takes; so many GPUs with `milli` of each.
     """
 
-    model: NDArray[np.int64]
-    allowed: NDArray[np.bool_]
-    cpu: NDArray[np.int64]
-    memory: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    milli: NDArray[np.int64]
+    model: Ints
+    allowed: Flags
+    cpu: Ints
+    memory: Ints
+    gpus: Ints
+    milli: Ints
 
     @classmethod
     def of(cls, servers: Servers, tasks: Tasks) -> Fleet:
@@ -97,7 +95,7 @@ def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int)
 
 
 @kernel(inner=True)
-def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
+def tightest(left: Ints, milli: int, count: int) -> int:
     """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several.
 
     `left` (m,): of each GPU of a server. `milli`, `count`: what the task takes of each GPU, and of how many.
@@ -118,7 +116,7 @@ def tightest(left: NDArray[np.int64], milli: int, count: int) -> int:
 
 
 @kernel
-def tightest_server(free: Free, fleet: Fleet, usable: NDArray[np.bool_], kind: int, most: Most) -> int:
+def tightest_server(free: Free, fleet: Fleet, usable: Flags, kind: int, most: Most) -> int:
     """Return the server on which least would be left of CPU and GPUs; -1 if a task fits nowhere.
 
     `usable` (n,): servers that may be taken.

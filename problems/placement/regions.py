@@ -23,14 +23,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Flags, Floats, Ints
 from copter.extras import extra
 from copter.parallel import limit_threads
 from copter.problems.placement.occupancy import Fleet
 from copter.problems.placement.place import Place, PlacementError, check
 from copter.problems.placement.rounds.groups import Group
-from copter.problems.placement.rounds.mixes import Counts, Values, best_mixes
+from copter.problems.placement.rounds.mixes import best_mixes
 from copter.problems.placement.rounds.relaxation import Found, settled
 from copter.problems.placement.rounds.rounds import GAP, Round, Rounds, open_servers, worth_of
 from copter.problems.placement.rounds.running import checked_kinds
@@ -53,19 +54,19 @@ class _Region(Rounds):
         super().__init__(servers, kinds, values=values, gap=gap)
         self._before = self.running.free.copy(), self.running.usable.copy()
 
-    def _best(self, demand: Counts, servers: Counts) -> tuple[Found, float, int]:
+    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int]:
         self._before = self.running.free.copy(), self.running.usable.copy()
         return super()._best(demand, servers)
 
-    def waits(self) -> Counts:
+    def waits(self) -> Ints:
         """Tasks of each kind that wait; (kinds,)."""
         return self.running.waiting.copy()
 
-    def price(self) -> Values:
+    def price(self) -> Floats:
         """Of each kind, as of the last round."""
         return self._price
 
-    def ceilings(self, prices: Sequence[Values], demand: Counts) -> list[float]:
+    def ceilings(self, prices: Sequence[Floats], demand: Ints) -> list[float]:
         """What tasks are worth at most, less a price, on the servers as they were before the last round.
 
         `prices` (kinds,). `demand` (kinds,): tasks that waited in all regions. Result: for each of the
@@ -79,7 +80,7 @@ class _Region(Rounds):
         )
         return [float(its.bound.sum()) for its in mixes]
 
-    def room(self) -> NDArray[np.bool_]:
+    def room(self) -> Flags:
         """Whether one more task of each kind fits anywhere; (kinds,)."""
         demand = np.ones(self.values.size, np.int64)
         self._open(demand)
@@ -290,7 +291,7 @@ class Regions:
             seconds=time.perf_counter() - begun,
         )
 
-    def _bound(self, waits: Counts) -> float:
+    def _bound(self, waits: Ints) -> float:
         """No placement of the tasks that waited is worth more. `waits` (regions, kinds)."""
         demand, prices = waits.sum(axis=0), np.array(self._each("price"))
         mean = prices.mean(axis=0)
@@ -319,9 +320,7 @@ class Regions:
 
     # ---- actors -----------------------------------------------------------------------------------------
 
-    def _new(
-        self, what: str, ids: Sequence[Hashable], kinds: ArrayLike
-    ) -> tuple[list[Hashable], NDArray[np.int64]]:
+    def _new(self, what: str, ids: Sequence[Hashable], kinds: ArrayLike) -> tuple[list[Hashable], Ints]:
         """Tasks that there are not yet, and their kinds."""
         ids = list(ids)
         kind = checked_kinds(what, ids, kinds, len(self.kinds))
@@ -331,7 +330,7 @@ class Regions:
             raise PlacementError(f"{what}: {why}")
         return ids, kind
 
-    def _parts(self, method: str, ids: list[Hashable], region: Counts, *arrays: Counts) -> dict[int, Any]:
+    def _parts(self, method: str, ids: list[Hashable], region: Ints, *arrays: Ints) -> dict[int, Any]:
         """Call a method of each region with its tasks; references of the answers."""
         asked = {}
         for number, actor in enumerate(self._actors):
@@ -341,7 +340,7 @@ class Regions:
                 asked[number] = getattr(actor, method).remote(own, *(array[its] for array in arrays))
         return asked
 
-    def _tell(self, method: str, ids: list[Hashable], region: Counts, *arrays: Counts) -> None:
+    def _tell(self, method: str, ids: list[Hashable], region: Ints, *arrays: Ints) -> None:
         self._ask(list(self._parts(method, ids, region, *arrays).values()))
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.errors import InputError
 from copter.problems.reading import read_csv
 
@@ -39,10 +39,10 @@ class Servers:
     """
 
     names: tuple[str, ...]
-    cpu: NDArray[np.int64]
-    memory: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    model: NDArray[np.int64]
+    cpu: Ints
+    memory: Ints
+    gpus: Ints
+    model: Ints
     models: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Servers:
         """Thousandths of GPUs of all servers."""
         return MILLI * int(self.gpus.sum())
 
-    def free_gpus(self) -> NDArray[np.int64]:
+    def free_gpus(self) -> Ints:
         """Thousandths of each GPU of each server when nothing runs; 0 where there is none.
 
         Returns

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.errors import InputError
 from copter.problems.placement.servers import MILLI, MOST, Servers
 from copter.problems.reading import CsvRow, read_csv
@@ -63,13 +63,13 @@ class Tasks:
     """
 
     kinds: tuple[Kind, ...]
-    kind: NDArray[np.int64]
+    kind: Ints
 
     def __len__(self) -> int:
         return self.kind.size
 
     @cached_property
-    def frequency(self) -> NDArray[np.float64]:
+    def frequency(self) -> Floats:
         """Share of the tasks that are of each kind."""
         return np.bincount(self.kind, minlength=len(self.kinds)) / max(self.kind.size, 1)
 
@@ -87,7 +87,7 @@ class Tasks:
         half = order.size // 2
         return Tasks(self.kinds, order[:half]), Tasks(self.kinds, order[half:])
 
-    def allowed(self, servers: Servers) -> NDArray[np.bool_]:
+    def allowed(self, servers: Servers) -> Flags:
         """Whether each kind may run on each model of GPUs of some servers.
 
         Returns
@@ -103,13 +103,13 @@ class Tasks:
 class _Asked(NamedTuple):
     """What kinds ask for, as (kinds,) arrays; :class:`Kind` has the units."""
 
-    cpu: NDArray[np.int64]
-    memory: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    milli: NDArray[np.int64]
+    cpu: Ints
+    memory: Ints
+    gpus: Ints
+    milli: Ints
 
     @property
-    def worth(self) -> NDArray[np.int64]:
+    def worth(self) -> Ints:
         """Thousandths of GPUs in all."""
         return self.gpus * self.milli
 

@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.cluster.jobs import Job
 
 _FLOOR = 1e-3
@@ -59,7 +59,7 @@ class Fitness:
         """Weight of a job by its GPU-time (16)."""
         return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
 
-    def restarted(self, speedup: NDArray[np.float64], job: Job) -> NDArray[np.float64]:
+    def restarted(self, speedup: Floats, job: Job) -> Floats:
         """Speedup of a job that is to start or restart."""
         if math.isnan(job.started):
             return speedup  # a first start restarts nothing
@@ -68,7 +68,7 @@ class Fitness:
         delay = job.seen.restart_seconds
         return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
-    def value(self, speedup: NDArray[np.float64]) -> NDArray[np.float64]:
+    def value(self, speedup: Floats) -> Floats:
         """What a job of weight 1 adds to the sum that is maximized."""
         if self.power == 1.0:
             return speedup

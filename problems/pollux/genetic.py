@@ -30,12 +30,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from copter.arrays import Floats, Ints
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 
 _Matrix: TypeAlias = NDArray[np.int8]
 _Matrices: TypeAlias = NDArray[np.int8]
-_Flags: TypeAlias = NDArray[np.bool_]
 
 GENERATIONS, POPULATION = 100, 100
 _RESET = 0.1
@@ -58,7 +57,7 @@ class AllocationProblem:
     held: _Matrix
     least: Ints
     most: Ints
-    pinned: _Flags
+    pinned: Flags
     stay: Floats
     move: Floats
     unit: int = 127
@@ -119,7 +118,7 @@ def _evolve(
     capacity: Ints,
     least: Ints,
     most: Ints,
-    pinned: _Flags,
+    pinned: Flags,
     stay: Floats,
     move: Floats,
     unit: int,
@@ -214,7 +213,7 @@ def _repair(
     capacity: Ints,
     least: Ints,
     most: Ints,
-    pinned: _Flags,
+    pinned: Flags,
     avoid: bool,
     rng: Generator,
 ) -> None:
@@ -257,7 +256,7 @@ def _limit(row: _Matrix, most: int, rng: Generator) -> None:
 
 @kernel(inner=True)
 def _separate(
-    matrix: _Matrix, node: int, spans: Ints, used: Ints, pinned: _Flags, there: Ints, rng: Generator
+    matrix: _Matrix, node: int, spans: Ints, used: Ints, pinned: Flags, there: Ints, rng: Generator
 ) -> None:
     """Leave at most one distributed job on a node."""
     count = 0
@@ -286,7 +285,7 @@ def _fit(
     capacity: int,
     spans: Ints,
     used: Ints,
-    pinned: _Flags,
+    pinned: Flags,
     there: Ints,
     rng: Generator,
 ) -> None:

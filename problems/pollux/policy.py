@@ -19,6 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.nodes import working_nodes
@@ -173,12 +174,7 @@ class Pollux:
         return gpus, -(-gpus // tables.unit)
 
     def _fill_values(
-        self,
-        job: Job,
-        held: NDArray[np.int8],
-        fair: tuple[int, int],
-        stay: NDArray[np.float64],
-        move: NDArray[np.float64],
+        self, job: Job, held: NDArray[np.int8], fair: tuple[int, int], stay: Floats, move: Floats
     ) -> None:
         """Compute what a job adds to the fitness with any allocation."""
         assert self._tables is not None
@@ -332,23 +328,23 @@ class _GoodputTables:
         ]
         columns = np.array(shapes, np.int64).reshape(-1, 3).T
         self._shapes = Configurations(self.types, columns[0].copy(), columns[1].copy(), columns[2].copy())
-        self._known: dict[tuple[int, int, str], tuple[Profile, NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._known: dict[tuple[int, int, str], tuple[Profile, Floats, Floats]] = {}
 
-    def goodput(self, job: Job, type: str) -> NDArray[np.float64]:
+    def goodput(self, job: Job, type: str) -> Floats:
         """Goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
 
         Result: by GPUs and nodes; not to be changed.
         """
         return self._tables(job, type)[0]
 
-    def usable(self, job: Job, type: str) -> NDArray[np.float64]:
+    def usable(self, job: Job, type: str) -> Floats:
         """Its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
 
         Result: not to be changed.
         """
         return self._tables(job, type)[1]
 
-    def _tables(self, job: Job, type: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _tables(self, job: Job, type: str) -> tuple[Floats, Floats]:
         key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type)
         if key not in self._known:
             if len(self._known) >= _KEPT:
@@ -362,7 +358,7 @@ class _GoodputTables:
             self._known[key] = job.seen, table, self._in_units(_filled(table), self._sizes[type])
         return self._known[key][1:]
 
-    def _in_units(self, table: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    def _in_units(self, table: Floats, size: int) -> Floats:
         """A table by nodes of `size` GPUs, read by nodes of :attr:`unit` GPUs."""
         if size == self.unit:
             return table
@@ -377,7 +373,7 @@ class _GoodputTables:
         return next((type for type in self.types if self.goodput(job, type).any()), self.types[0])
 
 
-def _filled(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def _filled(table: Floats) -> Floats:
     """Goodput by GPUs and nodes, where the job cannot run that of the best part of them."""
     filled = table.copy()
     for gpus in range(2, filled.shape[0]):

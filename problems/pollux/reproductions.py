@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, Figure
 from copter.problems.cluster.estimation.fit import fit_throughput
@@ -78,7 +78,7 @@ def _sample(
     return dict(zip(_JCT, [float(times.mean()), *np.quantile(times, (0.5, 0.99)).tolist()], strict=True))
 
 
-def _times(simulator: Simulator) -> NDArray[np.float64]:
+def _times(simulator: Simulator) -> Floats:
     """Completion times in seconds."""
     return np.array([record.jct for record in simulator.play().job_results()])
 
@@ -209,7 +209,7 @@ def throughputs(effort: Effort) -> list[Figure]:
     return figures
 
 
-def _error(fitted: ThroughputParameters, steps: NDArray[np.float64]) -> float:
+def _error(fitted: ThroughputParameters, steps: Floats) -> float:
     """Median relative error in percent."""
     nodes, gpus, local, seconds = steps.T
     return 100.0 * float(np.median(np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)))

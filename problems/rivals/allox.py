@@ -16,9 +16,9 @@ Shockwave's authors' public code, as if one GPU's queue were theirs.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from copter.arrays import Floats, Ints
 from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.problems.rivals.themis import checked_filter
 
@@ -45,7 +45,7 @@ class AlloX(Mechanism):
         self.filter = checked_filter(filter)
         self._leads: dict[str, int] = {}
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102 - see Mechanism
         leads = [self._leads.get(name) for name in now.names]
         queues = now.capacity.copy()
         waiting: list[int] = []
@@ -66,9 +66,7 @@ class AlloX(Mechanism):
         return shares
 
 
-def queue_heads(
-    seconds: NDArray[np.float64], age: NDArray[np.float64], queues: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
     """Which jobs begin a queue in the matching with the smallest sum of completion times.
 
     `seconds`: run time left on each type; infinite where a job cannot run. `age`: seconds since the
@@ -99,7 +97,7 @@ def queue_heads(
     return heads
 
 
-def _slots(count: int, queues: NDArray[np.int64]) -> NDArray[np.int64]:
+def _slots(count: int, queues: Ints) -> Ints:
     """Places that the best matching of so many jobs can use.
 
     Queues of one type are alike: no more of them than jobs are of use, and their lengths need not differ by

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.errors import SolverError
 from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.program.program import ContinualProgram
@@ -59,12 +59,12 @@ class _Gavel(Mechanism):
         self._types: list[str] = []
         self._sent: dict[str, tuple[bytes, bytes]] = {}
 
-    def _greatest_sum(self, now: RigidRound, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _greatest_sum(self, now: RigidRound, weights: Floats) -> Floats:
         """Shares with the greatest weighted sum, for (n, T) weights in any unit."""
         self._edit(now, -weights / weights.max(), None)
         return self._solve(now)
 
-    def _greatest_least(self, now: RigidRound, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _greatest_least(self, now: RigidRound, rates: Floats) -> Floats:
         """Shares with the greatest rate of the job that is worst off.
 
         (n, T) rates are what a job makes of its time on each type, in a unit in which the least is near 1; a
@@ -81,7 +81,7 @@ class _Gavel(Mechanism):
         self.program.add_request(_THETA, np.array([-1.0]), rows, upper=float(rates.max(axis=1).min()))
         return self._solve(now)
 
-    def _edit(self, now: RigidRound, costs: NDArray[np.float64], rates: NDArray[np.float64] | None) -> None:
+    def _edit(self, now: RigidRound, costs: Floats, rates: Floats | None) -> None:
         """Bring capacities and jobs up to date: costs (n, T), and rates (n, T) of the jobs' own rows."""
         for type in now.cluster.types:
             if type.name not in self._types:
@@ -99,9 +99,7 @@ class _Gavel(Mechanism):
         for at in range(len(names)):
             self._edit_job(now, at, costs[at], None if rates is None else rates[at])
 
-    def _edit_job(
-        self, now: RigidRound, at: int, costs: NDArray[np.float64], rates: NDArray[np.float64] | None
-    ) -> None:
+    def _edit_job(self, now: RigidRound, at: int, costs: Floats, rates: Floats | None) -> None:
         runs = np.flatnonzero(now.speed[at] > 0)
         own, name = costs[runs], now.jobs[at].name
         shape = runs.tobytes() + (b"" if rates is None else rates.tobytes())
@@ -124,7 +122,7 @@ class _Gavel(Mechanism):
             self.program.add_resource(_floor(name), 0.0)
         self.program.add_request(name, own, usage, total=1.0)
 
-    def _solve(self, now: RigidRound) -> NDArray[np.float64]:
+    def _solve(self, now: RigidRound) -> Floats:
         """Solve, and read the shares of all jobs, shape (n, T)."""
         solution = self.solver.solve(self.program)
         if not solution.found:
@@ -157,7 +155,7 @@ class MaxMinFairness(_Gavel):
 
     name = "gavel"
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102 - see Mechanism
         return self._greatest_least(now, now.gpus[:, None] * now.speed / now.mean_speed[:, None])
 
 
@@ -174,7 +172,7 @@ class Makespan(_Gavel):
 
     name = "gavel-makespan"
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102
         seconds = now.seconds_left.clip(min=_LEAST_SECONDS)
         # No makespan is shorter than these two; in their unit the program's optimum is near 1.
         quickest = seconds.min(axis=1)
@@ -195,7 +193,7 @@ class MaxSumThroughput(_Gavel):
 
     name = "gavel-max-sum"
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:
+    def shares(self, now: RigidRound) -> Floats:
         """Shares of time; jobs without one come by throughput a GPU where GPUs are left."""
         steps = now.steps_per_second
         shares = self._greatest_sum(now, steps)
@@ -227,7 +225,7 @@ class FinishTimeFairness(_Gavel):
         super().__init__(solver, round_seconds=round_seconds, reset_seconds=reset_seconds)
         self._alone: dict[str, tuple[float, float, float]] = {}
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102
         equal = _equal_shares(now)
         finish = self._seconds_alone(now, (equal * now.speed).sum(axis=1))
         shares, worst = equal, _worst_rho(now, equal, finish)
@@ -243,7 +241,7 @@ class FinishTimeFairness(_Gavel):
             worst = rho
         return shares
 
-    def _seconds_alone(self, now: RigidRound, speed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _seconds_alone(self, now: RigidRound, speed: Floats) -> Floats:
         """D_j: what the progress so far would have taken on 1/n of the cluster, and what is left would."""
         alone: dict[str, tuple[float, float, float]] = {}
         for job, own, left in zip(now.jobs, speed.tolist(), now.left.tolist(), strict=True):
@@ -254,13 +252,13 @@ class FinishTimeFairness(_Gavel):
         return np.array([alone[name][2] for name in now.names]) + now.left / speed
 
 
-def _equal_shares(now: RigidRound) -> NDArray[np.float64]:
+def _equal_shares(now: RigidRound) -> Floats:
     """Shares of time that 1/n of the GPUs of every type come to, at most all of it, shape (n, T)."""
     shares = np.where(now.speed > 0, now.capacity / (len(now.jobs) * now.gpus[:, None]), 0.0)
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
 
 
-def _worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
+def _worst_rho(now: RigidRound, shares: Floats, finish: Floats) -> float:
     """Largest rho of all jobs. `finish`: seconds that each job would take on its own share."""
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)

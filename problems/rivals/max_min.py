@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import even_shares
 from copter.problems.afs.policies import SharePolicy, packed
 from copter.problems.afs.roster import Pool
@@ -23,7 +23,7 @@ class MaxMin(SharePolicy):
 
     name = "max-min"
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         return packed(pool, even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus))
 
 
@@ -38,6 +38,6 @@ class GandivaFair(Mechanism):
 
     name = "gandiva-fair"
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102 - see Mechanism
         count = len(now.jobs)
         return np.full((count, 1), min(1.0, now.cluster.gpus / count))

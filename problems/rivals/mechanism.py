@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, PolicyError, pinned
@@ -48,8 +48,8 @@ class RigidRound:
     seconds: float
     cluster: Cluster
     jobs: tuple[Job, ...]
-    gpus: NDArray[np.int64]
-    speed: NDArray[np.float64]
+    gpus: Ints
+    speed: Floats
 
     @property
     def names(self) -> list[str]:
@@ -57,45 +57,45 @@ class RigidRound:
         return [job.name for job in self.jobs]
 
     @cached_property
-    def capacity(self) -> NDArray[np.int64]:
+    def capacity(self) -> Ints:
         """GPUs of each type, shape (T,)."""
         return np.array([type.gpus for type in self.cluster.types], np.int64)
 
     @cached_property
-    def age(self) -> NDArray[np.float64]:
+    def age(self) -> Floats:
         """Seconds since the submission of each job, shape (n,)."""
         return np.array([self.time - job.submitted for job in self.jobs])
 
     @cached_property
-    def left(self) -> NDArray[np.float64]:
+    def left(self) -> Floats:
         """Progress that each job has to make yet, shape (n,)."""
         return np.array([max(job.work - job.progress, 0.0) for job in self.jobs])
 
     @cached_property
-    def mean_speed(self) -> NDArray[np.float64]:
+    def mean_speed(self) -> Floats:
         """Speed of each job over the types that can run it, by their GPUs, shape (n,)."""
         weights = np.where(self.speed > 0, self.capacity, 0).astype(np.float64)
         weights /= weights.sum(axis=1, keepdims=True)
         return (weights * self.speed).sum(axis=1)
 
     @cached_property
-    def relative_speed(self) -> NDArray[np.float64]:
+    def relative_speed(self) -> Floats:
         """Speed as a share of that on the job's fastest type, shape (n, T)."""
         return self.speed / self.speed.max(axis=1, keepdims=True)
 
     @cached_property
-    def seconds_left(self) -> NDArray[np.float64]:
+    def seconds_left(self) -> Floats:
         """Run time left at the speed of now on each type, shape (n, T); infinite where it cannot run."""
         out = np.full(self.speed.shape, np.inf)
         return np.divide(self.left[:, None], self.speed, out=out, where=self.speed > 0)
 
     @cached_property
-    def mean_seconds_left(self) -> NDArray[np.float64]:
+    def mean_seconds_left(self) -> Floats:
         """Run time left at the mean speed of now, shape (n,): what a policy blind to types goes by."""
         return self.left / self.mean_speed
 
     @cached_property
-    def steps_per_second(self) -> NDArray[np.float64]:
+    def steps_per_second(self) -> Floats:
         """Throughput in training steps on each type, shape (n, T)."""
         steps = np.array([job.seen.steps(min(job.level, job.seen.n_levels - 1)) for job in self.jobs])
         return steps[:, None] * self.speed
@@ -181,18 +181,18 @@ class Mechanism(ABC):
     def __init__(self, *, round_seconds: float = ROUND_SECONDS, reset_seconds: float = RESET_SECONDS) -> None:
         self.round_seconds: float | None = round_seconds
         self.reset_seconds = reset_seconds
-        self._shares: dict[str, NDArray[np.float64]] = {}
+        self._shares: dict[str, Floats] = {}
         self._width = 1
         self._known: list[str] = []
         self._changed = True
         self._reset_at: float | None = None
-        self._had: dict[str, NDArray[np.float64]] = {}
-        self._deficits: dict[str, NDArray[np.float64]] = {}
-        self._total: NDArray[np.float64] = np.zeros(1)
+        self._had: dict[str, Floats] = {}
+        self._deficits: dict[str, Floats] = {}
+        self._total: Floats = np.zeros(1)
         self._last: dict[str, tuple[int, float]] = {}
 
     @abstractmethod
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:
+    def shares(self, now: RigidRound) -> Floats:
         """Shares of time in [0, 1], computed anew when jobs came or went.
 
         `now`: has at least one job. Result: on each type, or on any.

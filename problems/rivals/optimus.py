@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
@@ -143,7 +143,7 @@ class OptimusEvents(SharePolicy):
     name = "optimus-events"
     watch = ("done",)
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         count, left = first_shares(pool.curves.first, pool.order(pool.curves.first), pool.gpus)
         work = pool.rows["work"]
         raise_by_gain(

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
@@ -36,7 +36,7 @@ class Srtf(SharePolicy):
     kind: Kind = "rigid"
     by_service = False
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         request = pool.rows["request"]
         left = pool.rows["work"] / pool.rows["request_speed"]
         order = pool.order(left * request if self.by_service else left)
@@ -102,7 +102,7 @@ class OpenShop(Mechanism):
 
     name = "ossp"
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102 - see Mechanism
         seconds = now.mean_seconds_left
         makespan = max(float(now.gpus @ seconds) / now.cluster.gpus, float(seconds.max()))
         shares = seconds / makespan if makespan > 0 else np.ones(seconds.size)

@@ -6,11 +6,10 @@ Source: Themis (Mahajan et al., NSDI 2020).
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
@@ -22,8 +21,6 @@ _BISECTIONS = 60
 _LEAST_SECONDS = 1e-9
 
 
-_Jobs: TypeAlias = NDArray[np.int64]
-_Speeds: TypeAlias = NDArray[np.float64]
 _LEASE_SECONDS = 1200.0
 _PHASES = 10
 """Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
@@ -59,7 +56,7 @@ class Themis(Mechanism):
         self._isolated: dict[str, float] = {}
         self._ran: dict[str, tuple[float, float]] = {}
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+    def shares(self, now: RigidRound) -> Floats:  # noqa: D102 - see Mechanism
         count, gpus = len(now.jobs), now.cluster.gpus
         alone = np.minimum(1.0, gpus / count / now.gpus)
         left, age = now.mean_seconds_left, now.age
@@ -67,7 +64,7 @@ class Themis(Mechanism):
         behind = (age + left) / np.maximum(finish, _LEAST_SECONDS)
         chosen = np.argsort(-behind, kind="stable")[: math.ceil(self.filter * count)]
 
-        def needed(rho: float) -> NDArray[np.float64] | None:
+        def needed(rho: float) -> Floats | None:
             slack = rho * finish[chosen] - age[chosen]
             if (slack < left[chosen]).any():
                 return None
@@ -84,7 +81,7 @@ class Themis(Mechanism):
         shares[chosen, 0] = needed(high)
         return shares
 
-    def _alone_so_far(self, now: RigidRound, alone: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _alone_so_far(self, now: RigidRound, alone: Floats) -> Floats:
         """Time that the run time so far would have taken on 1/n of the cluster, shape (n,)."""
         isolated: dict[str, float] = {}
         for job in now.jobs:
@@ -142,7 +139,7 @@ class ThemisElastic(SharePolicy):
         self._time = self._job_seconds = 0.0
         self._jobs = 0
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         self._job_seconds += self._jobs * (now.time - self._time)
         self._time, self._jobs = now.time, len(now.jobs)
         rows, mine = pool.rows, self.roster.rows
@@ -163,7 +160,7 @@ class ThemisElastic(SharePolicy):
             bidders = pool.order(leased, -rho)[:asked]
             base = rows["done"] + 1e-12
 
-            def value(jobs: _Jobs, speed: _Speeds, more: _Speeds) -> _Speeds:
+            def value(jobs: Ints, speed: Floats, more: Floats) -> Floats:
                 ahead = base[jobs] + self.lease_seconds * more
                 return np.log(ahead / (base[jobs] + self.lease_seconds * speed))
 
@@ -180,7 +177,7 @@ class ThemisElastic(SharePolicy):
         return count
 
 
-def _hand_out(pool: Pool, count: NDArray[np.int64], order: NDArray[np.int64], free: int) -> None:
+def _hand_out(pool: Pool, count: Ints, order: Ints, free: int) -> None:
     """Raise counts by a unit in turn, as long as there are GPUs."""
     while free > 0:
         step = pool.step(order, count[order])

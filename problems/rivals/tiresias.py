@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy
 from copter.problems.afs.roster import Pool
@@ -76,7 +76,7 @@ class TiresiasL(SharePolicy):
             raise ValueError(f"limits = {limits}: must be ascending")
         self._limits = np.array([*limits, np.inf])
 
-    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
         rows = pool.rows
         service = rows["ran"] * rows["request"] + _ROUNDING
         queue = np.searchsorted(self._limits, service, side="right")

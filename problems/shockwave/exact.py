@@ -40,10 +40,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import block_array, coo_matrix, csc_array, eye_array, kron
 
-from copter.arrays import Floats, Ints
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.plan import Plan
 from copter.problems.shockwave.tables import PlanProblem, best_price, normal_prices
 from copter.solvers.base import Stopwatch
@@ -68,7 +67,7 @@ _CONVEX = 1e-12
 class _Arrange(Protocol):
     """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
 
-    def __call__(self, counts: Ints, rounds: NDArray[np.bool_] | None = None, /) -> NDArray[np.bool_] | None:
+    def __call__(self, counts: Ints, rounds: Flags | None = None, /) -> Flags | None:
         """Rounds of each job; ``rounds`` is a way to pack the counts, if one is known."""
 
 
@@ -122,7 +121,7 @@ class _Counts:
     """Counts that branch and bound found, if any, their rounds if it had those, and its bound."""
 
     counts: Ints | None
-    rounds: NDArray[np.bool_] | None
+    rounds: Flags | None
     bound: float
 
     def plan(self, problem: PlanProblem, plan: Plan, arrange: _Arrange) -> Plan | None:
@@ -137,7 +136,7 @@ class _Counts:
 def _best_counts(
     problem: PlanProblem,
     plan: Plan,
-    mask: NDArray[np.bool_],
+    mask: Flags,
     budget: float,
     seconds: float | None,
     *,
@@ -183,7 +182,7 @@ def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count:
     )
 
 
-def _least(problem: PlanProblem, mask: NDArray[np.bool_]) -> float:
+def _least(problem: PlanProblem, mask: Flags) -> float:
     """The least value of H for some of each job's counts."""
     return problem.makespan(np.where(mask, problem.remaining, np.inf).min(axis=1))
 
@@ -239,7 +238,7 @@ class ExactPlan:
     larger one; infinite if it has none.
     """
 
-    runs: NDArray[np.bool_] | None
+    runs: Flags | None
     bound: float
     found: MilpAnswer
     effort: Effort

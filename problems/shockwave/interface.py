@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.predictor import observe
 from copter.problems.shockwave.traces import RegimeJob
 
@@ -47,7 +47,7 @@ class MarketJob:
         return float(np.interp(self.run_seconds, self.job.seconds_by_regime, self.job.epochs_by_regime))
 
     @cached_property
-    def seen(self) -> NDArray[np.float64]:
+    def seen(self) -> Floats:
         """Epochs in each regime so far, the ongoing one last."""
         return observe(self.job, self.epochs)
 

@@ -25,9 +25,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from copter.arrays import Floats, Ints
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.tables import PlanProblem, best_price, gains, normal_prices
 
 SCATTER = 1.0  # s, the penalty on scattered rounds
@@ -43,7 +42,7 @@ class Plan:
     the magnitudes that the objective adds up; 0 for two zeros. `exchanges`: improvements of step 4.
     """
 
-    runs: NDArray[np.bool_]
+    runs: Flags
     objective: float
     bound: float
     gap: float
@@ -70,7 +69,7 @@ class PlanShim:
         bound: float = np.inf,
         prices: tuple[float, float, Floats] | None = None,
         urgency: Floats | None = None,
-        running: NDArray[np.bool_] | None = None,
+        running: Flags | None = None,
         critical: float = 0.0,
         last: Ints | None = None,
     ) -> Plan:
@@ -99,13 +98,13 @@ class PlanShim:
         self,
         problem: PlanProblem,
         counts: Ints,
-        rounds: NDArray[np.bool_] | None = None,
+        rounds: Flags | None = None,
         *,
         prices: tuple[float, float, Floats] | None = None,
         urgency: Floats | None = None,
-        running: NDArray[np.bool_] | None = None,
+        running: Flags | None = None,
         critical: float = 0.0,
-    ) -> NDArray[np.bool_] | None:
+    ) -> Flags | None:
         """Steps 2 and 3 for counts that are to stay as they are, or grow.
 
         `rounds`: a way to pack them, if no other is found. `prices`, `urgency`, `running`, `critical`: as
@@ -124,9 +123,7 @@ class PlanShim:
         state.fill(work, jobs)
         return state.runs
 
-    def _state(
-        self, problem: PlanProblem, urgency: Floats | None, running: NDArray[np.bool_] | None
-    ) -> _State:
+    def _state(self, problem: PlanProblem, urgency: Floats | None, running: Flags | None) -> _State:
         count = len(problem.gpus)
         early = np.zeros(count) if urgency is None else urgency
         ran = np.zeros(count, bool) if running is None else running
@@ -198,9 +195,7 @@ def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
 class _State:
     """A plan in the making: runs by job and round, GPUs free by round."""
 
-    def __init__(
-        self, problem: PlanProblem, urgency: Floats, running: NDArray[np.bool_], stay: float
-    ) -> None:
+    def __init__(self, problem: PlanProblem, urgency: Floats, running: Flags, stay: float) -> None:
         self.problem, self.urgency, self.running, self.stay = problem, urgency, running, stay
         count = len(problem.gpus)
         self.runs = np.zeros((count, problem.rounds), bool)

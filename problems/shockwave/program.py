@@ -22,8 +22,8 @@ from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.problems.shockwave.relaxation import Relaxation, answer
 from copter.problems.shockwave.window import Window
 from copter.program.program import ContinualProgram
@@ -94,7 +94,7 @@ class RelaxationProgram:
 
     # ---- edits -----------------------------------------------------------------------------------
 
-    def _edit(self, window: Window, own: NDArray[np.int64], names: list[str], unit: float) -> None:
+    def _edit(self, window: Window, own: Ints, names: list[str], unit: float) -> None:
         """Make the program that of a window."""
         program, seconds, capacity = self.program, window.round_seconds, window.capacity
         work = float(window.gpus @ window.remaining) / capacity
@@ -124,7 +124,7 @@ class RelaxationProgram:
         self._edit_jobs(window, own, names, unit, fresh)
 
     def _edit_jobs(
-        self, window: Window, own: NDArray[np.int64], names: list[str], unit: float, fresh: Collection[str]
+        self, window: Window, own: Ints, names: list[str], unit: float, fresh: Collection[str]
     ) -> None:
         """Add jobs, give new columns to those with other segments or a row, and restate all."""
         program, first = self.program, window.segment_start[own]
@@ -173,14 +173,7 @@ class RelaxationProgram:
 
     # ---- answer ----------------------------------------------------------------------------------
 
-    def _solve(
-        self,
-        window: Window,
-        own: NDArray[np.int64],
-        names: list[str],
-        unit: float,
-        begin: float,
-    ) -> Relaxation:
+    def _solve(self, window: Window, own: Ints, names: list[str], unit: float, begin: float) -> Relaxation:
         """Solve, and certify rounds and prices for the window itself."""
         program, seconds = self.program, window.round_seconds
         solution = self.solver.solve(program)

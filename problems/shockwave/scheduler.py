@@ -17,9 +17,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from copter.arrays import Floats
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.exact import prove
 from copter.problems.shockwave.forecast import POWER, Forecast, forecast
 from copter.problems.shockwave.interface import RoundState
@@ -126,7 +125,7 @@ def make_plan(
     now: RoundState,
     relaxation: Relaxation,
     shim_seconds: float,
-    last: NDArray[np.int64] | None = None,
+    last: Ints | None = None,
     scatter: float = SCATTER,
     exact: bool = False,
 ) -> Plan:
@@ -150,7 +149,7 @@ def make_plan(
     return prove(problem, plan, prices, partial(shim.arrange, problem, **order), shim_seconds)
 
 
-def urgency(window: Window) -> NDArray[np.float64]:
+def urgency(window: Window) -> Floats:
     """Smith's rule: weight over remaining run time."""
     return window.weights / np.maximum(window.remaining, 1.0)
 
@@ -169,7 +168,7 @@ class Planner:
         self.solves: list[Solve] = []
         self._names: tuple[str, ...] = ()
         self._regimes: tuple[int, ...] = ()
-        self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
+        self._runs: Flags = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
         self._told: dict[str, tuple[float, float]] = {}
@@ -196,7 +195,7 @@ class Planner:
             return True
         return self.settings.reactive and _begun(now) != self._regimes
 
-    def _left(self, now: RoundState) -> NDArray[np.int64] | None:
+    def _left(self, now: RoundState) -> Ints | None:
         """Rounds of each job in what is left of the last plan."""
         if not self.solves:
             return None

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags
 from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.simulation.resize import DispatchRestart
@@ -122,7 +122,7 @@ def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
     )
 
 
-def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
+def schedule_matrix(result: ReplayResult) -> tuple[list[str], Flags]:
     """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs."""
     names = [job.name for job in result.jobs]
     rows = {name: k for k, name in enumerate(names)}

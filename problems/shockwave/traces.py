@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.errors import InputError
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.reading import Record, read_json
@@ -101,12 +101,12 @@ class RegimeJob:
         return float(self.seconds_by_regime[-1])
 
     @cached_property
-    def epochs_by_regime(self) -> NDArray[np.float64]:
+    def epochs_by_regime(self) -> Floats:
         """Epochs at the start, and at the end of each regime."""
         return np.cumsum([0.0] + [float(regime.epochs) for regime in self.regimes])
 
     @cached_property
-    def seconds_by_regime(self) -> NDArray[np.float64]:
+    def seconds_by_regime(self) -> Floats:
         """Seconds of run time at the start, and at the end of each regime."""
         return np.cumsum([0.0] + [regime.epochs * regime.epoch_seconds for regime in self.regimes])
 

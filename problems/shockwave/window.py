@@ -31,9 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from copter.arrays import Floats
+from copter.arrays import Floats, Ints
 from copter.problems.shockwave.forecast import POWER, Forecast, budgets, forecast
 from copter.problems.shockwave.interface import RoundState
 
@@ -63,15 +62,15 @@ class Window:
     """
 
     names: tuple[str, ...]
-    gpus: NDArray[np.int64]
+    gpus: Ints
     weights: Floats
     base: Floats
     remaining: Floats
     total_seconds: Floats
-    segment_start: NDArray[np.int64]
+    segment_start: Ints
     segment_rounds: Floats
     segment_gain: Floats
-    regime_start: NDArray[np.int64]
+    regime_start: Ints
     regime_rounds: Floats
     regime_gain: Floats
     rounds: int
@@ -108,7 +107,7 @@ class Window:
         """The least concave majorant of the utility, what the relaxation works with."""
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
 
-    def _progress(self, rounds: Floats, start: NDArray[np.int64], length: Floats, gain: Floats) -> Floats:
+    def _progress(self, rounds: Floats, start: Ints, length: Floats, gain: Floats) -> Floats:
         owner = np.repeat(np.arange(len(self)), np.diff(start))
         before = np.cumsum(length) - length
         if len(length):
@@ -187,7 +186,7 @@ def window_of_forecast(
 
 def _window(
     names: Sequence[str],
-    gpus: NDArray[np.int64],
+    gpus: Ints,
     weights: Floats,
     seen: Forecast,
     *,
@@ -231,13 +230,11 @@ def _window(
     )
 
 
-def _starts(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _starts(owner: Ints, count: int) -> Ints:
     return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count)))).astype(np.int64)
 
 
-def _majorant(
-    owner: NDArray[np.int64], length: Floats, gain: Floats
-) -> tuple[NDArray[np.int64], Floats, Floats]:
+def _majorant(owner: Ints, length: Floats, gain: Floats) -> tuple[Ints, Floats, Floats]:
     """Least concave majorants of jobs: a piece that is steeper than the one before is merged with it.
 
     The order of merges does not matter, so that in each pass the first such pair of every job is merged.

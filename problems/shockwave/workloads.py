@@ -17,8 +17,8 @@ from math import gcd
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Scenario
@@ -45,7 +45,7 @@ class RegimeProfile(Profile):
         self.job = job
         self._rates = np.array([1.0 / regime.epoch_seconds for regime in job.regimes])
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
 
     def steps(self, level: int) -> float:

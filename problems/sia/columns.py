@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
@@ -59,8 +59,8 @@ class Choices:
     """
 
     key: tuple[bool, bytes]
-    columns: NDArray[np.int64]
-    positions: NDArray[np.int64]
+    columns: Ints
+    positions: Ints
     _found: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -76,7 +76,7 @@ class Choices:
         return column
 
 
-def _place(columns: NDArray[np.int64], configuration: int) -> int:
+def _place(columns: Ints, configuration: int) -> int:
     """Where a configuration is among ascending ones, -1 if it is not there."""
     at = int(np.searchsorted(columns, configuration))
     return at if at < columns.size and columns[at] == configuration else -1
@@ -85,7 +85,7 @@ def _place(columns: NDArray[np.int64], configuration: int) -> int:
 class _Runnable:
     """Configurations that can run an application, and what a job may choose of them."""
 
-    def __init__(self, configurations: Configurations, columns: NDArray[np.int64]) -> None:
+    def __init__(self, configurations: Configurations, columns: Ints) -> None:
         self.columns = columns
         self.gpus = configurations.gpus[columns]
         self._codes = configurations.codes[columns]
@@ -118,7 +118,7 @@ class _Runnable:
             choices = self._choices[configuration] = self._make(np.array([position]), False)
         return choices
 
-    def _make(self, positions: NDArray[np.int64], has_null: bool) -> Choices:
+    def _make(self, positions: Ints, has_null: bool) -> Choices:
         columns = self.columns[positions]
         if has_null:
             columns = np.concatenate(([-1], columns))
@@ -130,11 +130,11 @@ class CostRow:
     """Costs of one application at one level: ``+-G^p`` for each configuration that can run it."""
 
     runnable: _Runnable
-    costs: NDArray[np.float64]
+    costs: Floats
     lam: float
-    _blocks: dict[Choices, NDArray[np.float64]] = field(default_factory=dict)
+    _blocks: dict[Choices, Floats] = field(default_factory=dict)
 
-    def block(self, choices: Choices) -> NDArray[np.float64]:
+    def block(self, choices: Choices) -> Floats:
         """Costs of the columns of a request, read-only."""
         if choices not in self._blocks:
             costs = self.costs[choices.positions]
@@ -252,16 +252,14 @@ def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, A
     }
 
 
-def _normalised(goodput: NDArray[np.float64], min_gpus: int) -> NDArray[np.float64]:
+def _normalised(goodput: Floats, min_gpus: int) -> Floats:
     """Goodputs of a job, all positive, scaled so that the smallest is ``min_gpus``."""
     if not goodput.size:
         return goodput
     return goodput * (min_gpus / goodput.min())
 
 
-def restart_factor(
-    age: NDArray[np.float64], restarts: NDArray[np.int64], restart_seconds: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def restart_factor(age: Floats, restarts: Ints, restart_seconds: Floats) -> Floats:
     """Share of its time that a job spends running if it goes on restarting as it did, after one restart more.
 
     `age`: seconds since submission. `restarts`: restarts so far, the first start not counted.
@@ -290,11 +288,11 @@ class Objective:
         if not 0 <= self.lam < math.inf:
             raise ValueError(f"lam = {self.lam}: must be finite and not negative")
 
-    def costs(self, goodput: NDArray[np.float64]) -> NDArray[np.float64]:
+    def costs(self, goodput: Floats) -> Floats:
         """Cost of each configuration without restart factor, to be minimised: ``+-G^p``."""
         return math.copysign(1.0, -self.p) * goodput**self.p
 
-    def scales(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scales(self, factor: Floats) -> Floats:
         """Factor on costs for a restart factor: ``r^p``."""
         return factor**self.p
 

@@ -26,8 +26,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
@@ -147,7 +147,7 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
     return profiles
 
 
-def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> Floats:
     """Ascending times of arrivals: daily pattern times bursts by the minute.
 
     `hours`: in which they arrive, from 0. Result: seconds.
@@ -187,7 +187,7 @@ def generate(
 
 
 def draw_jobs(
-    times: NDArray[np.float64],
+    times: Floats,
     rng: np.random.Generator,
     *,
     strong_scaling: float = 0.0,

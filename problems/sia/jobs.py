@@ -12,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.sia.interface import InfeasibleRoundError
 
@@ -23,11 +24,11 @@ _NO_LIMIT = -1
 
 
 @overload
-def _filled(value: bool) -> NDArray[np.bool_]: ...  # type: ignore[overload-overlap]
+def _filled(value: bool) -> Flags: ...  # type: ignore[overload-overlap]
 @overload
-def _filled(value: int) -> NDArray[np.int64]: ...
+def _filled(value: int) -> Ints: ...
 @overload
-def _filled(value: float) -> NDArray[np.float64]: ...
+def _filled(value: float) -> Floats: ...
 def _filled(value: float) -> NDArray[Any]:
     return np.full(64, value)
 
@@ -86,7 +87,7 @@ class JobTable:
         self.active[slot] = False
         self._free.append(slot)
 
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Ints:
         """Slots of the active jobs, ascending."""
         return np.flatnonzero(self.active[: self.size])
 
@@ -96,9 +97,7 @@ class JobTable:
             setattr(self, name, np.concatenate((old, np.full(old.size, fill[0]))))
 
 
-def modes(
-    table: JobTable, slots: NDArray[np.int64], cluster: Cluster, now: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[Ints, Ints]:
     """Whether jobs are free, must have GPUs, or keep what they have.
 
     Where nodes vanished under pinned jobs, restarts are released, the one that has longest to go first.
@@ -134,9 +133,7 @@ def modes(
     return mode, np.concatenate(released)
 
 
-def limits(
-    table: JobTable, slots: NDArray[np.int64], cluster: Cluster, scale_up_limit: float | None
-) -> NDArray[np.int64]:
+def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float | None) -> Ints:
     """Most GPUs that jobs may have; pinned ones too, for they may be released.
 
     `slots` (n,). `scale_up_limit`: by this factor a job grows at most; None for `_NO_LIMIT`.

@@ -29,8 +29,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia import COSTS, Costs
@@ -171,7 +171,7 @@ class SiaPolicy:
         if restarting_until is not None:
             self._table.restart_until[slot] = restarting_until
 
-    def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | NDArray[np.int64]) -> None:
+    def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | Ints) -> None:
         """Many jobs reached levels of their profiles; jobs with a fixed batch size have one level only."""
         slots = np.array([self._slot(job) for job in jobs], np.int64)
         values = np.asarray(levels, np.int64)
@@ -195,7 +195,7 @@ class SiaPolicy:
         self._set_source(slot, self._sources.take(profile, "adaptive", *limits))
         self._sources.release(old)
 
-    def update_penalties(self, jobs: Sequence[Hashable], penalties: NDArray[np.float64]) -> None:
+    def update_penalties(self, jobs: Sequence[Hashable], penalties: Floats) -> None:
         """Many jobs have costs of their own of being left without GPUs, in place of lambda.
 
         Parameters
@@ -361,11 +361,11 @@ class SiaPolicy:
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _order(self) -> NDArray[np.int64]:
+    def _order(self) -> Ints:
         """Slots of the jobs in the order in which they came."""
         return np.fromiter(self._slots.values(), np.int64, len(self._slots))
 
-    def _named(self, configurations: NDArray[np.int64]) -> list[Configuration | None]:
+    def _named(self, configurations: Ints) -> list[Configuration | None]:
         """Configurations by their numbers, None for negative ones."""
         known = self.cluster.configurations
         return [known[k] if k >= 0 else None for k in configurations.tolist()]
@@ -403,9 +403,7 @@ class SiaPolicy:
         table.level[slot] = min(table.level[slot], profile.n_levels - 1)
         table.restart_seconds[slot] = profile.restart_seconds
 
-    def _pick(
-        self, slots: NDArray[np.int64], modes: NDArray[np.int64], limits: NDArray[np.int64]
-    ) -> dict[int, Pick]:
+    def _pick(self, slots: Ints, modes: Ints, limits: Ints) -> dict[int, Pick]:
         """Costs, choices and mode of jobs by slot; what cannot run a job any more pins nothing."""
         table, picks = self._table, {}
         known = (table.source, table.level, table.current, table.reserved)

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.sia.columns import (
     Choices,
@@ -38,13 +38,13 @@ class Requests:
         self.vectors = VectorCache(program) if shared else None
         self._vector_keys: dict[int, tuple[CostRow, Choices]] = {}
         self._choices: dict[int, Choices] = {}
-        self._costs: dict[int, NDArray[np.float64]] = {}
+        self._costs: dict[int, Floats] = {}
 
     def choices(self, slot: int) -> Choices:
         """What a job chooses from."""
         return self._choices[slot]
 
-    def configurations(self, slots: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def configurations(self, slots: Ints, columns: Ints) -> Ints:
         """What columns of jobs' requests stand for: most often what the jobs have already.
 
         `slots`, `columns`: those of the jobs; a column is negative for none. Result: configurations, negative
@@ -169,9 +169,7 @@ class Requests:
         for old, _ in replaced.values():
             self.templates.release(old.key)
 
-    def rescale(
-        self, jobs: Mapping[int, Hashable], slots: NDArray[np.int64], objective: Objective, now: float
-    ) -> None:
+    def rescale(self, jobs: Mapping[int, Hashable], slots: Ints, objective: Objective, now: float) -> None:
         """Restart factors as scales, and the two costs that they do not touch as overrides.
 
         A job that holds nothing is not discounted: wherever it resumes it pays the same restart.

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
@@ -210,7 +210,7 @@ class _TimeShare:
             raise ValueError(f"timeshare_seconds = {window_seconds}: must be positive and finite")
         self.window_seconds, self.lam = window_seconds, lam
 
-    def penalties(self, now: ClusterState) -> NDArray[np.float64]:
+    def penalties(self, now: ClusterState) -> Floats:
         """Costs of leaving jobs without GPUs. Result: in the order of `now.jobs`."""
         ran = np.array([job.run_seconds for job in now.jobs.values()])
         return np.where(ran < self.window_seconds, self.lam + _BONUS, self.lam)

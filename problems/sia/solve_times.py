@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.bench.grid import grid
 from copter.bench.reproduction import Effort, Figure
 from copter.bench.rounds import Job, measure
@@ -205,7 +205,7 @@ def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
     )
     # copter's solver cold on a program that is built anew: the one's edits, the other's solve
     rebuilt = cold - _seconds(played["copter-cold"], "t_edit") + _seconds(played["copter-rebuild"], "t_edit")
-    ratios: Mapping[str, NDArray[np.float64]] = {
+    ratios: Mapping[str, Floats] = {
         "solver": general / rebuilt,
         "differential updates": rebuilt / cold,
         "warm start": cold / warm,
@@ -219,5 +219,5 @@ def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
     return figures
 
 
-def _seconds(records: Sequence[Record], field: str) -> NDArray[np.float64]:
+def _seconds(records: Sequence[Record], field: str) -> Floats:
     return np.array([record[field] for record in records], np.float64)

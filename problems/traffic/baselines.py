@@ -27,8 +27,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.errors import SolverError
 from copter.kernels import kernel
 from copter.problems.pop import pop_name, solve_parts
@@ -60,7 +60,7 @@ class Allocated:
     is the slowest part and what cannot be split.
     """
 
-    path_flows: NDArray[np.float64]
+    path_flows: Floats
     seconds: float
     estimated_seconds: float
 
@@ -136,7 +136,7 @@ def pop(
     own_parts, served = [], []
     for k in range(parts):
         mine = part == k
-        own: NDArray[np.float64] = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
+        own: Floats = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
         served.append(own > 0)
         own_parts.append((_part(traffic, own > 0, own, capacity), solver, settings))
     answers, wall = solve_parts(_solve, own_parts, spread)
@@ -147,9 +147,7 @@ def pop(
     return Allocated(flows, alone + (sum(each) if spread is None else wall), alone + max(each))
 
 
-def _split_clients(
-    volume: NDArray[np.float64], split: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _split_clients(volume: Floats, split: float) -> tuple[Ints, Floats]:
     """Halve the largest demand until there are (1 + split) times as many."""
     pairs = np.flatnonzero(volume > 0)
     pieces = int((1.0 + split) * pairs.size)
@@ -171,16 +169,12 @@ class _Part(NamedTuple):
     topology: Topology
     paths: PathSet
     objective: Objective
-    volume: NDArray[np.float64]
-    loads: NDArray[np.float64] | None
+    volume: Floats
+    loads: Floats | None
 
 
 def _part(
-    traffic: TrafficState,
-    chosen: NDArray[np.bool_],
-    volume: NDArray[np.float64],
-    capacity: NDArray[np.float64],
-    loads: NDArray[np.float64] | None = None,
+    traffic: TrafficState, chosen: Flags, volume: Floats, capacity: Floats, loads: Floats | None = None
 ) -> _Part:
     pairs = np.flatnonzero(chosen)
     network = traffic.topology.with_capacity(capacity)
@@ -189,12 +183,12 @@ def _part(
 
 def _solve_some(
     traffic: TrafficState,
-    chosen: NDArray[np.bool_],
-    volume: NDArray[np.float64],
-    capacity: NDArray[np.float64],
+    chosen: Flags,
+    volume: Floats,
+    capacity: Floats,
     solver: tuple[str, dict[str, Any]],
-    loads: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], float]:
+    loads: Floats | None = None,
+) -> tuple[Floats, float]:
     """Flows on all paths of an LP over some demands, and its seconds."""
     flows = np.zeros(traffic.paths.n_paths)
     some, seconds = _solve(_part(traffic, chosen, volume, capacity, loads), *solver)
@@ -202,7 +196,7 @@ def _solve_some(
     return flows, seconds
 
 
-def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[NDArray[np.float64], float]:
+def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, float]:
     """Flows on the paths of a part, and the seconds of its model, solver and repair.
 
     Interior point without crossover may end in no answer at all: then simplex finds one, and both count.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.bench.course import Course, Figure, Play, method_round, solve_round
 from copter.bench.settings import Record
 from copter.problems.pop import pop_name
@@ -54,7 +55,7 @@ class Instance:
 
     topology: Topology
     paths: PathSet
-    volumes: NDArray[np.float64]
+    volumes: Floats
 
     def save(self, path: Path) -> None:
         """Write it to an uncompressed .npz."""
@@ -114,7 +115,7 @@ def make_instance(
     """
     stack = np.asarray(matrices, np.float64)
     stack = stack[None] if stack.ndim == 2 else stack
-    some: NDArray[np.bool_] = np.any(stack > 0, axis=0)
+    some: Flags = np.any(stack > 0, axis=0)
     np.fill_diagonal(some, False)
     source, target = np.nonzero(some)
     volumes = stack[:, source, target]
@@ -130,13 +131,11 @@ def make_instance(
     return Instance(topology, paths, volumes)
 
 
-def _busy(volumes: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+def _busy(volumes: Floats, chosen: Ints) -> Floats:
     """Volumes of some pairs, scaled to the volume of all; each matrix of a sequence for itself."""
     some = volumes[:, chosen]
     total = some.sum(axis=1, keepdims=True)
-    scaled: NDArray[np.float64] = some * (
-        volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
-    )
+    scaled: Floats = some * (volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0))
     return scaled
 
 
@@ -144,9 +143,9 @@ def _busy(volumes: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np
 class Event:
     """What happens before a round: new volumes, links that fail, links that come back."""
 
-    volumes: NDArray[np.float64] | None = None
-    failed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    restored: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    volumes: Floats | None = None
+    failed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def apply(self, traffic: TrafficState) -> None:
         """Tell a model."""
@@ -235,7 +234,7 @@ class TrafficCourse(Course):
     changes: Sequence[str] = ("independent",)
     seed: int = 0
     split: float = 0.0
-    on_loads: Callable[[TrafficState, NDArray[np.float64]], None] | None = None
+    on_loads: Callable[[TrafficState, Floats], None] | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -280,7 +279,7 @@ class TrafficCourse(Course):
             "overload": self._overload(traffic, traffic.link_loads(flows)),
         }
 
-    def _overload(self, traffic: TrafficState, loads: NDArray[np.float64]) -> float:
+    def _overload(self, traffic: TrafficState, loads: Floats) -> float:
         """Most that a link carries beyond its capacity, as a share of it; of min-MLU only where none is."""
         if self.on_loads is not None:
             self.on_loads(traffic, loads)
@@ -366,7 +365,7 @@ def prepare(
 
 def drift(
     kind: Drift, source: ArrayLike, volume: ArrayLike, *, seed: int, amplitude: float = 0.1
-) -> Iterator[NDArray[np.float64]]:
+) -> Iterator[Floats]:
     """Volumes of round after round, without end, each made from the one before.
 
     `kind`: whether every demand, all demands of a source together, or all demands together move by a factor
@@ -383,8 +382,8 @@ def drift(
 
 
 def _drift(
-    kind: Drift, source: NDArray, volume: NDArray[np.float64], random: np.random.Generator, amplitude: float
-) -> Iterator[NDArray[np.float64]]:
+    kind: Drift, source: NDArray, volume: Floats, random: np.random.Generator, amplitude: float
+) -> Iterator[Floats]:
     sizes = {"independent": volume.size, "source": int(source.max(initial=-1)) + 1, "global": 1}
     while True:
         if kind == "permute":
@@ -399,8 +398,8 @@ def _drift(
 class LinkEvents:
     """Links that fail and links that come back in a round, by their numbers."""
 
-    failed: NDArray[np.int64]
-    restored: NDArray[np.int64]
+    failed: Ints
+    restored: Ints
 
 
 def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkEvents]:

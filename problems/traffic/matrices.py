@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
+from copter.arrays import Floats
 from copter.errors import CopterError
 from copter.problems.traffic import MODELS
 from copter.problems.traffic.topology import Topology
 
-_Matrix: TypeAlias = NDArray[np.float64]
 _SCALE = 16.0
 """The scale factor of most published runs."""
 
@@ -42,7 +41,7 @@ class MatrixError(CopterError, ValueError):
     """A traffic matrix that cannot be used; names the file, the pair and the value."""
 
 
-def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> _Matrix:
+def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> Floats:
     """A matrix by the name of its model, or from a file.
 
     `source`: one of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the
@@ -64,7 +63,7 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
             return read_matrices(source, topology)[0]
 
 
-def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
+def gravity(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
     """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
@@ -92,7 +91,7 @@ def poisson(
     rate: float = 8e9,
     decay: float = 0.35,
     factor: float = 4.3e-9,
-) -> _Matrix:
+) -> Floats:
     """Demands Poisson(rate * decay^hops), times `factor` and the scale.
 
     `rate`: mean of a draw before it decays. `decay`: with each link of the shortest path; 0 where there is no
@@ -109,7 +108,7 @@ def poisson(
     return matrix.astype(np.float64)
 
 
-def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
+def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
     """Demands from a low and, for a fifth of the pairs, a high range. `scale`: factor on both ranges."""
     n = topology.n_nodes
     random = np.random.RandomState(seed)
@@ -121,7 +120,7 @@ def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> _Matrix:
     return matrix * scale
 
 
-def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> _Matrix:
+def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Floats:
     """A matrix as it can be used.
 
     `matrix`: or one that also has a row and a column of zeros for each node that the topology left out.
@@ -152,7 +151,7 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     return checked
 
 
-def read_matrices(path: str | Path, topology: Topology) -> _Matrix:
+def read_matrices(path: str | Path, topology: Topology) -> Floats:
     """The matrices of a file, in their order, as an array of shape (T, N, N).
 
     Parameters

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Floats, Ints
 from copter.errors import EditError
 from copter.kernels import kernel
 from copter.problems.traffic import Objective
@@ -95,7 +96,7 @@ class TrafficEngineering(TrafficState):
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
         self._moved = 0
-        self._pair_of_slot: NDArray[np.int64] | None = None
+        self._pair_of_slot: Ints | None = None
         self._unit = _theta_unit(self.capacity)
         self._theta: float | None = None
         bounds = self.capacity if objective == "max-flow" else np.zeros(topology.n_links)
@@ -144,23 +145,23 @@ class TrafficEngineering(TrafficState):
         self._limit_theta()
 
     @property
-    def demands(self) -> NDArray[np.int64]:
+    def demands(self) -> Ints:
         """Numbers of the pairs that are in the program."""
         return np.flatnonzero(self._present)
 
     @property
-    def cut(self) -> NDArray[np.int64]:
+    def cut(self) -> Ints:
         """Pairs with a demand that min-MLU leaves out, because links of all their paths are down."""
         return np.flatnonzero(self._present & ~self._served & (self.volume > 0))
 
-    def _volumes_changed(self, pairs: NDArray[np.int64]) -> None:
+    def _volumes_changed(self, pairs: Ints) -> None:
         self._moved += pairs.size
         self._set_totals(pairs[self._present[pairs]])
         self._add(pairs[~self._present[pairs]])
         if pairs.size:
             self._limit_theta()
 
-    def _add(self, pairs: NDArray[np.int64]) -> None:
+    def _add(self, pairs: Ints) -> None:
         flow = self.objective == "max-flow"
         for begin in range(0, pairs.size, _PAIRS_AT_ONCE):
             some = pairs[begin : begin + _PAIRS_AT_ONCE]
@@ -177,16 +178,16 @@ class TrafficEngineering(TrafficState):
         if pairs.size:
             self._pair_of_slot = None
 
-    def _totals(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _totals(self, pairs: Ints) -> Floats:
         return np.where(self._served[pairs], self.volume[pairs], 0.0)
 
-    def _set_totals(self, pairs: NDArray[np.int64]) -> None:
+    def _set_totals(self, pairs: Ints) -> None:
         if pairs.size:
             self.program.update_requests(pairs.tolist(), totals=self._totals(pairs))
 
     # ---- links -----------------------------------------------------------------------------------
 
-    def _links_changed(self, links: NDArray[np.int64]) -> None:
+    def _links_changed(self, links: Ints) -> None:
         if not links.size:
             return
         self._moved = len(self.program)
@@ -273,7 +274,7 @@ class TrafficEngineering(TrafficState):
             self._theta = flows.objective
         return flows
 
-    def path_flows(self, flows: Flows) -> NDArray[np.float64]:
+    def path_flows(self, flows: Flows) -> Floats:
         """Flow on each path of the path set.
 
         Parameters
@@ -291,11 +292,11 @@ class TrafficEngineering(TrafficState):
         spread[self.paths.first[pair[pair >= 0]] + x.column[pair >= 0]] = x.value[pair >= 0]
         return spread
 
-    def link_loads(self, flows: Flows) -> NDArray[np.float64]:
+    def link_loads(self, flows: Flows) -> Floats:
         """Flow on each link, shape (E,)."""
         return flows.load[self.program.resource_slots]
 
-    def _owners(self) -> NDArray[np.int64]:
+    def _owners(self) -> Ints:
         """Pair of each request slot, -1 for theta and free slots; kept until demands are added or removed."""
         if self._pair_of_slot is None:
             ids, slots = self.program.request_ids, self.program.request_slots
@@ -305,7 +306,7 @@ class TrafficEngineering(TrafficState):
         return self._pair_of_slot
 
 
-def _theta_unit(capacity: NDArray[np.float64]) -> float:
+def _theta_unit(capacity: Floats) -> float:
     """What theta is counted in: its coefficients are capacities over this, its cost 1 over this.
 
     Between a thousandth of the capacities and all of them lies where a step moves flows and theta alike, in

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from copter.arrays import Ints
 from copter.errors import CopterError
 from copter.problems.traffic.topology import Topology
 
@@ -42,8 +43,8 @@ class PathSet:
 
     source: NDArray[np.int32]
     target: NDArray[np.int32]
-    first: NDArray[np.int64]
-    pointer: NDArray[np.int64]
+    first: Ints
+    pointer: Ints
     link: NDArray[np.integer]
 
     def __post_init__(self) -> None:
@@ -71,17 +72,17 @@ class PathSet:
         return self.pointer.size - 1
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Number of paths of each pair."""
         return np.diff(self.first)
 
     @property
-    def hops(self) -> NDArray[np.int64]:
+    def hops(self) -> Ints:
         """Number of links of each path."""
         return np.diff(self.pointer)
 
     @property
-    def pair(self) -> NDArray[np.int64]:
+    def pair(self) -> Ints:
         """The pair that each path belongs to."""
         return np.repeat(np.arange(self.n_pairs), self.counts)
 
@@ -164,9 +165,7 @@ class PathSet:
         return cls(*ends, *starts, np.array(links, np.int32))
 
 
-def _gather(
-    starts: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _gather(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Starts of some rows put one after the other, and the positions that their entries come from."""
     sizes = starts[rows + 1] - starts[rows]
     moved = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))

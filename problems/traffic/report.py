@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats
 from copter.bench.rounds import warm_up
 from copter.bench.settings import SolverSettings
 from copter.cli.command import RunOptions
@@ -78,14 +78,14 @@ class TrafficRun(CourseRun):
     ) -> None:
         self.course = replace(course, on_loads=self._observe)
         self.instance = instance
-        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._last: tuple[Floats, Floats, Floats] | None = None
         network, measure = instance.topology, course.measure
         title = f"Traffic engineering, {course.objective}: {network.name}, {instance.paths.n_pairs} demands"
         config = {"nodes": network.n_nodes, "links": network.n_links}
         columns = _ROUND | {measure: _MEASURES[measure]}
         super().__init__(self.course, chosen, columns, options, path, title, config)
 
-    def _observe(self, traffic: TrafficState, loads: NDArray[np.float64]) -> None:
+    def _observe(self, traffic: TrafficState, loads: Floats) -> None:
         self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
 
     def warm_up(self) -> None:
@@ -122,13 +122,7 @@ class TrafficRun(CourseRun):
             "milliseconds of edit, solve and shim in each round",
         )
 
-    def _write_links(
-        self,
-        folder: RunFolder,
-        capacity: NDArray[np.float64],
-        loads: NDArray[np.float64],
-        shares: NDArray[np.float64],
-    ) -> None:
+    def _write_links(self, folder: RunFolder, capacity: Floats, loads: Floats, shares: Floats) -> None:
         topology = self.instance.topology
         rows = (
             {
@@ -163,9 +157,7 @@ class TrafficRun(CourseRun):
         print_figures(f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", rows)
 
 
-def _draw_network(
-    topology: Topology, utilisation: NDArray[np.float64], down: NDArray[np.bool_], title: str
-) -> Figure:
+def _draw_network(topology: Topology, utilisation: Floats, down: Flags, title: str) -> Figure:
     """Draw a network with its links by utilisation; of two directions the busier one shows.
 
     `utilisation` (links,). `down` (links,): links without capacity, drawn dashed.
@@ -194,7 +186,7 @@ def _draw_network(
     return figure
 
 
-def _places(topology: Topology) -> NDArray[np.float64]:
+def _places(topology: Topology) -> Floats:
     if topology.position is not None:
         return topology.position
     import networkx as nx

@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.arrays import Ints
 from copter.parallel import available_threads
 from copter.problems.traffic.disjoint import Residual, disjoint_from
 from copter.problems.traffic.paths import PathError, PathSet
@@ -26,7 +27,7 @@ from copter.problems.traffic.yen import Weighted, shortest_from
 _Weight: TypeAlias = Literal["hops", "inverse-capacity"]
 _Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]
-_Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+_Found: TypeAlias = tuple[Ints, Ints, NDArray[np.int32]]
 
 
 _KINDS = (np.int64, np.int64, np.int32)
@@ -167,7 +168,7 @@ def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, kind), *parts])
 
 
-def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(sizes: Ints) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
 
 

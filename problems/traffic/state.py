@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Floats, Ints
 from copter.errors import EditError
 from copter.kernels import kernel
 from copter.problems.traffic import OBJECTIVES, Objective
@@ -52,12 +53,12 @@ class TrafficState:
         self.volume = np.zeros(paths.n_pairs)
         self.capacity = topology.capacity.copy()
         self.up = np.ones(topology.n_links, np.bool_)
-        self._by_key: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._by_key: tuple[Ints, Ints] | None = None
 
-    def _volumes_changed(self, pairs: NDArray[np.int64]) -> None:
+    def _volumes_changed(self, pairs: Ints) -> None:
         """Called after the volumes of some pairs changed."""
 
-    def _links_changed(self, links: NDArray[np.int64]) -> None:
+    def _links_changed(self, links: Ints) -> None:
         """Called after the capacities of some links may have changed."""
 
     # ---- names -----------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ class TrafficState:
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
-    def pairs(self, source: ArrayLike, target: ArrayLike) -> NDArray[np.int64]:
+    def pairs(self, source: ArrayLike, target: ArrayLike) -> Ints:
         """Numbers of pairs from their nodes' numbers. `source`, `target`: numbers of nodes."""
         n = self.topology.n_nodes
         if self._by_key is None:
@@ -138,7 +139,7 @@ class TrafficState:
         self._set_up(links, True)
 
     @property
-    def effective_capacity(self) -> NDArray[np.float64]:
+    def effective_capacity(self) -> Floats:
         """Capacity of each link now: 0 where it is down."""
         return np.where(self.up, self.capacity, 0.0)
 
@@ -150,7 +151,7 @@ class TrafficState:
 
     # ---- flows -----------------------------------------------------------------------------------
 
-    def utilisation(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+    def utilisation(self, loads: Floats) -> Floats:
         """Share of each link's capacity that is used; 0 where there is none and nothing flows.
 
         `loads` (E,): flow on each link. Result: (E,), infinite where something flows without any capacity.
@@ -161,7 +162,7 @@ class TrafficState:
         share[(capacity <= 0) & (loads <= 0)] = 0.0
         return share
 
-    def check(self, path_flows: NDArray[np.float64]) -> Check:
+    def check(self, path_flows: Floats) -> Check:
         """What flows on paths, however they were found, amount to under the demands and capacities of now.
 
         `path_flows` (paths,).
@@ -177,13 +178,13 @@ class TrafficState:
             float(np.maximum(self.volume - served, 0.0).sum()),
         )
 
-    def loads_of(self, path_flows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def loads_of(self, path_flows: Floats) -> Floats:
         """Flow on each link of flows on paths. `path_flows` (paths,)."""
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
         return loads
 
-    def _which(self, numbers: ArrayLike | None, size: int, kind: str) -> NDArray[np.int64]:
+    def _which(self, numbers: ArrayLike | None, size: int, kind: str) -> Ints:
         if numbers is None:
             return np.arange(size)
         given = np.atleast_1d(np.asarray(numbers))
@@ -204,7 +205,7 @@ class TrafficState:
         return which
 
 
-def _numbers(field: str, values: ArrayLike | Sequence[float], size: int) -> NDArray[np.float64]:
+def _numbers(field: str, values: ArrayLike | Sequence[float], size: int) -> Floats:
     try:
         given = np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.arrays import Floats
 from copter.errors import CopterError
 from copter.extras import extra
 
@@ -57,8 +58,8 @@ class Topology:
     nodes: list[str]
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
-    capacity: NDArray[np.float64]
-    position: NDArray[np.float64] | None = None
+    capacity: Floats
+    position: Floats | None = None
     left_out: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -276,7 +277,7 @@ def _largest_component(
     return [node for node in graph if node in largest]
 
 
-def _position(node: Hashable, pair: object) -> NDArray[np.float64]:
+def _position(node: Hashable, pair: object) -> Floats:
     try:
         place = np.array(pair, np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -286,12 +287,12 @@ def _position(node: Hashable, pair: object) -> NDArray[np.float64]:
     return place
 
 
-def _positions(graph: nx.Graph, nodes: list[Hashable]) -> NDArray[np.float64] | None:
+def _positions(graph: nx.Graph, nodes: list[Hashable]) -> Floats | None:
     """Coordinates from the attributes that files use; a node without lies amid its neighbours.
 
     In many files of the Topology Zoo a few nodes could not be located.
     """
-    found: dict[Hashable, NDArray[np.float64]] = {}
+    found: dict[Hashable, Floats] = {}
     for node in nodes:
         data = graph.nodes[node]
         pairs = [data[key] for key in ("pos",) if key in data]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.problems.traffic.topology import Topology
 
@@ -30,11 +31,11 @@ class Weighted(NamedTuple):
     link: NDArray[np.int32]
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
-    weight: NDArray[np.float64]
-    remaining: NDArray[np.float64]
+    weight: Floats
+    remaining: Floats
 
     @classmethod
-    def of(cls, topology: Topology, weight: NDArray[np.float64]) -> Weighted:
+    def of(cls, topology: Topology, weight: Floats) -> Weighted:
         """Links of a topology; one of infinite weight is left out."""
         usable = np.flatnonzero(np.isfinite(weight))
         link = usable[np.argsort(topology.tail[usable], kind="stable")].astype(np.int32)

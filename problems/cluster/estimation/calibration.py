@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.estimation.fit import fit_throughput
 from copter.problems.cluster.profiles.goodput import BatchLimits, TypeModel, best_batches
@@ -49,9 +50,7 @@ _ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
 _TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
 
 
-def _noise_levels(
-    profile: MeasuredProfile, levels: int = _LEVELS
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _noise_levels(profile: MeasuredProfile, levels: int = _LEVELS) -> tuple[Floats, Floats]:
     """Gradient noise of a measured job in a few levels.
 
     Result: end of each level, in steps at the initial batch size; gradient noise scale, examples.
@@ -69,7 +68,7 @@ def _noise_levels(
     )
 
 
-def _segments(value: NDArray[np.float64], weight: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def _segments(value: Floats, weight: Floats, count: int) -> Ints:
     """Ends of the segments with the least weighted squared deviation from their means."""
     size = value.size
     sums = [np.concatenate(([0.0], np.cumsum(weight * value**k))) for k in range(3)]
@@ -94,10 +93,10 @@ class _GoodputTable(NamedTuple):
     `progress`: ascending, in steps at the initial batch size. `goodput`: steps of the initial batch a second.
     """
 
-    progress: NDArray[np.float64]
-    goodput: NDArray[np.float64]
-    nodes: NDArray[np.int64]
-    gpus: NDArray[np.int64]
+    progress: Floats
+    goodput: Floats
+    nodes: Ints
+    gpus: Ints
 
 
 def _read_table(path: Path, type: str) -> _GoodputTable:
@@ -133,7 +132,7 @@ def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
 def _fit_table(
     table: _GoodputTable,
     start: TypeModel,
-    levels: tuple[NDArray[np.float64], NDArray[np.float64]],
+    levels: tuple[Floats, Floats],
     limits: BatchLimits,
     local_batches: Sequence[float] = _LOCAL_BATCHES,
     hold: float = 0.0,
@@ -165,11 +164,11 @@ def _fit_table(
 
 def _fit_goodput(
     shape: tuple[NDArray, NDArray, NDArray],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    target: Floats,
+    weight: Floats,
     start: ThroughputParameters,
     local: int,
-    free: NDArray[np.bool_],
+    free: Flags,
     limits: BatchLimits,
     hold: float,
 ) -> tuple[float, TypeModel]:
@@ -180,12 +179,12 @@ def _fit_goodput(
     scale = np.array(start.scaled(1.0 / speed))
     scale[:6] = np.maximum(scale[:6], 0.02 * scale[:6].max() / np.array([1.0, local, 1.0, 8.0, 1.0, 8.0]))
 
-    def model(x: NDArray[np.float64]) -> TypeModel:
+    def model(x: Floats) -> TypeModel:
         values = np.where(free, scale, 0.0)
         values[free] *= x
         return TypeModel(ThroughputParameters(*(float(value) for value in values)), local)
 
-    def residual(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def residual(x: Floats) -> Floats:
         error = np.log(best_batches(model(x), *shape, limits)[0] / limits.initial) - target
         return np.concatenate((weight * error, hold * (x - 1.0)))
 
@@ -231,7 +230,7 @@ def _print_model(type: str, model: TypeModel, error: float) -> None:
     print(f'            "{type}": ({_numbers(model.parameters, 3)}, {model.max_local_batch}),  # {error:.1%}')
 
 
-def _numbers(values: tuple[float, ...] | NDArray[np.float64], digits: int) -> str:
+def _numbers(values: tuple[float, ...] | Floats, digits: int) -> str:
     small = 1e-9 * max(values)  # a bound that the fit did not quite reach
     return "(" + ", ".join(f"{float(value) * (value > small):.{digits}g}" for value in values) + ")"
 

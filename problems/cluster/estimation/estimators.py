@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.estimation.learned import Learned, StepReports
 from copter.problems.cluster.jobs import Job
@@ -248,7 +248,7 @@ class TypeBlind(NoProf):
         return True
 
 
-def _profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
+def _profiled_batches(initial: int, largest: int) -> Ints:
     """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
 
     `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. Result:
@@ -285,10 +285,10 @@ class _LinearBeyond(Profile):
         self.truth, self.measured = truth, dict(measured)
         self._first = math.inf if measured else first
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         return np.stack([self._linear(shape)[levels] for shape in shapes])
 
-    def _linear(self, shape: Configuration) -> NDArray[np.float64]:
+    def _linear(self, shape: Configuration) -> Floats:
         nodes, gpus, type = shape
         truth, known = self.truth.curve(shape), self.measured.get(type, 0)
         if gpus <= known or not truth.any():

@@ -20,9 +20,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize, nnls
 
+from copter.arrays import Flags, Floats, Ints
 from copter.problems.cluster.profiles.throughput import MAX_GAMMA, ThroughputParameters
 
 _STARTS = (1.1, 2.0, 5.0)
@@ -39,11 +40,11 @@ class _StepMeasurements(NamedTuple):
     of it that a pass takes which does not synchronise.
     """
 
-    nodes: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    local_batch: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-    grad_seconds: NDArray[np.float64] | None = None
+    nodes: Ints
+    gpus: Ints
+    local_batch: Floats
+    seconds: Floats
+    grad_seconds: Floats | None = None
 
 
 def fit_throughput(
@@ -98,7 +99,7 @@ def _checked(
     return data
 
 
-def _identified(data: _StepMeasurements) -> NDArray[np.bool_]:
+def _identified(data: _StepMeasurements) -> Flags:
     """Parameters of which the measurements say something."""
     within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1
     more = data.gpus > 2
@@ -107,13 +108,13 @@ def _identified(data: _StepMeasurements) -> NDArray[np.bool_]:
     return np.array([True, True, *seen], np.bool_)
 
 
-def _scales(data: _StepMeasurements) -> NDArray[np.float64]:
+def _scales(data: _StepMeasurements) -> Floats:
     """Sizes of the parameters, by which L-BFGS-B sees them near 1."""
     time, batch, gpus = np.median(data.seconds), np.median(data.local_batch), max(np.median(data.gpus), 1.0)
     return np.array([time, time / batch, time, time / gpus, time, time / gpus, 1.0])
 
 
-def _start(data: _StepMeasurements, gamma: float) -> NDArray[np.float64]:
+def _start(data: _StepMeasurements, gamma: float) -> Floats:
     """Least squares for T_grad, then, with it and gamma given, for T_sync."""
     if data.grad_seconds is not None:
         grad, batch = data.grad_seconds, data.local_batch
@@ -136,9 +137,7 @@ def _start(data: _StepMeasurements, gamma: float) -> NDArray[np.float64]:
     return np.array([*start, gamma])
 
 
-def _objective(
-    x: NDArray[np.float64], data: _StepMeasurements, scale: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def _objective(x: Floats, data: _StepMeasurements, scale: Floats) -> tuple[float, Floats]:
     """Mean squared logarithmic error, and its gradient."""
     alpha, beta, alpha_local, beta_local, alpha_node, beta_node, gamma = x * scale
     more = data.gpus - 2.0

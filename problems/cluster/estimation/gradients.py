@@ -28,7 +28,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from copter.arrays import Floats
 
 _SMOOTHING = 0.999
 """theta, by default: an estimate is forgotten over about a thousand initial batches."""
@@ -74,7 +76,7 @@ class NoiseEstimator:
             raise ValueError(f"smoothing = {smoothing}: must be in [0, 1)")
         self.initial_batch, self.smoothing = initial_batch, smoothing
         self._squared_norm = self._variance = self._weight = 0.0
-        self._last: tuple[NDArray[np.float64], int] | None = None
+        self._last: tuple[Floats, int] | None = None
 
     def observe(self, gradients: ArrayLike, local_batch: int) -> None:
         """Take in the gradients of one step.
@@ -112,14 +114,14 @@ class NoiseEstimator:
         at_initial = variance * local_batch / self.initial_batch
         self._variance = keep * self._variance + (1.0 - keep) * at_initial
 
-    def state(self) -> dict[str, NDArray[np.float64]]:
+    def state(self) -> dict[str, Floats]:
         """What it knows, as arrays that :meth:`restore` reads."""
         found = {"sums": np.array([self._squared_norm, self._variance, self._weight])}
         if self._last is not None:
             found |= {"last": self._last[0], "last_batch": np.array(float(self._last[1]))}
         return found
 
-    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+    def restore(self, state: Mapping[str, Floats]) -> None:
         """Know what another estimator of the same job knew."""
         self._squared_norm, self._variance, self._weight = (float(each) for each in state["sums"])
         self._last = None

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.cluster.profiles.base import Profile
 
@@ -46,7 +46,7 @@ class Scaling:
     overhead: float
     sync: tuple[float, float]
 
-    def speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], noise: float) -> NDArray[np.float64]:
+    def speedup(self, gpus: Ints, nodes: Ints, noise: float) -> Floats:
         """Goodput over that of one GPU without noise limits, for arrays of configurations.
 
         `noise`: gradient noise scale over the initial batch.
@@ -79,7 +79,7 @@ class TrainingProfile(Profile):
         self.speed, self.scaling = dict(speed), scaling
         self.noise = np.geomspace(*scaling.noise, levels)
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         speed = np.array([self.speed.get(type, 0.0) for type in shapes.types])[shapes.type_index]
         noise = self.noise[levels].tolist()
         return np.stack(

@@ -23,12 +23,13 @@ from copy import copy
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.throughput import BatchChoice
 
-Row: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
+Row: TypeAlias = tuple[Ints, Floats]
 
 _CHECKPOINTS = 100
 """Checkpoints that a job writes over its life, besides one at the end of each level."""
@@ -72,8 +73,8 @@ class Profile(ABC):
     def _forget(self) -> None:
         self._rows: dict[int, Row] = {}
         self._rows_for: Configurations | None = None
-        self._clocks: dict[Configuration, NDArray[np.float64]] = {}
-        self._curves: dict[Configuration, NDArray[np.float64]] = {}
+        self._clocks: dict[Configuration, Floats] = {}
+        self._curves: dict[Configuration, Floats] = {}
         self._variants: dict[Hashable, Self] = {}
 
     def _changed(self, **changes: Any) -> Self:
@@ -92,7 +93,7 @@ class Profile(ABC):
     # ---- where the figures come from -------------------------------------------------------------
 
     @abstractmethod
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:
         """Goodput under each of n configurations at each of k levels, 0 where the job cannot run."""
 
     @property
@@ -149,7 +150,7 @@ class Profile(ABC):
         """Progress at which the job is complete."""
         return float(self.progress[-1])
 
-    def level(self, progress: NDArray[np.float64]) -> NDArray[np.int64]:
+    def level(self, progress: Floats) -> Ints:
         """Level in which each job is, by its progress."""
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
 
@@ -179,7 +180,7 @@ class Profile(ABC):
             raise ValueError(f"profile {self.name!r}: restart_seconds = {seconds}: must not be negative")
         return self._changed(restart_seconds=float(seconds))
 
-    def _limited(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _limited(self, shapes: Configurations, levels: Ints) -> Floats:
         speeds = self.speeds(shapes, levels)
         if self.min_gpus is not None or self.max_gpus is not None:
             most = math.inf if self.max_gpus is None else self.max_gpus
@@ -202,14 +203,14 @@ class Profile(ABC):
             self._rows[level] = columns, values[columns]
         return self._rows[level]
 
-    def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
+    def goodput(self, configurations: Configurations, level: int) -> Floats:
         """Goodput under every configuration of a cluster, 0 where the job cannot run, shape (n,)."""
         dense = np.zeros(len(configurations))
         columns, values = self.row(configurations, level)
         dense[columns] = values
         return dense
 
-    def curve(self, configuration: Configuration) -> NDArray[np.float64]:
+    def curve(self, configuration: Configuration) -> Floats:
         """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run."""
         if configuration not in self._curves:
             nodes, gpus, type = configuration
@@ -219,7 +220,7 @@ class Profile(ABC):
             self._curves[configuration] = rates
         return self._curves[configuration]
 
-    def clock(self, configuration: Configuration) -> NDArray[np.float64]:
+    def clock(self, configuration: Configuration) -> Floats:
         """Seconds of running under any configuration to reach each level's end, from 0.
 
         Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however

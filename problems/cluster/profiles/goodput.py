@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.throughput import (
@@ -51,12 +52,8 @@ class BatchLimits(NamedTuple):
 
 
 def best_batches(
-    model: TypeModel | Sequence[TypeModel],
-    nodes: NDArray[np.int64],
-    gpus: NDArray[np.int64],
-    noise: NDArray[np.float64],
-    limits: BatchLimits,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    model: TypeModel | Sequence[TypeModel], nodes: Ints, gpus: Ints, noise: Floats, limits: BatchLimits
+) -> tuple[Floats, Floats]:
     """Largest goodput over the batch size, and the batch size that has it.
 
     `noise`: gradient noise scale, examples. Result: examples a second; 0 where there are more GPUs than
@@ -79,7 +76,7 @@ def best_batches(
     parameters = ThroughputParameters(*fields[:, item])
     held, scale = gpus[item], noise[item]
 
-    def value(log_batch: NDArray[np.float64]) -> NDArray[np.float64]:
+    def value(log_batch: Floats) -> Floats:
         size = np.exp(log_batch)
         seconds = parameters.combined(size / (held * passes), sync, passes - 1)
         return size / seconds * efficiency(scale, limits.initial, size)
@@ -92,17 +89,13 @@ def best_batches(
     return goodput, batch
 
 
-def _stacked(models: Sequence[TypeModel]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _stacked(models: Sequence[TypeModel]) -> tuple[Floats, Ints]:
     """The seven parameters, and the largest local batches, of n models: (7, n) and (n,) arrays."""
     fields = np.array([one.parameters for one in models], np.float64).reshape(-1, 7).T
     return fields, np.array([one.max_local_batch for one in models], np.int64)
 
 
-def _golden_section(
-    value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _golden_section(value: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """Where ``value`` has its one peak between ``low`` and ``high``, element by element."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)
@@ -155,7 +148,7 @@ class GoodputProfile(Profile):
     def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
         return self.limits.initial, self.limits.largest
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         known = np.array([type in self.models for type in shapes.types], np.bool_)[shapes.type_index]
         here, rates = np.flatnonzero(known), np.zeros((len(shapes), levels.size))
         types = [shapes.types[k] for k in shapes.type_index[here].tolist()]

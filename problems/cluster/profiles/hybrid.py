@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
@@ -86,7 +87,7 @@ class HybridProfile(Profile):
             one.parameters.check()
         self.pipelines, self.limits = dict(pipelines), limits
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         values = np.zeros((len(shapes), levels.size))
         for position, type in enumerate(shapes.types):
             if type in self.pipelines:
@@ -100,9 +101,7 @@ class HybridProfile(Profile):
         size = self.limits.initial if batch_size is None else batch_size
         return self._variant(("fixed", size), batch_size=size)
 
-    def _goodput(
-        self, one: _Pipeline, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: ArrayLike
-    ) -> NDArray[np.float64]:
+    def _goodput(self, one: _Pipeline, nodes: Ints, gpus: Ints, noise: ArrayLike) -> Floats:
         """Steps of the initial batch a second."""
         replicas = gpus // one.stages
         count = np.maximum(replicas, 1)

@@ -18,9 +18,10 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import Delaunay, QhullError
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.throughput import BatchChoice, split_batch
@@ -60,7 +61,7 @@ class StepTimes:
         ]
         return int(max(everywhere, default=sizes[0]))
 
-    def at(self, nodes: int, gpus: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def at(self, nodes: int, gpus: int) -> tuple[Floats, Floats] | None:
         """Times by local batch.
 
         `nodes`, `gpus`: more nodes than were measured count as the most that were. Result: ascending; the
@@ -75,9 +76,7 @@ class StepTimes:
             self._known[key] = grid
         return self._known[key]
 
-    def seconds(
-        self, nodes: int, gpus: int, local_batch: ArrayLike, accumulation: ArrayLike = 0
-    ) -> NDArray[np.float64]:
+    def seconds(self, nodes: int, gpus: int, local_batch: ArrayLike, accumulation: ArrayLike = 0) -> Floats:
         """Seconds of a step with accumulation; infinite outside of what was measured.
 
         `accumulation`: passes beyond the first, which take a step's time without its synchronisation.
@@ -91,7 +90,7 @@ class StepTimes:
         seconds = step + np.asarray(accumulation) * (step - sync)
         return np.where(local_batch > grid[-1], np.inf, seconds)
 
-    def _between(self, key: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def _between(self, key: tuple[int, int]) -> tuple[Floats, Floats] | None:
         """Linear interpolation over the triangle of measured shapes around one."""
         if self._triangles is None:
             return None
@@ -116,9 +115,7 @@ class StepTimes:
         return sizes, total
 
 
-def _grid(
-    key: tuple[int, int], by_batch: Mapping[int, tuple[float, float]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _grid(key: tuple[int, int], by_batch: Mapping[int, tuple[float, float]]) -> tuple[Floats, Floats]:
     sizes = sorted(by_batch)
     times = np.array([by_batch[size] for size in sizes], np.float64)
     if not sizes or sizes[0] < 1 or not (np.isfinite(times).all() and (times[:, 0] > 0).all()):
@@ -134,17 +131,17 @@ class GradientStatistics(NamedTuple):
     the initial batch size.
     """
 
-    batch_sizes: NDArray[np.float64]
-    squared_norm: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    batch_sizes: Floats
+    squared_norm: Floats
+    variance: Floats
 
-    def gain(self, batch_size: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gain(self, batch_size: Floats) -> Floats:
         """Steps at the initial batch size that a step is worth, by epoch."""
         squared_norm, variance = self._at(self.squared_norm, batch_size), self._at(self.variance, batch_size)
         scale = batch_size / self.batch_sizes[0]
         return (variance + squared_norm) / (variance / scale + squared_norm)
 
-    def _at(self, table: NDArray[np.float64], batch_size: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _at(self, table: Floats, batch_size: Floats) -> Floats:
         if self.batch_sizes.size == 1:
             return np.repeat(table, batch_size.size, axis=1)
         last = self.batch_sizes.size - 2
@@ -186,7 +183,7 @@ class MeasuredProfile(Profile):
     def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
         return self.initial_batch, self.max_batch
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         rates = np.zeros((len(shapes), levels.size))
         for k, (nodes, gpus, type) in enumerate(shapes):
             batch, _, _, seconds = self._candidates(nodes, gpus) if type == self.type else _NOTHING
@@ -234,9 +231,7 @@ class MeasuredProfile(Profile):
             return 1.0
         return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
 
-    def _candidates(
-        self, nodes: int, gpus: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def _candidates(self, nodes: int, gpus: int) -> tuple[Ints, Ints, Ints, Floats]:
         """Batch sizes that can run, how they are split, and the seconds of a step."""
         least = max(self.initial_batch, gpus * self.times.min_local_batch)
         if self.batch_size is not None:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles.base import Profile
 
@@ -49,9 +50,9 @@ class TableProfile(Profile):
         super().__init__(name, restart_seconds, progress, calibration)
         self.grid = list(grid)
         self.table = _table(name, goodput, (self.n_levels, len(self.grid)))
-        self._matched: tuple[Configurations, NDArray[np.int64]] | None = None
+        self._matched: tuple[Configurations, Ints] | None = None
 
-    def _entries(self, shapes: Configurations) -> NDArray[np.int64]:
+    def _entries(self, shapes: Configurations) -> Ints:
         """Position on the grid of each configuration, -1 for one that is not on it."""
         if self._matched is None or self._matched[0] is not shapes:
             known = {name: k for k, name in enumerate(shapes.types)}
@@ -64,7 +65,7 @@ class TableProfile(Profile):
             self._matched = shapes, found
         return self._matched[1]
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         at = self._entries(shapes)
         out = np.zeros((at.size, levels.size))
         out[at >= 0] = self.table[np.ix_(levels, at[at >= 0])].T
@@ -106,7 +107,7 @@ class CountProfile(Profile):
         self.max_gpus = max_gpus
         self.curves = {type: _table(name, curve, self.counts.shape) for type, curve in goodput.items()}
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         at = np.searchsorted(self.counts, shapes.gpus).clip(max=self.counts.size - 1)
         values = np.zeros((len(shapes), 1))
         for position, type in enumerate(shapes.types):
@@ -134,7 +135,7 @@ class PowerLawProfile(Profile):
         super().__init__(name, restart_seconds, [work])
         self.speed, self.exponent, self.saturation = dict(speed), exponent, saturation
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         speed = np.array([self.speed.get(type, 0.0) for type in shapes.types])[shapes.type_index]
         return (speed * (shapes.gpus**self.exponent / (1.0 + shapes.gpus / self.saturation)))[:, None]
 
@@ -163,7 +164,7 @@ class ReplicaProfile(Profile):
         self.replicas = dict(replicas)
         self.max_replicas = max_replicas
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         needs = [self.replicas.get(type, (1, 0.0)) for type in shapes.types]
         count = shapes.gpus // np.array([gpus for gpus, _ in needs], np.int64)[shapes.type_index]
         if self.max_replicas is not None:
@@ -206,7 +207,7 @@ class ServiceProfile(ReplicaProfile):
         super().__init__(name, restart_seconds, seconds, quick)
         self.demand = demand
 
-    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+    def speeds(self, shapes: Configurations, levels: Ints) -> Floats:  # noqa: D102
         return (super().speeds(shapes, levels) >= self.demand).astype(np.float64)
 
 

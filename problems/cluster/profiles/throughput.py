@@ -33,7 +33,9 @@ import math
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from copter.arrays import Floats, Ints
 
 MAX_GAMMA = 10.0
 """Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
@@ -87,11 +89,11 @@ class ThroughputParameters(NamedTuple):
         """Parameters of a job for which everything takes ``factor`` times as long."""
         return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
 
-    def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
+    def grad_seconds(self, local_batch: ArrayLike) -> Floats:
         """Seconds of one pass over the local batch (9). `local_batch`: examples on each GPU."""
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
-    def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:
+    def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> Floats:
         """Seconds of synchronising the gradients (10)."""
         nodes, gpus = np.asarray(nodes), np.asarray(gpus)
         within = self.alpha_local + self.beta_local * (gpus - 2)
@@ -100,7 +102,7 @@ class ThroughputParameters(NamedTuple):
 
     def step_seconds(
         self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Seconds of one step of training: the passes that accumulate, and the one that synchronises.
 
         `local_batch`: examples on each GPU in one pass. `accumulation`: s, passes beyond the first. Result:
@@ -108,9 +110,7 @@ class ThroughputParameters(NamedTuple):
         """
         return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
 
-    def combined(
-        self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike
-    ) -> NDArray[np.float64]:
+    def combined(self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike) -> Floats:
         """Seconds of one step whose synchronisation takes a known time (11).
 
         `sync`: what :meth:`sync_seconds` returns.
@@ -123,15 +123,13 @@ class ThroughputParameters(NamedTuple):
 
     def throughput(
         self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Examples a second (8)."""
         batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
         return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)
 
 
-def split_batch(
-    batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLike
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_batch(batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLike) -> tuple[Ints, Ints]:
     """Divide a batch over GPUs with as few passes as their memory allows.
 
     `batch_size`: examples of the whole batch. `max_local_batch`: most examples that fit on one GPU. Result:
@@ -142,7 +140,7 @@ def split_batch(
     return np.ceil(share / passes).astype(np.int64), passes.astype(np.int64) - 1
 
 
-def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> NDArray[np.float64]:
+def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> Floats:
     """Gradient noise scale from statistics of the gradient at the initial batch size.
 
     `squared_norm`: mu^2, squared norm of the expected gradient. `variance`: sigma^2, trace of the covariance
@@ -151,7 +149,7 @@ def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: flo
     return initial_batch * np.asarray(variance, np.float64) / np.asarray(squared_norm, np.float64)
 
 
-def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
+def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
     """Progress an example makes at a batch size over what it makes at the initial one (7).
 
     `noise`: phi, examples. `batch_size`: at least the initial one. Result: in (0, 1].
@@ -160,7 +158,7 @@ def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) ->
     return (noise + initial_batch) / (noise + np.asarray(batch_size, np.float64))
 
 
-def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
+def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
     """Steps at the initial batch size that one step at a batch size is worth (5).
 
     `noise`: phi, examples. Result: from 1 to batch_size / initial_batch.
@@ -171,7 +169,7 @@ def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike)
 
 def learning_rate_factor(
     rule: ScalingRule, noise: ArrayLike, initial_batch: float, batch_size: ArrayLike
-) -> NDArray[np.float64]:
+) -> Floats:
     """Factor on the initial learning rate at a batch size.
 
     `rule`: the gain of AdaScale for stochastic gradient descent, the square root of the batch sizes' ratio

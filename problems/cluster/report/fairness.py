@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import GpuType
 from copter.problems.cluster.jobs import job_profile
 from copter.problems.cluster.profiles.base import Profile
@@ -41,7 +41,6 @@ from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.workload import Kind, Scenario
 
 _Rule: TypeAlias = Literal["authors", "printed"]
-_Floats: TypeAlias = NDArray[np.float64]
 
 
 class Alone:
@@ -61,13 +60,13 @@ class Alone:
             limits = (one.batch_size, one.max_batch_size, one.min_gpus, one.max_gpus)  # as in job_profile
             members.setdefault((job.application, job.kind, limits, most), []).append(k)
         self._limits = [most for *_, most in members]
-        self.groups: list[tuple[Profile, NDArray[np.int64]]] = []
+        self.groups: list[tuple[Profile, Ints]] = []
         for (application, kind, *_), group in members.items():
             first = submissions[jobs[group[0]].name]
             profile = job_profile(first, scenario.profiles[application], cast(Kind, kind))
             self.groups.append((profile, np.array(group)))
 
-    def seconds(self, type: GpuType, shares: _Floats, *, start: bool = True) -> _Floats:
+    def seconds(self, type: GpuType, shares: Floats, *, start: bool = True) -> Floats:
         """Run time of each job on a share of a type.
 
         `shares`: GPUs, fractions of one too. `start`: whether the restart seconds of a start are added.
@@ -82,7 +81,7 @@ class Alone:
                 out[at] += profile.restart_seconds if start else 0.0
         return out
 
-    def remaining(self, index: NDArray[np.int64], progress: _Floats) -> _Floats:
+    def remaining(self, index: Ints, progress: Floats) -> Floats:
         """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
 
         `index`: positions of jobs.
@@ -101,7 +100,7 @@ class Alone:
                     out[at] = np.minimum(out[at], clock[-1] - np.interp(progress[at], ends, clock))
         return out
 
-    def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[NDArray[np.int64], _Floats]:
+    def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[Ints, Floats]:
         """Counts of GPUs up to a limit, from the fewest that run a job, and its times with their best use."""
         size = type.gpus_per_node
         within = [1 << k for k in range(size.bit_length())]
@@ -118,7 +117,7 @@ class Alone:
         return np.array([count for count, _ in known], np.int64), np.array([time for _, time in known])
 
 
-def _shared(counts: NDArray[np.int64], times: _Floats, shares: _Floats) -> _Floats:
+def _shared(counts: Ints, times: Floats, shares: Floats) -> Floats:
     """Times on shares, from those on whole numbers of GPUs."""
     if not counts.size:
         return np.full(shares.size, math.inf)
@@ -128,7 +127,7 @@ def _shared(counts: NDArray[np.int64], times: _Floats, shares: _Floats) -> _Floa
     return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
 
 
-def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> _Floats:
+def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
     """Seconds from each submission until the policy was asked, shape (n,)."""
     times = np.array([one.time for one in rounds] + [math.inf])
     submitted = np.array([job.submitted for job in jobs])
@@ -140,9 +139,9 @@ def finish_time_fairness(
     jobs: Sequence[JobRecord],
     rule: _Rule = "printed",
     *,
-    waits: _Floats | None = None,
+    waits: Floats | None = None,
     alone: Alone | None = None,
-) -> _Floats:
+) -> Floats:
     """Finish time fairness rho of each job on one or several GPU types.
 
     `scenario`: its cluster is the one of the start. `rule`: reading of (3.6), see the head of this module.
@@ -167,7 +166,7 @@ def finish_time_fairness(
     return np.divide(jct * weight, total, out=np.full(len(jobs), math.nan), where=total > 0)
 
 
-def fairness_figures(rho: _Floats) -> dict[str, float]:
+def fairness_figures(rho: Floats) -> dict[str, float]:
     """Worst fairness and share of unfairly treated jobs.
 
     `rho`: NaN is left out. Result: worst_ftf and unfair_fraction; NaN without jobs.

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from copter.arrays import Floats
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
@@ -100,15 +101,15 @@ def summarise(
     }
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def _quantile(values: NDArray[np.float64], share: float) -> float:
+def _quantile(values: Floats, share: float) -> float:
     return float(np.quantile(values, share)) if values.size else math.nan
 
 
-def _weighted(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _weighted(values: Floats, weights: Floats) -> float:
     total = float(weights.sum())
     return float(values @ weights) / total if total > 0 else math.nan
 
@@ -179,10 +180,10 @@ class _Indices:
     is pending.
     """
 
-    times: NDArray[np.float64]
-    queue_length: NDArray[np.float64]
-    cluster_efficiency: NDArray[np.float64]
-    blocking_index: NDArray[np.float64]
+    times: Floats
+    queue_length: Floats
+    cluster_efficiency: Floats
+    blocking_index: Floats
 
 
 def indices(
@@ -219,12 +220,7 @@ def indices(
     return _Indices(times, queue, efficiency, np.where(queue > 0.5, blocked / np.maximum(queue, 1.0), 0.0))
 
 
-def _sums(
-    times: NDArray[np.float64],
-    begin: NDArray[np.float64],
-    end: NDArray[np.float64],
-    values: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _sums(times: Floats, begin: Floats, end: Floats, values: Floats) -> Floats:
     """At each time the sum of the values whose interval, closed on the left, it is in."""
     change = np.zeros(times.size + 1)
     np.add.at(change, np.searchsorted(times, begin), values)
@@ -255,7 +251,7 @@ def _each(
     jobs: Sequence[JobRecord],
     segments: Sequence[Segment],
     value: Callable[[Profile, Configuration, int], float],
-) -> NDArray[np.float64]:
+) -> Floats:
     """A value of each segment's profile, configuration and level at its end, worked out once for equals."""
     if not segments:
         return np.empty(0)

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.cli.console import seconds
 from copter.cli.plots import cumulative
 from copter.extras import extra
@@ -161,7 +161,7 @@ def _applications(outcome: Outcome) -> dict[str, int]:
     return {name: k for k, name in enumerate(sorted({job.application for job in outcome.scenario.jobs}))}
 
 
-def _colours(count: int) -> NDArray[np.float64]:
+def _colours(count: int) -> Floats:
     """A colour for each application, of as many hues as there are."""
     return np.array([matplotlib.colormaps["tab10"](k % 10)[:3] for k in range(max(count, 1))])
 
@@ -204,7 +204,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
     return f'<h3>{shown}</h3><img alt="GPUs of {shown}" src="data:image/png;base64,{data}">'
 
 
-def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> NDArray[np.float64]:
+def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> Floats:
     """Colours of the GPUs of one type over time. Result: white where a GPU is idle."""
     rows = min(gpus, _SLOTS)
     order = {job.name: k for k, job in enumerate(outcome.jobs)}

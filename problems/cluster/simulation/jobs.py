@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import Job, Nodes, Timer
 from copter.problems.cluster.profiles.base import Profile
@@ -34,8 +34,8 @@ class SimulatedJob(Job):
         self._since = self._held_since = timer.time
         self._former: tuple[Configuration, Nodes | None] | None = None
         self._joins = -math.inf
-        self._ends: NDArray[np.float64] = np.concatenate(([0.0], profile.progress))
-        self._table: NDArray[np.float64] | None = None
+        self._ends: Floats = np.concatenate(([0.0], profile.progress))
+        self._table: Floats | None = None
         self._points = self._ends
         self._clock = 0.0
         self._level, self._level_until = 0, -math.inf
@@ -193,7 +193,7 @@ class SimulatedJob(Job):
         self._clock = float(np.interp(self._progress, self._points, clock))
         self.finish_at = self._reaches(self._ends.size - 1)
 
-    def _joined(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _joined(self, before: Floats, after: Floats) -> Floats:
         """Clock of a job that changes over from one clock to another; sets the points where it bends."""
         at = np.interp(self._progress, self._ends, before) + (self._joins - self._begins) * self.slowdown
         joint = np.interp(at, before, self._ends)

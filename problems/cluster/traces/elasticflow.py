@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles.base import Profile
@@ -65,8 +65,8 @@ class _Curve:
 
     model: str
     batch_size: int
-    gpus: NDArray[np.int64]
-    throughput: NDArray[np.float64]
+    gpus: Ints
+    throughput: Floats
 
 
 def _read_trace(path: str | Path, number: int) -> list[TracedJob]:

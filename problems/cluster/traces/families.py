@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles.base import Profile
@@ -243,7 +243,7 @@ new_trace, spike = _maker("new-trace"), _maker("spike")
 
 def _by_hour(
     count: int, rate: Sequence[float], rng: np.random.Generator, hours: float | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Ascending times of arrivals with a rate that is constant within each of equal parts of the time.
 
     `rate`: the rate of each part, in any unit. `hours`: length of all parts together; by default each is an
@@ -257,12 +257,8 @@ def _by_hour(
 
 
 def in_scripts(
-    count: int,
-    rate: Sequence[float],
-    rng: np.random.Generator,
-    mean_run: float,
-    hours: float | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    count: int, rate: Sequence[float], rng: np.random.Generator, mean_run: float, hours: float | None = None
+) -> tuple[Floats, Ints]:
     """Ascending times of arrivals in runs, and which run each job belongs to.
 
     `rate`: rate of runs, as in `_by_hour`. `mean_run`: mean number of jobs in a run, at least 1.

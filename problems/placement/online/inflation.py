@@ -11,8 +11,8 @@ Descent" (ATC 2023), section 6.1, and the simulator that they publish.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.problems.placement.place import PlacementError
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
@@ -21,7 +21,7 @@ _INFLATION = 1.3
 """Demand at the end over the GPUs of the cluster."""
 
 
-def arrivals(tasks: Tasks, servers: Servers, seed: int) -> NDArray[np.int64]:
+def arrivals(tasks: Tasks, servers: Servers, seed: int) -> Ints:
     """Kinds of the tasks in the order in which they come."""
     asked, target = tasks.asked, _INFLATION * servers.milli
     if not servers.milli:

@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, tightest
 from copter.problems.placement.servers import MILLI
@@ -47,8 +47,6 @@ _TOLERANCE = 1e-4
 """Of the prices and of what servers get."""
 _NOISE = (0.0, 0.3, 1.0)
 
-Counts = NDArray[np.int64]
-
 
 class _Pattern(NamedTuple):
     """A mix of tasks for a server of a class.
@@ -57,11 +55,11 @@ class _Pattern(NamedTuple):
     """
 
     group: int
-    kinds: Counts
-    gpus: Counts
+    kinds: Ints
+    gpus: Ints
 
 
-def _classes(free: Free, fleet: Fleet) -> list[Counts]:
+def _classes(free: Free, fleet: Fleet) -> list[Ints]:
     """Return the servers, in order, of each class: free CPU, memory and GPUs, and the model, are the same."""
     state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
     _, group = np.unique(state, axis=0, return_inverse=True)
@@ -77,12 +75,7 @@ class Planner:
     """
 
     def __init__(
-        self,
-        free: Free,
-        fleet: Fleet,
-        demand: NDArray[np.float64],
-        worth: NDArray[np.float64],
-        rng: np.random.Generator,
+        self, free: Free, fleet: Fleet, demand: Floats, worth: Floats, rng: np.random.Generator
     ) -> None:
         self._free, self._fleet, self._demand, self._worth, self._rng = free, fleet, demand, worth, rng
         self._members = _classes(free, fleet)
@@ -97,7 +90,7 @@ class Planner:
         self._program.add_resources([("class", group) for group in range(len(sizes))], upper=sizes)
         self._program.add_resources([("kind", kind) for kind in range(demand.size)], upper=demand)
 
-    def improve(self) -> NDArray[np.float64]:
+    def improve(self) -> Floats:
         """Add patterns until none is worth it, or so many times; return how many servers have each."""
         self._begin()
         if not self.patterns:
@@ -110,7 +103,7 @@ class Planner:
                 break
         return shares
 
-    def _solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(self) -> tuple[Floats, Floats, Floats]:
         """Return how many servers have each pattern, and the prices of classes and kinds."""
         solution = self._solver.solve(self._program)
         self.value = -solution.objective
@@ -142,7 +135,7 @@ class Planner:
                 free -= times
                 self._add(int(group), tasks, gpus)
 
-    def _search(self, of_group: NDArray[np.float64], of_kind: NDArray[np.float64]) -> float:
+    def _search(self, of_group: Floats, of_kind: Floats) -> float:
         """Add the best patterns that are found at some prices; return what they promise to add."""
         promised, gain = 0.0, self._worth - of_kind
         for group, members in enumerate(self._members):
@@ -159,9 +152,7 @@ class Planner:
             promised += max(float(added[best[0]]), 0.0) * members.size
         return promised
 
-    def _filled(
-        self, group: int, gain: NDArray[np.float64], price: float, most: Counts, tries: int
-    ) -> _Attempts | None:
+    def _filled(self, group: int, gain: Floats, price: float, most: Ints, tries: int) -> _Attempts | None:
         """Fill a server of a class with tasks that add something, at most so many; None if there are none."""
         free, fleet, server = self._free, self._fleet, int(self._members[group][0])
         fit = fleet.allowed[:, fleet.model[server]] | (fleet.gpus == 0)
@@ -173,9 +164,7 @@ class Planner:
         _fill_all(free, fleet, server, self._unit, kinds, most, attempts, scratch)
         return attempts
 
-    def _attempts(
-        self, server: int, kinds: Counts, gain: NDArray[np.float64], price: float, tries: int
-    ) -> _Attempts:
+    def _attempts(self, server: int, kinds: Ints, gain: Floats, price: float, tries: int) -> _Attempts:
         """Draw ways in which a server is filled with some kinds."""
         free, fleet, rng = self._free, self._fleet, self._rng
         sizes = np.array([free.cpu[server], free.memory[server], free.gpus[server].sum()], float)
@@ -202,7 +191,7 @@ class Planner:
             np.zeros(tries, np.int64),
         )
 
-    def _add(self, group: int, kinds: Counts, gpus: Counts) -> int:
+    def _add(self, group: int, kinds: Ints, gpus: Ints) -> int:
         """Add a pattern if it is new; return whether it is."""
         counts = np.bincount(kinds, minlength=self._demand.size)
         key = group, counts.astype(np.int16).tobytes()
@@ -215,7 +204,7 @@ class Planner:
         self.patterns.append(_Pattern(group, kinds.copy(), gpus.copy()))
         return 1
 
-    def assign(self, shares: NDArray[np.float64]) -> dict[int, _Pattern]:
+    def assign(self, shares: Floats) -> dict[int, _Pattern]:
         """Return the pattern of each server that gets one.
 
         `shares` (patterns,): how many servers should have each.
@@ -252,15 +241,15 @@ class _Attempts(NamedTuple):
     they are.
     """
 
-    orders: Counts
-    nets: NDArray[np.float64]
-    split: Counts
-    several: NDArray[np.bool_]
-    tasks: Counts
-    gpus: Counts
-    sizes: Counts
+    orders: Ints
+    nets: Floats
+    split: Ints
+    several: Flags
+    tasks: Ints
+    gpus: Ints
+    sizes: Ints
 
-    def mix(self, one: int) -> tuple[Counts, Counts]:
+    def mix(self, one: int) -> tuple[Ints, Ints]:
         """Kinds and GPUs of the tasks of an attempt."""
         size = self.sizes[one]
         return self.tasks[one, :size], self.gpus[one, :size]
@@ -274,11 +263,11 @@ class _Scratch(NamedTuple):
     the kind of one of these, or -1.
     """
 
-    left: Counts
-    room: Counts
-    counts: Counts
-    best: NDArray[np.float64]
-    item: Counts
+    left: Ints
+    room: Ints
+    counts: Ints
+    best: Floats
+    item: Ints
 
     @classmethod
     def of(cls, unit: int, gpus: int, kinds: int) -> _Scratch:
@@ -292,10 +281,10 @@ class _Scratch(NamedTuple):
         )
 
 
-def _sums(attempts: _Attempts, gain: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sums(attempts: _Attempts, gain: Floats) -> Floats:
     """Return what the tasks of each attempt add."""
     there = np.arange(attempts.tasks.shape[1]) < attempts.sizes[:, None]
-    total: NDArray[np.float64] = np.where(there, gain[np.where(there, attempts.tasks, 0)], 0.0).sum(axis=1)
+    total: Floats = np.where(there, gain[np.where(there, attempts.tasks, 0)], 0.0).sum(axis=1)
     return total
 
 
@@ -305,8 +294,8 @@ def _fill_all(
     fleet: Fleet,
     server: int,
     unit: int,
-    kinds: Counts,
-    most: Counts,
+    kinds: Ints,
+    most: Ints,
     attempts: _Attempts,
     scratch: _Scratch,
 ) -> None:
@@ -326,7 +315,7 @@ def _fill_all(
 
 @kernel(inner=True)
 def _fill_in_order(
-    fleet: Fleet, kinds: Counts, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch, least: int
+    fleet: Fleet, kinds: Ints, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch, least: int
 ) -> None:
     """Add tasks with at least so many GPUs, as many of each kind as there is room for."""
     for place in range(kinds.size):
@@ -341,7 +330,7 @@ def _fill_in_order(
 
 @kernel(inner=True)
 def _fill_gpus(
-    fleet: Fleet, unit: int, kinds: Counts, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch
+    fleet: Fleet, unit: int, kinds: Ints, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> None:
     """Fill GPU by GPU with what adds most, as far as there is room."""
     for gpu in range(scratch.left.size):
@@ -360,7 +349,7 @@ def _fill_gpus(
 
 @kernel(inner=True)
 def _has_room(
-    fleet: Fleet, kinds: Counts, at: int, most: Counts, attempts: _Attempts, one: int, scratch: _Scratch
+    fleet: Fleet, kinds: Ints, at: int, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> bool:
     """Whether one more task of a kind is wanted, and there is CPU and memory for it."""
     kind = kinds[at]
@@ -370,7 +359,7 @@ def _has_room(
 
 @kernel(inner=True)
 def _add_task(
-    fleet: Fleet, kinds: Counts, at: int, gpus: int, attempts: _Attempts, one: int, scratch: _Scratch
+    fleet: Fleet, kinds: Ints, at: int, gpus: int, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> None:
     kind, size = kinds[at], attempts.sizes[one]
     attempts.tasks[one, size], attempts.gpus[one, size] = kind, gpus
@@ -383,7 +372,7 @@ def _add_task(
 
 
 @kernel(inner=True)
-def _knapsack(nets: NDArray[np.float64], kinds: Counts, milli: Counts, unit: int, scratch: _Scratch) -> None:
+def _knapsack(nets: Floats, kinds: Ints, milli: Ints, unit: int, scratch: _Scratch) -> None:
     """The best tasks for one GPU with so many units left, as often as one likes."""
     best, item = scratch.best, scratch.item
     for which in range(2):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.placement.online.policy import Policy
 from copter.problems.placement.place import Place, PlacementError
 
@@ -32,10 +32,10 @@ class Course:
         After each task: GPUs asked for so far, and GPUs that tasks have; in percent of the cluster's.
     """
 
-    kinds: NDArray[np.int64]
+    kinds: Ints
     places: Sequence[Place | None]
-    demand: NDArray[np.float64]
-    allocated: NDArray[np.float64]
+    demand: Floats
+    allocated: Floats
 
     def allocated_at(self, demand: float) -> float:
         """Percent of the GPUs that is allocated when so much has been asked for; NaN if it never was."""
@@ -56,7 +56,7 @@ class Course:
         return {group: 100.0 * sum(failed) / len(failed) for group, failed in sorted(came.items())}
 
 
-def play(policy: Policy, arrivals: NDArray[np.int64]) -> Course:
+def play(policy: Policy, arrivals: Ints) -> Course:
     """Let tasks arrive, each placed when it comes.
 
     Parameters

@@ -17,11 +17,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest, tightest_server
-from copter.problems.placement.online.plan import Counts, Planner
+from copter.problems.placement.online.plan import Planner
 from copter.problems.placement.online.policy import Policy
 from copter.problems.placement.place import Place, give_back
 from copter.problems.placement.servers import Servers
@@ -39,13 +39,13 @@ class _Reservations(NamedTuple):
     `of` (kinds,): open ones of each kind.
     """
 
-    begins: Counts
-    server: Counts
-    kind: Counts
-    gpus: Counts
-    open: NDArray[np.bool_]
-    on: Counts
-    of: Counts
+    begins: Ints
+    server: Ints
+    kind: Ints
+    gpus: Ints
+    open: Flags
+    on: Ints
+    of: Ints
 
 
 class Reserving(Policy):
@@ -115,7 +115,7 @@ class Reserving(Policy):
         return Place(int(self._reserved.server[place]), int(self._reserved.gpus[place]))
 
 
-def _needed(left: NDArray[np.float64], reserved: Counts) -> NDArray[np.float64]:
+def _needed(left: Floats, reserved: Ints) -> Floats:
     """Return the probability that the last reservation of each kind is needed; `left` tasks are expected."""
     return np.array(
         [
@@ -168,8 +168,8 @@ def _loss(
     kind: int,
     server: int,
     gpus: int,
-    values: NDArray[np.float64],
-    gone: NDArray[np.bool_],
+    values: Floats,
+    gone: Flags,
 ) -> float:
     """Value of the reservations that a task on some GPUs of a server displaces; they are marked in `gone`."""
     begin, end = reserved.begins[server], reserved.begins[server + 1]
@@ -201,8 +201,8 @@ def _displace(
     reserved: _Reservations,
     fleet: Fleet,
     server: int,
-    values: NDArray[np.float64],
-    gone: NDArray[np.bool_],
+    values: Floats,
+    gone: Flags,
     gpus: int,
     cpu: bool,
     memory: bool,
@@ -236,13 +236,7 @@ def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -
 
 @kernel
 def _give_up(
-    reserved: _Reservations,
-    free: Free,
-    planned: Free,
-    fleet: Fleet,
-    kind: int,
-    values: NDArray[np.float64],
-    gone: NDArray[np.bool_],
+    reserved: _Reservations, free: Free, planned: Free, fleet: Fleet, kind: int, values: Floats, gone: Flags
 ) -> int:
     """Give up the reservations of least value that make room for a task; return its server, or -1."""
     best, chosen, least = -1, 0, 0.0

@@ -21,8 +21,8 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Ints
 from copter.kernels import kernel
 from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, tightest
@@ -33,8 +33,6 @@ from copter.problems.placement.tasks import Tasks
 
 _BEST = 100
 """Scores are whole numbers up to this."""
-
-_Scores = NDArray[np.int64]
 
 
 class _Scored(Policy):
@@ -78,7 +76,7 @@ class _Scored(Policy):
             return None
         return Place(server, int(self.gpus[kind, server]))
 
-    def score(self, kind: int, servers: NDArray[np.int64]) -> None:
+    def score(self, kind: int, servers: Ints) -> None:
         """Score some servers for a kind."""
         _fit(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
         fit = servers[self.scores[kind, servers] >= 0]
@@ -86,14 +84,14 @@ class _Scored(Policy):
             self.scores[kind, fit] = self.value(kind, fit)
 
     @abstractmethod
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Return the scores, 0 or more, of some servers on which a task of a kind fits."""
 
 
 class Random(_Scored):
     """Any server on which a task fits, and any of its GPUs that has enough."""
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """All are as good."""
         return np.zeros(servers.size, np.int64)
 
@@ -112,7 +110,7 @@ class Random(_Scored):
 class BestFit(_Scored):
     """Least left: half of it CPU, half GPUs, each over the most that a server has."""
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Score by what would be left."""
         asked = self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = (self.free.cpu[servers] - self.fleet.cpu[kind]) / self.most.cpu
@@ -123,7 +121,7 @@ class BestFit(_Scored):
 class DotProduct(_Scored):
     """Least product of what is free and what is asked, over CPU and GPUs."""
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Score by the product."""
         most, asked = self.most, self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = self.free.cpu[servers] / most.cpu * (self.fleet.cpu[kind] / most.cpu)
@@ -134,7 +132,7 @@ class DotProduct(_Scored):
 class GpuPacking(_Scored):
     """Shares on GPUs in use before free GPUs of servers in use, those before free servers."""
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Score by the GPUs that would be begun."""
         if self.fleet.gpus[kind] == 0:
             return np.zeros(servers.size, np.int64)
@@ -171,7 +169,7 @@ class GpuClustering(_Scored):
         if self._group[kind] >= 0:
             self._tasks[place.server, self._group[kind]] -= 1
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Score by the groups there, then by what is in use."""
         if self._group[kind] < 0:
             return np.zeros(servers.size, np.int64)
@@ -190,7 +188,7 @@ class Fgd(_Scored):
         self._types = Types.of(known, servers)
         self._left = np.empty(self.free.gpus.shape[1], np.int64)
 
-    def value(self, kind: int, servers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def value(self, kind: int, servers: Ints) -> Ints:
         """Score by the fragments that a task adds, on the GPU that is best."""
         scores = np.empty(servers.size, np.int64)
         _score_fragments(
@@ -200,7 +198,7 @@ class Fgd(_Scored):
 
 
 @kernel
-def _fit(free: Free, fleet: Fleet, kind: int, servers: _Scores, scores: _Scores, gpus: _Scores) -> None:
+def _fit(free: Free, fleet: Fleet, kind: int, servers: Ints, scores: Ints, gpus: Ints) -> None:
     """Score 0 where a task fits, -1 elsewhere; and the GPUs that it would have."""
     for server in servers:
         scores[server] = -1
@@ -216,14 +214,7 @@ def _better(before: float, after: float) -> int:
 
 @kernel
 def _score_fragments(
-    free: Free,
-    fleet: Fleet,
-    types: Types,
-    kind: int,
-    servers: _Scores,
-    left: _Scores,
-    scores: _Scores,
-    gpus: _Scores,
+    free: Free, fleet: Fleet, types: Types, kind: int, servers: Ints, left: Ints, scores: Ints, gpus: Ints
 ) -> None:
     milli = fleet.milli[kind]
     share = fleet.gpus[kind] == 1 and milli < MILLI

@@ -14,12 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.rounds.mixes import Counts, Values
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import MILLI
 from copter.problems.placement.tasks import Tasks
@@ -37,18 +36,18 @@ class _Moving(NamedTuple):
     scratch: what is left of each GPU.
     """
 
-    slot: Counts
-    kind: Counts
-    server: Counts
-    gpus: Counts
-    stays: NDArray[np.bool_]
-    without: Values
-    with_one: Values
-    on: Counts
-    left: Counts
+    slot: Ints
+    kind: Ints
+    server: Ints
+    gpus: Ints
+    stays: Flags
+    without: Floats
+    with_one: Floats
+    on: Ints
+    left: Ints
 
 
-def gather(running: Running, came: Counts, moves: int) -> list[int]:
+def gather(running: Running, came: Ints, moves: int) -> list[int]:
     """Move tasks that run, and return the slots of those that moved.
 
     `came` (kinds,): tasks of each kind so far: what will come is taken to be alike. `moves`: at most.
@@ -106,12 +105,12 @@ def gather(running: Running, came: Counts, moves: int) -> list[int]:
 def _look(
     free: Free,
     fleet: Fleet,
-    usable: NDArray[np.bool_],
+    usable: Flags,
     types: Types,
-    kinds: Counts,
-    servers: Counts,
+    kinds: Ints,
+    servers: Ints,
     moving: _Moving,
-    tasks: Counts,
+    tasks: Ints,
 ) -> None:
     """Find what F of some servers changes by with one more task of each kind, and without some tasks."""
     for server in servers:
@@ -132,7 +131,7 @@ def _look(
 
 
 @kernel(inner=True)
-def _left(free: Free, server: int, left: Counts) -> None:
+def _left(free: Free, server: int, left: Ints) -> None:
     for gpu in range(left.size):
         left[gpu] = free.gpus[server, gpu]
 

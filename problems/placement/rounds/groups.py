@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags
 from copter.problems.placement.place import PlacementError
 
 
@@ -99,7 +99,7 @@ class Closeness:
         """Whether one more task may run on a server."""
         return group.allows(self._on, server)
 
-    def servers(self, group: Group, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def servers(self, group: Group, usable: Flags) -> Flags:
         """Those of some servers on which one more task may run. `usable` (n,)."""
         allowed = usable.copy()
         for server in np.flatnonzero(usable):

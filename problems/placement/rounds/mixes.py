@@ -29,15 +29,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.problems.placement.occupancy import Fleet, Free, fits, take
 from copter.problems.placement.servers import MILLI
-
-Counts = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 _MOST_TASKS = 64
 """Tasks of a mix at most; the bound has those beyond."""
@@ -63,15 +60,15 @@ class Mixes(NamedTuple):
     of the GPUs of each task.
     """
 
-    value: Values
-    bound: Values
-    begins: Counts
-    kinds: Counts
-    gpus: Counts
+    value: Floats
+    bound: Floats
+    begins: Ints
+    kinds: Ints
+    gpus: Ints
 
 
 def best_mixes(
-    free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts, nodes: int = NODES
+    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int = NODES
 ) -> Mixes:
     """Return the best mix of each server by itself.
 
@@ -82,7 +79,7 @@ def best_mixes(
     return _searched(free, fleet, servers, gain, most, nodes, False)
 
 
-def fill(free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts) -> Mixes:
+def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> Mixes:
     """Give each server the best mix of the tasks that those before it have left.
 
     It takes what the tasks need from `free`, and the tasks from `most`.
@@ -94,7 +91,7 @@ def fill(free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts) 
 
 
 def _searched(
-    free: Free, fleet: Fleet, servers: Counts, gain: Values, most: Counts, nodes: int, together: bool
+    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int, together: bool
 ) -> Mixes:
     """Search servers, together one after another, else some at a time."""
     kinds = np.flatnonzero((gain > 0.0) & (most > 0))
@@ -128,8 +125,8 @@ def _searched(
 class _Tasks(NamedTuple):
     """Where the tasks of mixes are written."""
 
-    kinds: Counts
-    gpus: Counts
+    kinds: Ints
+    gpus: Ints
 
     @classmethod
     def room(cls, tasks: int) -> _Tasks:
@@ -149,30 +146,30 @@ class _Search(NamedTuple):
     placed, and its GPUs. `placed` (kinds,): tasks of each candidate in the mix.
     """
 
-    kinds: Counts
-    gain: Values
-    most: Counts
+    kinds: Ints
+    gain: Floats
+    most: Ints
     nodes: int
-    thetas: Values
-    price: Values
-    on_gpu: Values
+    thetas: Floats
+    price: Floats
+    on_gpu: Floats
     unit: int
-    size: Values
-    kind: Counts
-    density: Values
-    share: Values
-    in_parts: Values
-    left: Counts
-    room: Counts
-    value: Values
-    at: Counts
-    gpu: Counts
-    tried: Counts
-    bits: Counts
-    placed: Counts
+    size: Floats
+    kind: Ints
+    density: Floats
+    share: Floats
+    in_parts: Floats
+    left: Ints
+    room: Ints
+    value: Floats
+    at: Ints
+    gpu: Ints
+    tried: Ints
+    bits: Ints
+    placed: Ints
 
     @classmethod
-    def of(cls, free: Free, fleet: Fleet, kinds: Counts, gain: Values, most: Counts, nodes: int) -> _Search:
+    def of(cls, free: Free, fleet: Fleet, kinds: Ints, gain: Floats, most: Ints, nodes: int) -> _Search:
         unit = int(np.gcd.reduce(np.append(fleet.milli[kinds], MILLI)))
         parts = np.maximum(fleet.gpus[kinds], 1)
         its = gain[kinds] / parts
@@ -205,7 +202,7 @@ def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
     )
 
 
-def _prices(free: Free, asked: Values, its: Values, alone: NDArray[np.bool_]) -> Values:
+def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
     """Prices of CPU and memory at which tasks without GPUs add nothing; (p, 2).
 
     `asked` (n, 2): CPU and memory for each GPU of a kind, or in all if it has none. `its` (n,): what this
@@ -229,7 +226,7 @@ def _prices(free: Free, asked: Values, its: Values, alone: NDArray[np.bool_]) ->
 
 @kernel
 def _knapsacks(
-    price: Values, kinds: Counts, its: Values, asked: Values, fleet: Fleet, unit: int, on_gpu: Values
+    price: Floats, kinds: Ints, its: Floats, asked: Floats, fleet: Fleet, unit: int, on_gpu: Floats
 ) -> None:
     for p in range(on_gpu.shape[0]):
         for model in range(on_gpu.shape[1]):
@@ -248,14 +245,14 @@ def _knapsacks(
 def _search_some(
     free: Free,
     fleet: Fleet,
-    servers: Counts,
+    servers: Ints,
     begin: int,
     end: int,
     search: _Search,
     together: bool,
-    value: Values,
-    bound: Values,
-    sizes: Counts,
+    value: Floats,
+    bound: Floats,
+    sizes: Ints,
     room: _Tasks,
 ) -> tuple[int, int]:
     """Search servers for as long as there is room; return which comes next, and how many tasks there are."""

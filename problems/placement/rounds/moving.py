@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest, tightest_server
-from copter.problems.placement.rounds.mixes import Counts, Values
 from copter.problems.placement.rounds.running import Running
 
 _MOST_MOVES = 4
@@ -38,13 +37,13 @@ class _Tasks(NamedTuple):
     `begins` (n + 1,). `slot`, `kind`, `gpus` (t,).
     """
 
-    begins: Counts
-    slot: Counts
-    kind: Counts
-    gpus: Counts
+    begins: Ints
+    slot: Ints
+    kind: Ints
+    gpus: Ints
 
     @classmethod
-    def of(cls, running: Running, values: Values) -> _Tasks:
+    def of(cls, running: Running, values: Floats) -> _Tasks:
         slot = running.on(np.ones(len(running.servers), np.bool_))
         kind, server, gpus = running.kinds_of(slot), *running.places_of(slot)
         order = np.lexsort((slot, values[kind], server))
@@ -52,7 +51,7 @@ class _Tasks(NamedTuple):
         return cls(begins, slot[order], kind[order], gpus[order])
 
 
-def make_room(running: Running, values: Values, most: Most, moves: int, price: float) -> _Moved:
+def make_room(running: Running, values: Floats, most: Most, moves: int, price: float) -> _Moved:
     """Place tasks that wait where others can move away.
 
     `values` (kinds,): what a task of each kind is worth. `moves`: tasks that move at most; each at most once.
@@ -82,7 +81,7 @@ def _one(
     kind: int,
     server: int,
     tasks: _Tasks,
-    stays: NDArray[np.bool_],
+    stays: Flags,
     limit: int,
     done: _Moved,
 ) -> None:
@@ -114,13 +113,13 @@ def _one(
     done.placed.append(slot)
 
 
-def _at(running: Running, kind: int, server: int) -> tuple[Counts, Counts]:
+def _at(running: Running, kind: int, server: int) -> tuple[Ints, Ints]:
     """A server, and the GPUs that a task gets there."""
     gpus = _gpus(running.free, running.fleet, kind, server)
     return np.array([server]), np.array([gpus], np.int64)
 
 
-def _room(running: Running, most: Most) -> Counts:
+def _room(running: Running, most: Most) -> Ints:
     """The usable server on which least would be left beside a task of each kind; -1 if there is none."""
     rooms = np.empty(running.waiting.size, np.int64)
     _rooms(running.free, running.fleet, running.usable, most, rooms)
@@ -128,7 +127,7 @@ def _room(running: Running, most: Most) -> Counts:
 
 
 @kernel
-def _rooms(free: Free, fleet: Fleet, usable: NDArray[np.bool_], most: Most, rooms: Counts) -> None:
+def _rooms(free: Free, fleet: Fleet, usable: Flags, most: Most, rooms: Ints) -> None:
     for kind in range(rooms.size):
         rooms[kind] = tightest_server(free, fleet, usable, kind, most)
 
@@ -142,14 +141,14 @@ def _gpus(free: Free, fleet: Fleet, kind: int, server: int) -> int:
 def _counts(
     free: Free,
     fleet: Fleet,
-    usable: NDArray[np.bool_],
+    usable: Flags,
     kind: int,
     tasks: _Tasks,
-    room: Counts,
-    stays: NDArray[np.bool_],
+    room: Ints,
+    stays: Flags,
     limit: int,
-    away: Counts,
-    count: Counts,
+    away: Ints,
+    count: Ints,
 ) -> None:
     """How many tasks move for one of a kind, on each server where this is possible."""
     for server in range(free.cpu.size):
@@ -164,10 +163,10 @@ def _away(
     kind: int,
     server: int,
     tasks: _Tasks,
-    room: Counts,
-    stays: NDArray[np.bool_],
+    room: Ints,
+    stays: Flags,
     limit: int,
-    away: Counts,
+    away: Ints,
 ) -> int:
     """Choose tasks of a server that make room for one of a kind; return how many, or -1."""
     if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:

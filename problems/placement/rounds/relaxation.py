@@ -23,12 +23,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
-from copter.problems.placement.rounds.mixes import NODES, Counts, Mixes, Values, best_mixes
+from copter.problems.placement.rounds.mixes import NODES, Mixes, best_mixes
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
 from copter.solvers.registry import make_solver
@@ -46,12 +46,12 @@ _NEGLIGIBLE = 1e-3
 class Found(NamedTuple):
     """Tasks with places. `kinds`, `servers`, `gpus` (t,): of each task; GPUs as bits."""
 
-    kinds: Counts
-    servers: Counts
-    gpus: Counts
+    kinds: Ints
+    servers: Ints
+    gpus: Ints
 
     @classmethod
-    def of(cls, mixes: Mixes, servers: Counts) -> Found:
+    def of(cls, mixes: Mixes, servers: Ints) -> Found:
         """The mixes of some servers."""
         return cls(mixes.kinds, np.repeat(servers, np.diff(mixes.begins)), mixes.gpus)
 
@@ -67,17 +67,17 @@ class _States(NamedTuple):
     `begins` (c + 1,).
     """
 
-    number: Counts
-    servers: Counts
-    begins: Counts
+    number: Ints
+    servers: Ints
+    begins: Ints
 
     @property
-    def sizes(self) -> Counts:
+    def sizes(self) -> Ints:
         """Servers of each state."""
         return np.diff(self.begins)
 
     @property
-    def first(self) -> Counts:
+    def first(self) -> Ints:
         """One server of each state."""
         return self.servers[self.begins[:-1]]
 
@@ -88,12 +88,12 @@ class _Columns(NamedTuple):
     `owner` (p,): number of the state. `begins` (p + 1,). `kinds`, `gpus` (t,): of the tasks, mix after mix.
     """
 
-    owner: Counts
-    begins: Counts
-    kinds: Counts
-    gpus: Counts
+    owner: Ints
+    begins: Ints
+    kinds: Ints
+    gpus: Ints
 
-    def where(self, keep: NDArray[np.bool_]) -> _Columns:
+    def where(self, keep: Flags) -> _Columns:
         """Some of them."""
         sizes = np.diff(self.begins)
         tasks = np.repeat(keep, sizes)
@@ -116,7 +116,7 @@ class _Columns(NamedTuple):
         counts.sum_duplicates()
         return counts
 
-    def worth(self, values: Values) -> Values:
+    def worth(self, values: Floats) -> Floats:
         """Sum of the values of the tasks of each mix. `values` (kinds,)."""
         sums = np.concatenate([[0.0], np.cumsum(values[self.kinds])])
         return sums[self.begins[1:]] - sums[self.begins[:-1]]
@@ -129,7 +129,7 @@ class Relaxation:
     are states by number.
     """
 
-    def __init__(self, fleet: Fleet, values: Values) -> None:
+    def __init__(self, fleet: Fleet, values: Floats) -> None:
         self.program = ContinualProgram()
         self.solver = make_solver("copter", tolerance=_TOLERANCE)
         self._fleet, self._values = fleet, values
@@ -140,7 +140,7 @@ class Relaxation:
         nothing = np.empty(0, np.int64)
         self._columns = _Columns(nothing, np.zeros(1, np.int64), nothing, nothing)
 
-    def begin(self, free: Free, demand: Counts, servers: Counts, price: Values) -> None:
+    def begin(self, free: Free, demand: Ints, servers: Ints, price: Floats) -> None:
         """Make the program that of a round, with what is left of the last one's columns.
 
         `free`: it must not change before the round is over. `demand` (kinds,): tasks that wait. `servers`
@@ -162,14 +162,14 @@ class Relaxation:
         if stays.any():
             self.program.update_requests(number[stays].tolist(), totals=count[stays])
 
-    def _useful(self, columns: _Columns, score: Values) -> NDArray[np.bool_]:
+    def _useful(self, columns: _Columns, score: Floats) -> Flags:
         """Which columns of a score above 0 are among the best ones that have the tasks that there are."""
         order = np.argsort(-score, kind="stable")
         useful = np.zeros(score.size, np.bool_)
         _choose(columns, order[score[order] > 0.0], _ENOUGH_COLUMNS * self._demand, useful)
         return useful
 
-    def _alike(self, servers: Counts) -> _States:
+    def _alike(self, servers: Ints) -> _States:
         """Group servers by what is free and by model; a state that was there keeps its number."""
         free, model = self._free, self._fleet.model
         rows = np.column_stack([free.cpu[servers], free.memory[servers], model[servers], free.gpus[servers]])
@@ -197,7 +197,7 @@ class Relaxation:
         owners, sizes = np.unique(owner[order], return_counts=True)
         self._add(_Columns(owners, _begins(sizes), found.kinds[order], found.gpus[order]))
 
-    def improve(self, price: Values, enough: float) -> tuple[int, float]:
+    def improve(self, price: Floats, enough: float) -> tuple[int, float]:
         """Add the mixes that are missing at some prices; return how many they are, and the bound there.
 
         `price` (kinds,): not negative. `enough`: if the bound may come to this, servers are searched as long
@@ -228,7 +228,7 @@ class Relaxation:
         self._add(columns.where(new))
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
 
-    def prices(self, solution: Solution) -> Values:
+    def prices(self, solution: Solution) -> Floats:
         """Price of each kind; (kinds,)."""
         return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
 
@@ -253,7 +253,7 @@ class Relaxation:
             else:
                 self.program.update_requests(numbers.tolist(), costs=costs, sizes=sizes, usage=usage)
 
-    def rounded(self, solution: Solution, free: Free, left: Counts) -> Found:
+    def rounded(self, solution: Solution, free: Free, left: Ints) -> Found:
         """Give servers the mixes of a solution: whole parts first, then the largest parts of a server.
 
         `free`: from which is taken what tasks need. `left` (kinds,): tasks that there are; those that are
@@ -286,23 +286,23 @@ class Relaxation:
         return Found(*(array[:placed] for array in out))
 
 
-def settled(values: Values, price: Values) -> Values:
+def settled(values: Floats, price: Floats) -> Floats:
     """Prices of kinds, those that leave a task next to nothing of its worth taken to be that."""
     return np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
 
 
-def _begins(sizes: Counts) -> Counts:
+def _begins(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _ranges(begins: Counts, sizes: Counts) -> Counts:
+def _ranges(begins: Ints, sizes: Ints) -> Ints:
     """Concatenate the ranges from each begin on."""
     total = int(sizes.sum())
     return np.arange(total) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
 
 
 @kernel
-def _choose(columns: _Columns, order: Counts, wanted: Counts, chosen: NDArray[np.bool_]) -> None:
+def _choose(columns: _Columns, order: Ints, wanted: Ints, chosen: Flags) -> None:
     """Choose columns in some order, as long as they have tasks of which so many are still wanted."""
     for one in order:
         for task in range(columns.begins[one], columns.begins[one + 1]):
@@ -317,11 +317,11 @@ def _give(
     free: Free,
     fleet: Fleet,
     states: _States,
-    following: Counts,
-    state: Counts,
+    following: Ints,
+    state: Ints,
     columns: _Columns,
-    column: Counts,
-    left: Counts,
+    column: Ints,
+    left: Ints,
     out: Found,
 ) -> int:
     """Give the next server of a state a column, as far as there are tasks; return how many are placed."""

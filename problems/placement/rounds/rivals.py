@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
 from copter.problems.placement.place import PlacementError
-from copter.problems.placement.rounds.mixes import Counts, Values
 from copter.problems.placement.rounds.relaxation import Found
 from copter.problems.placement.servers import MILLI
 
@@ -42,11 +42,11 @@ class Waiting(NamedTuple):
 
     free: Free
     fleet: Fleet
-    demand: Counts
-    values: Values
-    servers: Counts
+    demand: Ints
+    values: Floats
+    servers: Ints
 
-    def pairs(self) -> tuple[Counts, Counts]:
+    def pairs(self) -> tuple[Ints, Ints]:
         """Kinds that wait and servers on which they fit: position of the server, and kind."""
         kinds = np.flatnonzero(self.demand)
         there = np.zeros((self.servers.size, kinds.size), np.bool_)
@@ -127,7 +127,7 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> Placed:
     each = np.arange(k)
     rows: list[tuple[sparse.csr_array, NDArray[Any]]] = []
 
-    def row(index: Counts, values: Values, columns: Counts, size: int) -> sparse.csr_array:
+    def row(index: Ints, values: Floats, columns: Ints, size: int) -> sparse.csr_array:
         return sparse.csr_array((values, (index, columns)), shape=(size, k + z))
 
     rows.append((row(at_all, fleet.cpu[kind_all].astype(float), each, n), free.cpu[servers]))
@@ -175,9 +175,7 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> Placed:
     )
 
 
-def _with_gpus(
-    fleet: Fleet, servers: Counts, kinds: Counts, at: Counts, gpu: Counts, whole: NDArray[np.bool_]
-) -> Found:
+def _with_gpus(fleet: Fleet, servers: Ints, kinds: Ints, at: Ints, gpu: Ints, whole: Flags) -> Found:
     """Give tasks with several GPUs of those that are taken whole."""
     bits = np.zeros(kinds.size, np.int64)
     rest = [list(np.flatnonzero(row)) for row in whole]
@@ -190,14 +188,14 @@ def _with_gpus(
 
 
 @kernel
-def _fit(free: Free, fleet: Fleet, servers: Counts, kinds: Counts, there: NDArray[np.bool_]) -> None:
+def _fit(free: Free, fleet: Fleet, servers: Ints, kinds: Ints, there: Flags) -> None:
     for one in range(servers.size):
         for which in range(kinds.size):
             there[one, which] = fits(free, fleet, kinds[which], servers[one])
 
 
 @kernel
-def _by_price(free: Free, fleet: Fleet, servers: Counts, tasks: Counts, price: Values, out: Found) -> int:
+def _by_price(free: Free, fleet: Fleet, servers: Ints, tasks: Ints, price: Floats, out: Found) -> int:
     """Place tasks where they fit and cost least; return how many fit."""
     placed = 0
     for kind in tasks:

@@ -29,14 +29,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.gathering import gather
 from copter.problems.placement.rounds.groups import Group
-from copter.problems.placement.rounds.mixes import Counts, Values, fill
+from copter.problems.placement.rounds.mixes import fill
 from copter.problems.placement.rounds.moving import make_room
 from copter.problems.placement.rounds.relaxation import Found, Relaxation
 from copter.problems.placement.rounds.rivals import Waiting
@@ -188,7 +189,7 @@ class Rounds:
         """
         self.running.usable[self._mask(servers, "restore")] = True
 
-    def _mask(self, servers: Iterable[str], what: str) -> NDArray[np.bool_]:
+    def _mask(self, servers: Iterable[str], what: str) -> Flags:
         mask = np.zeros(len(self.running.servers), np.bool_)
         mask[self.running.numbers(servers, what)] = True
         return mask
@@ -313,7 +314,7 @@ class Rounds:
             placed |= self._start_at(rest)[0]
         return placed
 
-    def _start_at(self, found: Found) -> tuple[dict[Hashable, Place], NDArray[np.bool_]]:
+    def _start_at(self, found: Found) -> tuple[dict[Hashable, Place], Flags]:
         """Start tasks at places, and return which places got one."""
         slots = self.running.longest(found.kinds, found.servers)
         there = slots >= 0
@@ -330,7 +331,7 @@ class Rounds:
         servers, gpus = self.running.places_of(its)
         return self._places(its, Found(self.running.kinds_of(its), servers, gpus))
 
-    def _places(self, slots: Counts, found: Found) -> dict[Hashable, Place]:
+    def _places(self, slots: Ints, found: Found) -> dict[Hashable, Place]:
         """Places by id."""
         places = map(Place, found.servers.tolist(), found.gpus.tolist())
         return dict(zip(self.running.ids(slots), places, strict=True))
@@ -359,14 +360,14 @@ class Rounds:
         running.start(slots, found.servers, found.gpus)
         return moved | self._places(slots, found)
 
-    def _open(self, demand: Counts) -> Counts:
+    def _open(self, demand: Ints) -> Ints:
         """Servers on which something of a demand fits, fullest first; what fits nowhere is taken off it."""
         running = self.running
         servers = open_servers(running.free, running.fleet, running.usable, demand)
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
         return servers[np.argsort(cpu / self._most.cpu + gpus / self._most.gpus, kind="stable")]
 
-    def _best(self, demand: Counts, servers: Counts) -> tuple[Found, float, int]:
+    def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int]:
         """Return a placement, a bound, and how often the program was solved."""
         enough = 1.0 / (1.0 - self.gap)
         best = self._filled(demand, servers, self._gain)
@@ -406,26 +407,26 @@ class Rounds:
         return best, bound, solves
 
     @property
-    def _gain(self) -> Values:
+    def _gain(self) -> Floats:
         """What a task of each kind adds while servers choose."""
         return self.values - _DISCOUNT * np.minimum(self._price, self.values)
 
     def _worth(self, found: Found) -> float:
         return float(self.values[found.kinds].sum())
 
-    def _filled(self, demand: Counts, servers: Counts, gain: Values) -> Found:
+    def _filled(self, demand: Ints, servers: Ints, gain: Floats) -> Found:
         """Let servers choose."""
         running = self.running
         return Found.of(fill(running.free.copy(), running.fleet, servers, gain, demand.copy()), servers)
 
-    def _rounded(self, demand: Counts, servers: Counts, solution: Solution) -> Found:
+    def _rounded(self, demand: Ints, servers: Ints, solution: Solution) -> Found:
         """Give servers the mixes of a solution, and let them choose among what is left."""
         free, left = self.running.free.copy(), demand.copy()
         found = self._relaxation.rounded(solution, free, left)
         return found.and_(Found.of(fill(free, self.running.fleet, servers, self._gain, left), servers))
 
 
-def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Values:
+def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
     """What a task of each kind is worth: as given, or the largest share that it takes of a server's mean."""
     if values is None:
         takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
@@ -440,7 +441,7 @@ def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Values
     return given
 
 
-def open_servers(free: Free, fleet: Fleet, usable: NDArray[np.bool_], demand: Counts) -> Counts:
+def open_servers(free: Free, fleet: Fleet, usable: Flags, demand: Ints) -> Ints:
     """Servers on which something of a demand fits, ascending; what fits nowhere is taken off it."""
     fits_one, somewhere = np.zeros(usable.size, np.bool_), np.zeros(demand.size, np.bool_)
     _fits_one(free, fleet, np.flatnonzero(demand), usable, fits_one, somewhere)
@@ -449,14 +450,7 @@ def open_servers(free: Free, fleet: Fleet, usable: NDArray[np.bool_], demand: Co
 
 
 @kernel
-def _fits_one(
-    free: Free,
-    fleet: Fleet,
-    kinds: Counts,
-    usable: NDArray[np.bool_],
-    servers: NDArray[np.bool_],
-    somewhere: NDArray[np.bool_],
-) -> None:
+def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Flags, somewhere: Flags) -> None:
     """Mark the servers on which a task of any of some kinds fits, and the kinds that fit on any server."""
     for server in range(free.cpu.size):
         if not usable[server]:

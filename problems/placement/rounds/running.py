@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from copter.arrays import Flags, Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.place import Place, PlacementError, check
@@ -18,8 +19,6 @@ from copter.problems.placement.tasks import Kind, Tasks
 _WAITS = -1
 """Server of a task that waits."""
 _NOBODY = -1
-
-_Counts = NDArray[np.int64]
 
 
 class Running:
@@ -123,20 +122,20 @@ class Running:
         """Index of a task's kind."""
         return int(self._kind[self._slots([id], "kind_of")[0]])
 
-    def on(self, servers: NDArray[np.bool_]) -> _Counts:
+    def on(self, servers: Flags) -> Ints:
         """Slots of the tasks that run on some servers, ascending. `servers` (n,)."""
         runs = np.flatnonzero(self._server >= 0)
         return runs[servers[self._server[runs]]]
 
-    def slots(self, ids: Iterable[Hashable]) -> _Counts:
+    def slots(self, ids: Iterable[Hashable]) -> Ints:
         """Slots of tasks by id."""
         return np.array([self._slot[id] for id in ids], np.int64)
 
-    def places_of(self, slots: _Counts) -> tuple[_Counts, _Counts]:
+    def places_of(self, slots: Ints) -> tuple[Ints, Ints]:
         """Servers of tasks by slot, and bits of their GPUs."""
         return self._server[slots], self._gpus[slots]
 
-    def ids(self, slots: _Counts) -> list[Hashable]:
+    def ids(self, slots: Ints) -> list[Hashable]:
         """Ids of tasks by slot."""
         return [self._id[slot] for slot in slots.tolist()]
 
@@ -144,18 +143,18 @@ class Running:
         """Slots of the tasks of a kind that wait, who has waited longest first."""
         return list(self._queue[kind])
 
-    def kinds_of(self, slots: _Counts) -> _Counts:
+    def kinds_of(self, slots: Ints) -> Ints:
         """Kinds of tasks by slot."""
         return self._kind[slots]
 
     # ---- places -----------------------------------------------------------------------------------------
 
-    def waiting_alone(self) -> _Counts:
+    def waiting_alone(self) -> Ints:
         """Tasks of each kind that wait and are of no group; (kinds,)."""
         waits = [self._kind[slot] for slot in self._group if self._server[slot] == _WAITS]
         return self.waiting - np.bincount(np.array(waits, np.int64), minlength=self.waiting.size)
 
-    def longest(self, kinds: _Counts, servers: _Counts) -> _Counts:
+    def longest(self, kinds: Ints, servers: Ints) -> Ints:
         """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.
 
         `kinds`, `servers` (t,): of each place; of each kind no more than wait. Result: (t,), -1 for a place
@@ -173,7 +172,7 @@ class Running:
         self._note_all(slots, servers, -1)
         return slots
 
-    def _allowed(self, kind: int, servers: _Counts) -> list[int]:
+    def _allowed(self, kind: int, servers: Ints) -> list[int]:
         """Slots of tasks of a kind for places, each of one that may run there beside the others; or -1.
 
         They count where they are to run, for those of their groups of other kinds.
@@ -192,7 +191,7 @@ class Running:
         group = self._group.get(slot)
         return group is None or self._closeness.allows(group, server)
 
-    def servers_for(self, slot: int) -> NDArray[np.bool_]:
+    def servers_for(self, slot: int) -> Flags:
         """Usable servers on which a task may run beside the others of its group; (n,)."""
         group, server = self._group.get(slot), int(self._server[slot])
         if group is None:
@@ -204,11 +203,11 @@ class Running:
             self._closeness.count(group, server, 1)
         return servers
 
-    def grouped(self, slots: _Counts) -> NDArray[np.bool_]:
+    def grouped(self, slots: Ints) -> Flags:
         """Which tasks are of a group; (t,)."""
         return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
 
-    def _note_all(self, slots: _Counts, servers: _Counts, change: int) -> None:
+    def _note_all(self, slots: Ints, servers: Ints, change: int) -> None:
         if self._group:
             for slot, server in zip(slots.tolist(), servers.tolist(), strict=True):
                 self._note(slot, server, change)
@@ -218,7 +217,7 @@ class Running:
         if group is not None:
             self._closeness.count(group, server, change)
 
-    def start(self, slots: _Counts, servers: _Counts, gpus: _Counts) -> None:
+    def start(self, slots: Ints, servers: Ints, gpus: Ints) -> None:
         """Start tasks that wait, or move tasks that run.
 
         `slots`, `servers`, `gpus` (t,): of each task; they fit together.
@@ -232,7 +231,7 @@ class Running:
         self._note_all(slots, servers, 1)
         _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
 
-    def stop(self, slots: _Counts) -> None:
+    def stop(self, slots: Ints) -> None:
         """Let tasks that run wait again, before all others of their kinds."""
         self._leave(slots)
         self._server[slots] = _WAITS
@@ -242,7 +241,7 @@ class Running:
             first = dict.fromkeys(slots[kinds == kind].tolist())
             self._queue[kind] = first | self._queue[kind]
 
-    def numbers(self, servers: Iterable[str], what: str) -> _Counts:
+    def numbers(self, servers: Iterable[str], what: str) -> Ints:
         """Indices of servers by name."""
         numbers = []
         for name in servers:
@@ -251,13 +250,13 @@ class Running:
             numbers.append(self._number[name])
         return np.array(numbers, np.int64)
 
-    def _leave(self, slots: _Counts) -> None:
+    def _leave(self, slots: Ints) -> None:
         """Give back what those of some tasks have that run."""
         runs = slots[self._server[slots] >= 0]
         self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
 
-    def _slots(self, ids: Sequence[Hashable], what: str) -> _Counts:
+    def _slots(self, ids: Sequence[Hashable], what: str) -> Ints:
         unknown = [id for id in ids if id not in self._slot]
         if unknown:
             raise PlacementError(f"{what}: no task {unknown[0]!r}")
@@ -266,7 +265,7 @@ class Running:
             raise PlacementError(f"{what}: a task is given twice")
         return slots
 
-    def _new_slots(self, ids: list[Hashable]) -> _Counts:
+    def _new_slots(self, ids: list[Hashable]) -> Ints:
         """Slots for tasks that are new."""
         again = [self._unused.pop() for _ in range(min(len(ids), len(self._unused)))]
         begin = len(self._id)
@@ -284,7 +283,7 @@ class Running:
         return np.array(slots, np.int64)
 
 
-def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> _Counts:
+def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> Ints:
     """Kinds of tasks, one for each. `what`: for messages. `number`: of kinds that there are."""
     given = np.asarray(kinds)
     if given.size and given.dtype.kind not in "iu":
@@ -299,13 +298,13 @@ def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: 
 
 
 @kernel
-def _take_all(free: Free, fleet: Fleet, kinds: _Counts, servers: _Counts, gpus: _Counts, sign: int) -> None:
+def _take_all(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints, sign: int) -> None:
     for task in range(kinds.size):
         take(free, fleet, kinds[task], servers[task], gpus[task], sign)
 
 
 @kernel
-def _wrong(free: Free, fleet: Fleet, kinds: _Counts, servers: _Counts, gpus: _Counts) -> int:
+def _wrong(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints) -> int:
     """The first task that cannot have these GPUs of its server beside those before it; -1 if all can."""
     for task in range(kinds.size):
         kind, server, many = kinds[task], servers[task], 0

@@ -15,9 +15,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from copter.arrays import Ints
 from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
-from copter.problems.placement.rounds.mixes import Counts
 from copter.problems.placement.rounds.rounds import GAP
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
@@ -96,7 +96,7 @@ class Steady(Generic[_R]):
         self._next = n
         return n
 
-    def _draw(self, number: int) -> Counts:
+    def _draw(self, number: int) -> Ints:
         return self.tasks.kind[self._rng.integers(len(self.tasks), size=number)]
 
     def _come(self, number: int) -> None:
@@ -117,7 +117,7 @@ class Steady(Generic[_R]):
 
 
 @kernel
-def _fill(free: Free, fleet: Fleet, draws: Counts, kinds: Counts, servers: Counts, gpus: Counts) -> int:
+def _fill(free: Free, fleet: Fleet, draws: Ints, kinds: Ints, servers: Ints, gpus: Ints) -> int:
     """Place draws on server after server; return how many were placed."""
     placed = at = 0
     for server in range(free.cpu.size):
