@@ -116,6 +116,12 @@ def tightest(left: Ints, milli: int, count: int) -> int:
 
 
 @kernel
+def tightest_on(free: Free, fleet: Fleet, kind: int, server: int) -> int:
+    """Bits of the GPUs that a task of a kind gets on a server, see :func:`tightest`."""
+    return tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
+
+
+@kernel
 def tightest_server(free: Free, fleet: Fleet, usable: Flags, kind: int, most: Most) -> int:
     """Return the server on which least would be left of CPU and GPUs; -1 if a task fits nowhere.
 

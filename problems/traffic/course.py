@@ -10,6 +10,7 @@ lower bound against the utilisation).  So it is itself a certificate, and never 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 
 _SMALL_PAIRS = 32_000
 """Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
-
-
-_CAPACITY, _GENERATED = 1000.0, 400.0
-"""Capacity of each link; a generated network has more ways between two places, so it is less there."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def _busy(volumes: Floats, chosen: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens before a round: new volumes, links that fail, links that come back."""
+    """What happens before a round: new volumes, links that fail, links that come back, by their numbers."""
 
     volumes: Floats | None = None
     failed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -157,18 +154,13 @@ class Event:
             traffic.set_volumes(self.volumes)
 
 
-def _events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
-    """Events of round after round, without end, from the demands of the first matrix on.
-
-    `change`: one of :data:`CHANGES`. `amplitude`: the amplitude of a drift.
-    """
+def _events_of(instance: Instance, change: str, seed: int) -> Iterator[Event]:
+    """Events of round after round, without end, from the demands of the first matrix on."""
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
     volumes = instance.volumes
     if change == "failures":
-        count = min(5, max(1, instance.topology.n_links // 20))
-        for one in failures(instance.topology, count, seed=seed):
-            yield Event(None, one.failed, one.restored)
+        yield from failures(instance.topology, min(5, max(1, instance.topology.n_links // 20)), seed=seed)
     elif change == "single":
         rng, moved = np.random.default_rng(seed), volumes[0]
         while True:
@@ -176,15 +168,9 @@ def _events_of(instance: Instance, change: str, seed: int, *, amplitude: float =
             moved[pair] = volumes[0][pair] * rng.uniform(0.5, 1.5)
             yield Event(moved)
     elif change == "sequence":
-        number = 0
-        while True:
-            number += 1
-            yield Event(volumes[number % len(volumes)])
+        yield from (Event(volumes[number % len(volumes)]) for number in itertools.count(1))
     else:
-        for moved in drift(
-            cast(Drift, change), instance.paths.source, volumes[0], seed=seed, amplitude=amplitude
-        ):
-            yield Event(moved)
+        yield from map(Event, drift(cast(Drift, change), instance.paths.source, volumes[0], seed=seed))
 
 
 def _schedule(
@@ -394,15 +380,7 @@ def _drift(
         yield volume
 
 
-@dataclass(frozen=True)
-class LinkEvents:
-    """Links that fail and links that come back in a round, by their numbers."""
-
-    failed: Ints
-    restored: Ints
-
-
-def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkEvents]:
+def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[Event]:
     """Events of round after round, without end: some links fail, those of the round before come back.
 
     `count`: links that are down in a round, of those that have a capacity. The two directions between two
@@ -417,11 +395,11 @@ def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkE
     return _failures(list(lines.values()), count, np.random.default_rng(seed))
 
 
-def _failures(lines: list[list[int]], count: int, random: np.random.Generator) -> Iterator[LinkEvents]:
+def _failures(lines: list[list[int]], count: int, random: np.random.Generator) -> Iterator[Event]:
     down = np.zeros(0, np.int64)
     while True:
         chosen = random.choice(len(lines), count, replace=False)
         failed = np.array(sorted(link for line in chosen for link in lines[line]), np.int64)
         # A line that is chosen twice in a row stays down.
-        yield LinkEvents(np.setdiff1d(failed, down), np.setdiff1d(down, failed))
+        yield Event(None, np.setdiff1d(failed, down), np.setdiff1d(down, failed))
         down = failed

@@ -14,7 +14,7 @@ import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest, tightest_server
+from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest_on, tightest_server
 from copter.problems.placement.rounds.running import Running
 
 _MOST_MOVES = 4
@@ -115,7 +115,7 @@ def _one(
 
 def _at(running: Running, kind: int, server: int) -> tuple[Ints, Ints]:
     """A server, and the GPUs that a task gets there."""
-    gpus = _gpus(running.free, running.fleet, kind, server)
+    gpus = tightest_on(running.free, running.fleet, kind, server)
     return np.array([server]), np.array([gpus], np.int64)
 
 
@@ -130,11 +130,6 @@ def _room(running: Running, most: Most) -> Ints:
 def _rooms(free: Free, fleet: Fleet, usable: Flags, most: Most, rooms: Ints) -> None:
     for kind in range(rooms.size):
         rooms[kind] = tightest_server(free, fleet, usable, kind, most)
-
-
-@kernel
-def _gpus(free: Free, fleet: Fleet, kind: int, server: int) -> int:
-    return tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
 
 
 @kernel

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Floats, Ints
 from copter.kernels import kernel
-from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest, tightest_server
+from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.gathering import gather
 from copter.problems.placement.rounds.groups import Group
@@ -217,7 +217,7 @@ class Rounds:
         )
         if server < 0:
             return None
-        gpus = int(_gpus(running.free, running.fleet, kind, server))
+        gpus = int(tightest_on(running.free, running.fleet, kind, server))
         running.start(slots, np.array([server]), np.array([gpus]))
         return Place(server, gpus)
 
@@ -458,8 +458,3 @@ def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Fla
         for kind in kinds:
             if (not servers[server] or not somewhere[kind]) and fits(free, fleet, kind, server):
                 servers[server] = somewhere[kind] = True
-
-
-@kernel
-def _gpus(free: Free, fleet: Fleet, kind: int, server: int) -> int:
-    return tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
