@@ -55,7 +55,7 @@ SMALL = Size(128, 12, 2)
 @pytest.fixture(autouse=True)
 def small_warm_up(monkeypatch):
     """Commands under test warm up on a few jobs only."""
-    monkeypatch.setattr("copter.problems.sia.course.WARM_UP", SMALL)
+    monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ SIZE = Size(128, 20, 3)
 
 @pytest.fixture(autouse=True)
 def small_warm_up(monkeypatch):
-    monkeypatch.setattr("copter.problems.sia.course.WARM_UP", SMALL)
+    monkeypatch.setattr("copter.problems.sia.course._WARM_UP", SMALL)
 
 
 def played(name="copter", size=SIZE, **settings):
