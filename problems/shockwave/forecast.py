@@ -40,7 +40,7 @@ class Forecast:
 
     `epochs`, `total_epochs`: over so far, and in all. `left`, `epoch_seconds`: epochs that are left of each
     regime, in order, and seconds of one in it; 0 left of regimes that are over or not there.
-    `remaining_seconds`, `total_seconds`: r and P = L + R. `fairness`: equation (9).
+    `remaining_seconds`, `total_seconds`: R and P = L + R. `fairness`: equation (9).
     """
 
     epochs: Floats

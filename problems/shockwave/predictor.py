@@ -62,7 +62,7 @@ def _accordion(
 ) -> Pattern:
     """Pattern of Accordion: regimes that alternate, the small batch size first.
 
-    `epochs`: the epochs of the job, N. `small`, `large`: the batch sizes. `regimes`: k; at least one is made.
+    `epochs`: the epochs of the job, N. `small`, `large`: the batch sizes. `regimes`: K; at least one is made.
     `epoch_seconds`: seconds of an epoch at a batch size.
     """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))

@@ -54,11 +54,11 @@ class Window:
     """Data of a plan, one entry for each job unless said otherwise.
 
     `weights`: rho_j^k >= 0; a job of weight 0 has no say in the plan. `base`: utility without any round, F_j
-    / E_j plus the floor; positive. `remaining`: r_j, seconds. `total_seconds`: p_j, seconds; their sum is
+    / E_j plus the floor; positive. `remaining`: R_j, seconds. `total_seconds`: P_j, seconds; their sum is
     Z_0. `segment_start`: where the segments of each job begin. `segment_rounds`, `segment_gain`: rounds of a
     segment, and what a round of it adds to the utility; gains of a job fall. `regime_rounds`, `regime_gain`:
     the same for the regimes themselves, in the order in which the job has to take them. `rounds`, `capacity`:
-    t and M. `round_seconds`: D. `lam`: lambda.
+    T and M. `round_seconds`: D. `lam`: lambda.
     """
 
     names: tuple[str, ...]

@@ -84,8 +84,8 @@ def window_of(
 ):
     """Window from arrays.
 
-    `weights`: rho_j^k, finite and not negative. `epochs`, `total_epochs`: f_j so far, and E_j in all.
-    `outlooks`: what is left, one for each job. `rounds`, `capacity`: t and M. `round_seconds`: D. `lam`:
+    `weights`: rho_j^k, finite and not negative. `epochs`, `total_epochs`: F_j so far, and E_j in all.
+    `outlooks`: what is left, one for each job. `rounds`, `capacity`: T and M. `round_seconds`: D. `lam`:
     lambda.
     """
     columns = max((len(o.epochs) for o in outlooks), default=0)

@@ -54,7 +54,7 @@ def _norm_statistics(mean_square: float, square_of_mean: float, count: int) -> t
     """The statistics of `_replica_statistics`, by what replicas can sum without showing each other all.
 
     `mean_square`: q, mean of the gradients' squared norms. `square_of_mean`: |g|^2, squared norm of the mean
-    gradient. `count`: r >= 2. Result: mu^2 and sigma_b^2. The variance is the difference of two norms: it is
+    gradient. `count`: R >= 2. Result: mu^2 and sigma_b^2. The variance is the difference of two norms: it is
     0 where it is smaller than their rounding errors.
     """
     if count < 2:
@@ -101,7 +101,7 @@ class NoiseEstimator:
         """Take in the gradients of one step, two or more, by their norms: see `_norm_statistics`.
 
         `mean_square`, `square_of_mean`: mean of the gradients' squared norms, and squared norm of their mean.
-        `count`: r, gradients. `local_batch`: b, examples of each.
+        `count`: R, gradients. `local_batch`: b, examples of each.
         """
         self._last = None
         self._take(_norm_statistics(mean_square, square_of_mean, count), count, local_batch)

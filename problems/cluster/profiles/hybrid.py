@@ -38,7 +38,7 @@ _RESTART_SECONDS = 250.0
 class _Pipeline(NamedTuple):
     """A replica on a type of GPU.
 
-    `stages`: p, GPUs of a replica. `parameters`: with replicas in place of GPUs.
+    `stages`: P, GPUs of a replica. `parameters`: with replicas in place of GPUs.
     """
 
     stages: int
