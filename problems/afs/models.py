@@ -136,10 +136,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
 
 
 def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, Ints, Floats]]:
-    """All that ElasticFlow measured on one type of GPU.
-
-    Items: name with batch size, counts, throughput relative to one GPU.
-    """
+    """All that ElasticFlow measured on one type of GPU."""
     folder = find(Path(data), f"{_ELASTICFLOW}/throughputs_{gpu}")
     if folder is None:
         raise InputError(Path(data) / _ELASTICFLOW, f"throughputs_{gpu}", "does not exist")

@@ -241,20 +241,14 @@ class Progress(NamedTuple):
 
 
 def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> list[Task]:
-    """Tasks of all policies and seeds, policy by policy.
-
-    Result: each tells :class:`Progress` and returns an :class:`.experiment.Outcome`.
-    """
+    """Tasks of all policies and seeds, policy by policy."""
     return [
         Task(f"{policy}, seed {seed}", play, (setup, policy, seed)) for policy in policies for seed in seeds
     ]
 
 
 def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> Outcome:
-    """Play one policy on one sample until all jobs are complete.
-
-    `tell`: takes :class:`Progress`, now and then.
-    """
+    """Play one policy on one sample until all jobs are complete."""
     conditions = setup.conditions()
     _warm_up(conditions, policy)
     simulator = conditions.simulator(policy, seed)

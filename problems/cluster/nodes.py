@@ -52,10 +52,7 @@ class _Repair:
 
 
 def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
-    """Numbers of the nodes that work: the first ones that are not down.
-
-    `type`: its `nodes` are those that work. Result: ascending.
-    """
+    """Numbers of the nodes that work: the first ones that are not down."""
     if not down:
         return list(range(type.nodes))
     return list(islice((node for node in count() if node not in down), type.nodes))

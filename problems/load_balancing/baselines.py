@@ -184,10 +184,7 @@ def solve_exact(
     deadline: float | None = None,
     threads: int | None = None,
 ) -> Exact:
-    """Placement of least cost.
-
-    `mip_gap`: relative gap at which it stops. `deadline`: seconds, of making the model and solving it.
-    """
+    """Placement of least cost."""
     watch = Stopwatch()
     program = _formulate(fleet, last)
     found, effort = run_milp(

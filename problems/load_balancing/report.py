@@ -47,7 +47,7 @@ _ROUND = {
 
 
 class BalancingRun(CourseRun):
-    """Rounds with the folder that they are written into, if any. `path`: run folder; None writes nothing."""
+    """Rounds with the folder that they are written into, if any."""
 
     meaning = "the figures of the table; those of rounds without the first, as is rounds_averaged"
 

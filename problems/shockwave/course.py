@@ -58,10 +58,7 @@ _NEW_SHARE = 0.2
 
 @dataclass(frozen=True)
 class PlanCourse(Course):
-    """Windows of a cluster that stays as busy.
-
-    `settings`: settings of the windows and, for the relaxations, of the shim.
-    """
+    """Windows of a cluster that stays as busy."""
 
     jobs: int
     gpus: int

@@ -122,10 +122,7 @@ class PublishedResult:
 
 
 def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedResult:
-    """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
-
-    `trace`: in order of arrival.
-    """
+    """Read a file of the authors' ``results_json`` for a trace, in order of arrival."""
     content = Record(path, read_json(path))
     jct, ftf, live = (
         content.numbers(name, len(trace))

@@ -60,10 +60,7 @@ _SUMMARY = "the figures of the table, for each policy"
 
 
 class ShockwaveRun(Run):
-    """Replays of one trace with the folder that they are written into, if any.
-
-    `path`: run folder; None writes nothing.
-    """
+    """Replays of one trace with the folder that they are written into, if any."""
 
     meaning = _SUMMARY
 
@@ -88,10 +85,7 @@ class ShockwaveRun(Run):
         return sum(job.gpus <= self.gpus for job in self.trace)
 
     def play(self, policy: Policy, show: Watch, estimator: Estimator | None = None) -> None:
-        """Replay the trace under a policy, and write what came of it.
-
-        `show`: takes each round as it is played.
-        """
+        """Replay the trace under a policy, and write what came of it."""
         begin = perf_counter()
         result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)
         wall = perf_counter() - begin

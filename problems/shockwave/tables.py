@@ -77,10 +77,7 @@ class PlanProblem:
         return float(best.sum()) + mu * self.capacity * self.rounds
 
     def net(self, mu: float, work: float, jobs: Floats) -> Floats:
-        """(N, T + 1) worth of n rounds to each job at prices, minus infinity where it has no use for them.
-
-        `mu`, `work`, `jobs`: as :meth:`bound` takes them.
-        """
+        """(N, T + 1) worth of n rounds to each job at prices, minus infinity where it has no use for them."""
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
         net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
         return np.where(np.arange(self.rounds + 1) <= self.most[:, None], net, -np.inf)

@@ -24,7 +24,7 @@ _SUMMARY = (
 
 
 class SiaRun(Run):
-    """A replay with the folder that it writes into, if any. `path`: run folder; None writes nothing."""
+    """A replay with the folder that it writes into, if any."""
 
     meaning = _SUMMARY
 

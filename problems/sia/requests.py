@@ -92,10 +92,7 @@ class Requests:
         picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:
-        """Requests of jobs that arrived, in bulk for each set of columns.
-
-        `jobs`: name of the job in each slot. `slots`: the slots of those that arrived.
-        """
+        """Requests of jobs that arrived, in bulk for each set of columns."""
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
             row, choices, _ = picks[slot]
@@ -124,10 +121,7 @@ class Requests:
     def refresh(
         self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], configurations: Configurations
     ) -> None:
-        """Bring choices and costs of jobs up to date; unchanged ones cost nothing.
-
-        `jobs`: name of the job in each slot. `picks`: the picks of the slots to look at.
-        """
+        """Bring choices and costs of jobs up to date; unchanged ones cost nothing."""
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
         recosted: list[int] = []

@@ -81,10 +81,7 @@ def shortest_path(traffic: TrafficState) -> Allocated:
 def lp_top(
     traffic: TrafficState, *, quantile: float = _QUANTILE, solver: str = _SOLVER, **settings: Any
 ) -> Allocated:
-    """Solve the largest demands, pin the others to their shortest paths.
-
-    `solver`, `settings`: those of the LP; see :func:`copter.solvers.make_solver`.
-    """
+    """Solve the largest demands, pin the others to their shortest paths."""
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
     above = volume[volume > _LEAST]

@@ -63,10 +63,7 @@ _LINK = {
 
 
 class TrafficRun(CourseRun):
-    """Rounds of a course with the folder that it writes into, if any.
-
-    `instance`: what its rounds are about. `path`: run folder; None writes nothing.
-    """
+    """Rounds of a course with the folder that it writes into, if any."""
 
     def __init__(
         self,

@@ -111,10 +111,7 @@ class ThroughputParameters(NamedTuple):
         return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
 
     def combined(self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike) -> Floats:
-        """Seconds of one step whose synchronisation takes a known time (11).
-
-        `sync`: what :meth:`sync_seconds` returns.
-        """
+        """Seconds of one step whose synchronisation takes a known time (11)."""
         grad = self.grad_seconds(local_batch)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.
         larger, smaller = np.maximum(grad, sync), np.minimum(grad, sync)

@@ -44,10 +44,7 @@ _Rule: TypeAlias = Literal["authors", "printed"]
 
 
 class Alone:
-    """Run times of jobs alone on GPUs of one type.
-
-    `jobs`: some of its jobs. `groups`: jobs with the same profile and limits, by their positions.
-    """
+    """Run times of jobs alone on GPUs of one type."""
 
     def __init__(self, scenario: Scenario, jobs: Sequence[JobRecord]) -> None:
         self._cluster, self._n = scenario.cluster, len(jobs)
@@ -82,10 +79,7 @@ class Alone:
         return out
 
     def remaining(self, index: Ints, progress: Floats) -> Floats:
-        """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
-
-        `index`: positions of jobs.
-        """
+        """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type."""
         group = np.empty(self._n, np.int64)
         for k, (_, at) in enumerate(self.groups):
             group[at] = k

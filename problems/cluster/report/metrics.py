@@ -134,10 +134,7 @@ def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> fl
 
 
 def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tuple[str, str], float]:
-    """GPU hours a job, restarts included, by application and GPU type (thesis Figure 3.5).
-
-    Result: mean over all jobs of the application, by application and type, ascending.
-    """
+    """GPU hours a job, restarts included, by application and GPU type (thesis Figure 3.5)."""
     application = {job.name: job.application for job in jobs}
     count: dict[str, int] = {}
     for job in jobs:
@@ -193,10 +190,7 @@ def indices(
     segments: Sequence[Segment],
     alone: Alone | None = None,
 ) -> _Indices:
-    """Queue length, cluster efficiency and blocking index over a simulation.
-
-    `alone`: times of these jobs alone, if they are known already.
-    """
+    """Queue length, cluster efficiency and blocking index over a simulation."""
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
     gpus = np.array([sum(one.there.values()) for one in rounds], np.float64)
@@ -231,11 +225,7 @@ def _sums(times: Floats, begin: Floats, end: Floats, values: Floats) -> Floats:
 def statistical_efficiency(
     scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment], alone: Alone | None = None
 ) -> float:
-    """Mean statistical efficiency of GPUs while they train: what their examples are worth to training.
-
-    `alone`: times of these jobs alone, if they are known already. Result: over the segments whose profile
-    knows it, at the level of their end; NaN if none does.
-    """
+    """Mean statistical efficiency of GPUs while they train, where profiles know it; NaN if none does."""
     alone = Alone(scenario, jobs) if alone is None else alone
     value = _each(
         alone, scenario, jobs, segments, lambda profile, held, level: profile.efficiency(held, level)

@@ -56,10 +56,7 @@ _TABLE = {
 
 
 def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
-    """Rows of the table of policies.
-
-    `policies`: what :func:`copter.problems.cluster.experiment.averages` returns.
-    """
+    """Rows of the table of policies."""
     return [
         (
             name,
@@ -79,7 +76,7 @@ def table_columns() -> tuple[str, ...]:
 def write_page(
     path: Path, title: str, outcomes: Sequence[Outcome], policies: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Write the page. `policies`: what :func:`copter.problems.cluster.experiment.averages` returns."""
+    """Write the page."""
     by_policy: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)

@@ -21,10 +21,7 @@ _ROUND = _WHO | columns(RoundRecord)
 
 
 class ClusterRun(Run):
-    """Simulations of several policies with the folder that they are written into, if any.
-
-    `path`: run folder; None writes nothing.
-    """
+    """Simulations of several policies with the folder that they are written into, if any."""
 
     meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
 

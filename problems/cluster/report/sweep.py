@@ -28,10 +28,7 @@ _SHOWN = {
 
 
 def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
-    """Play all values, print the table, and write the document if asked to.
-
-    `values`: values of what is varied.
-    """
+    """Play all values, print the table, and write the document if asked to."""
     begin = perf_counter()
     setups = [options.setup(**_varied(options, value)) for value in values]
     tasks = [
@@ -61,10 +58,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 
 
 def _varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
-    """What a value of the sweep sets.
-
-    Result: attributes of :class:`copter.problems.cluster.experiment.Setup`.
-    """
+    """What a value of the sweep sets."""
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}
     who, dot, name = options.sweep.partition(".")

@@ -123,10 +123,7 @@ class SimulatedJob(Job):
         self._entered = (self._timer.contention, self._timer.weight)
 
     def begin_at(self, progress: float) -> None:
-        """Have made progress before it is first looked at, in a simulation that begins in the middle.
-
-        `progress`: below its work.
-        """
+        """Have made progress before it is first looked at, in a simulation that begins in the middle."""
         if not 0 <= progress < self.work:
             raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
         self._progress = progress

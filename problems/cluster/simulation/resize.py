@@ -33,10 +33,7 @@ class Resize(Protocol):
         """Seconds without progress. `job`: before the change."""
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds in which it goes on with what it had, while new GPUs get ready; none by default.
-
-        `job`: before the change.
-        """
+        """Seconds in which it goes on with what it had, while new GPUs get ready; none by default."""
         return 0.0
 
 
@@ -118,7 +115,7 @@ class Coddl(Resize):
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds until the new GPUs are ready, for a job that grows. `job`: before the change."""
+        """Seconds until the new GPUs are ready, for a job that grows."""
         running, _ = job.runs_on(now.time)
         counts = counts_of(new)
         if running is None or counts.gpus <= running.gpus or not _keeps_some(job, new, now.time):

@@ -90,7 +90,7 @@ def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
 
 
 def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
-    """Measured steps of one model, one for each line of its files. `folder`: the folder of the model."""
+    """Measured steps of one model, one for each line of its files."""
     folder = Path(folder)
     steps = []
     for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):
@@ -106,10 +106,7 @@ def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
 
 
 def read_step_times(folder: str | Path) -> Measured:
-    """Measured times of one model's steps, averaged over placements with the same nodes and GPUs.
-
-    `folder`: the folder of the model.
-    """
+    """Measured times of one model's steps, averaged over placements with the same nodes and GPUs."""
     found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
     for nodes, gpus, local, *times in read_steps(folder):
         found.setdefault((nodes, gpus), {}).setdefault(local, []).append((times[0], times[1]))

@@ -93,10 +93,7 @@ class TunedJobs:
     def tune(
         self, jobs: Sequence[JobSubmission], profiles: Mapping[str, Profile], rng: np.random.Generator
     ) -> list[JobSubmission]:
-        """The same jobs with ``tuned_gpus`` and ``batch_size``; jobs that have a GPU count keep theirs.
-
-        `profiles`: by application.
-        """
+        """The same jobs with ``tuned_gpus`` and ``batch_size``; jobs that have a GPU count keep theirs."""
         tuned = []
         for job in jobs:
             choices = self.choices(profiles[job.application])

@@ -205,10 +205,7 @@ class Planner:
         return 1
 
     def assign(self, shares: Floats) -> dict[int, _Pattern]:
-        """Return the pattern of each server that gets one.
-
-        `shares` (patterns,): how many servers should have each.
-        """
+        """Return the pattern of each server that gets one."""
         given: dict[int, _Pattern] = {}
         of_group: list[list[int]] = [[] for _ in self._members]
         for number, pattern in enumerate(self.patterns):
