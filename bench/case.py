@@ -18,7 +18,7 @@ from copter.bench.course import Course
 from copter.bench.results import FAMILIES, LineResult
 from copter.installed import installed
 
-GROUP = "copter.lines"
+_GROUP = "copter.lines"
 Profile: TypeAlias = Literal["quick", "full"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
@@ -127,7 +127,7 @@ def as_it_is(course: Course, scratch: Path) -> Course:
 def all_cases(profile: Profile, inputs: Inputs) -> list[Case]:
     """Cases of a profile that the installed packages know, by family and size."""
     found: list[Case] = []
-    for entry in installed(GROUP).values():
+    for entry in installed(_GROUP).values():
         found.extend(case for case in entry.load()(inputs) if profile in case.profiles)
     rank = {family: number for number, family in enumerate(FAMILIES)}
     return sorted(found, key=lambda case: (rank[case.family], case.step_of, case.columns))

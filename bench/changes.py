@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.solvers.base import Solver
 
-WIDTH, ROWS, KINDS = 20, 16, 8
+_WIDTH, _ROWS, _KINDS = 20, 16, 8
 _AT_ONCE = 200_000
 """Requests that one edit adds at most."""
 _SMALL = 60_000
@@ -57,13 +57,13 @@ class Changes(Course):
     @property
     def requests(self) -> int:
         """Requests of the program."""
-        return max(2, self.columns // WIDTH)
+        return max(2, self.columns // _WIDTH)
 
     def small(self) -> Changes:
         """Return a few rounds of a small program of the same kind."""
         columns = min(self.columns, _SMALL)
         return replace(
-            self, columns=columns, changed=min(self.changed, columns // WIDTH // 20 + 1), rounds=12
+            self, columns=columns, changed=min(self.changed, columns // _WIDTH // 20 + 1), rounds=12
         )
 
     def play(self, settings: SolverSettings) -> Play:
@@ -78,12 +78,12 @@ class _Rounds:
     def __init__(self, course: Changes) -> None:
         self.course, self.rng = course, np.random.default_rng(course.seed)
         self.program, rng = ContinualProgram(), self.rng
-        kinds = [_coefficients(rng) for _ in range(KINDS)]
+        kinds = [_coefficients(rng) for _ in range(_KINDS)]
         typical = np.mean([kind.mean(axis=1) for kind in kinds], axis=0)
-        upper = typical * course.requests * rng.uniform(0.5, 0.9, ROWS)
-        self.program.add_resources(range(ROWS), upper=upper)
+        upper = typical * course.requests * rng.uniform(0.5, 0.9, _ROWS)
+        self.program.add_resources(range(_ROWS), upper=upper)
         self.shared = [
-            self.program.share_columns(_by_row(kind), WIDTH) for kind in ([] if course.own else kinds)
+            self.program.share_columns(_by_row(kind), _WIDTH) for kind in ([] if course.own else kinds)
         ]
 
     def records(self, solver: Solver) -> Iterator[Record]:
@@ -96,10 +96,10 @@ class _Rounds:
         seconds, requests, rng = 0.0, self.course.requests, self.rng
         for begin in range(0, requests, _AT_ONCE):
             ids = np.arange(begin, min(begin + _AT_ONCE, requests))
-            kind = rng.integers(0, KINDS, ids.size)
-            for number in range(KINDS):
+            kind = rng.integers(0, _KINDS, ids.size)
+            for number in range(_KINDS):
                 mine = ids[kind == number]
-                costs, sizes = self._costs(mine.size), np.full(mine.size, WIDTH)
+                costs, sizes = self._costs(mine.size), np.full(mine.size, _WIDTH)
                 usage: Any = self._own(mine.size) if self.course.own else self.shared[number]
                 start = perf_counter()
                 self.program.add_requests(mine.tolist(), costs.ravel(), sizes, usage, totals=1.0)
@@ -108,16 +108,16 @@ class _Rounds:
 
     def _own(self, requests: int) -> csc_array:
         """Coefficients of so many requests, one after the other."""
-        rng, columns = self.rng, requests * WIDTH
+        rng, columns = self.rng, requests * _WIDTH
         count = rng.integers(1, 4, columns)
-        row = np.argsort(rng.random((columns, ROWS)), axis=1)[:, :3]
+        row = np.argsort(rng.random((columns, _ROWS)), axis=1)[:, :3]
         taken = np.arange(3) < count[:, None]
         pointer = np.concatenate(([0], np.cumsum(count)))
         value = rng.uniform(0.5, 1.5, int(pointer[-1]))
-        return csc_array((value, row[taken], pointer), shape=(ROWS, columns))
+        return csc_array((value, row[taken], pointer), shape=(_ROWS, columns))
 
     def _costs(self, requests: int) -> NDArray[np.float64]:
-        return -self.rng.uniform(0.1, 1.0, (requests, WIDTH))
+        return -self.rng.uniform(0.1, 1.0, (requests, _WIDTH))
 
     def _change(self) -> float:
         count = min(self.course.changed, self.course.requests)
@@ -130,9 +130,9 @@ class _Rounds:
 
 def _coefficients(rng: np.random.Generator) -> NDArray[np.float64]:
     """Coefficients of the columns of a kind, (rows, columns)."""
-    coefficients = np.zeros((ROWS, WIDTH))
-    for column in range(WIDTH):
-        rows = rng.choice(ROWS, rng.integers(1, 4), replace=False)
+    coefficients = np.zeros((_ROWS, _WIDTH))
+    for column in range(_WIDTH):
+        rows = rng.choice(_ROWS, rng.integers(1, 4), replace=False)
         coefficients[rows, column] = rng.uniform(0.5, 1.5, rows.size)
     return coefficients
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-GAP = "mip_rel_gap"
+_GAP = "mip_rel_gap"
 """What a solver's stopping rule calls the gap at which branch and bound stops."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """By how much a recomputed figure may be above the tolerance: sums in another order."""
 _INTEGER_ROUNDING = 1e-6
 """Branch and bound's own tolerances: of feasibility, and of a gap that it takes for closed."""
@@ -104,7 +104,7 @@ class Checks:
 
 
 @dataclass(frozen=True)
-class Checker:
+class _Checker:
     """How the answers of a case are judged.
 
     Attributes
@@ -121,8 +121,8 @@ class Checker:
     def judge(self, record: Record, found: Mapping[str, float], tolerance: float) -> dict[str, Any]:
         """Return fields to add to a record: what was found, and whether the answer and its claim hold."""
         figures = dict.fromkeys(_FIGURES, math.nan) | dict(found)
-        certified = not record["missed"] and self.within(record | figures, tolerance * (1 + ROUNDING))
-        claimed = record["status"] == "optimal" and not record["missed"] and not of_integers(record)
+        certified = not record["missed"] and self.within(record | figures, tolerance * (1 + _ROUNDING))
+        claimed = record["status"] == "optimal" and not record["missed"] and not _of_integers(record)
         return figures | {"certified": certified, "disagrees": claimed and not certified}
 
 
@@ -136,39 +136,39 @@ def _proven(record: Record, tolerance: float) -> bool:
 
 
 CHECKERS = {
-    "certificate": Checker(
+    "certificate": _Checker(
         "Residuals and gap, computed again from the program for the answer and its prices, are within the "
         "tolerance.",
         _all_within(*_FIGURES),
     ),
-    "bound": Checker(
+    "bound": _Checker(
         "Objective and dual bound, computed by the domain from an answer and its prices, are within the "
         "tolerance.",
         _all_within("gap"),
     ),
-    "proof": Checker(
+    "proof": _Checker(
         "The integral allocation is proven optimal; allocations of all solvers in a round are compared.",
         _proven,
     ),
-    "lp": Checker(
+    "lp": _Checker(
         "Residuals and gap of the point and its prices, computed on the linear program itself, are "
         "within the tolerance.",
         _all_within("primal_residual", "dual_residual", "gap"),
     ),
-    "matrix": Checker("The edited program, read out, is the matrix that scipy builds.", _all_within("gap")),
+    "matrix": _Checker("The edited program, read out, is the matrix that scipy builds.", _all_within("gap")),
 }
 """The checkers by name."""
 
 
-def of_integers(record: Record) -> bool:
+def _of_integers(record: Record) -> bool:
     """Whether a record claims an optimum of the integral program, and answers no relaxation."""
     integral = math.isfinite(record.get("integral_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
     return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
 
 
-def holds(record: Record, gap: float) -> bool:
-    """Whether a claim of :func:`of_integers` holds; `gap` is the one at which branch and bound stops."""
+def _holds(record: Record, gap: float) -> bool:
+    """Whether a claim of :func:`_of_integers` holds; `gap` is the one at which branch and bound stops."""
     value, bound, own = (record[name] for name in ("integral_objective", "bound", "integral_gap"))
     size = record.get("size", math.nan)
     above = (bound - value) / size if size > 0.0 else -own  # some domains' gaps end at 0
@@ -178,11 +178,11 @@ def holds(record: Record, gap: float) -> bool:
 
 def unconfirmed(one: SolverResult) -> list[int]:
     """Return the rounds in which a solver claims what does not hold."""
-    gap = one.stopping.get(GAP, 0.0)
+    gap = one.stopping.get(_GAP, 0.0)
     return [
         record["round"]
         for record in one.records
-        if (not holds(record, gap) if of_integers(record) else record.get("disagrees") is True)
+        if (not _holds(record, gap) if _of_integers(record) else record.get("disagrees") is True)
     ]
 
 
@@ -227,7 +227,7 @@ def _disagreements(line: LineResult) -> Iterator[str]:
             for one in line.solvers.values()
             for record in one.records
             if record["round"] == number
-            and (record["certified"] or (integral and of_integers(record)))
+            and (record["certified"] or (integral and _of_integers(record)))
             and math.isfinite(record[value])
         ]
         bounds = [record for record in records if math.isfinite(record["bound"])]
@@ -236,7 +236,7 @@ def _disagreements(line: LineResult) -> Iterator[str]:
         best = min(records, key=lambda record: record[value])
         held = max(bounds, key=lambda record: record["bound"])
         size = max(abs(best[value]), abs(held["bound"]))
-        if best[value] < held["bound"] - (line.tolerance + ROUNDING) * size:
+        if best[value] < held["bound"] - (line.tolerance + _ROUNDING) * size:
             yield (
                 f"round {number}: {best['solver']} has {best[value]:.9g}, below the bound "
                 f"{held['bound']:.9g} of {held['solver']}"

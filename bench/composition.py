@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
-SOLVERS: Mapping[str, str] = {
+_SOLVERS: Mapping[str, str] = {
     "COpter": "copter",
     "HiGHS simplex": "highs-simplex",
     "SCS": "scs",
     "OSQP": "osqp",
 }
 """By the names of rows."""
-TOLERANCE = 1e-4
-SECONDS = 300.0
+_TOLERANCE = 1e-4
+_SECONDS = 300.0
 """That each solver may take."""
-SAME = 1e-3
+_SAME = 1e-3
 """Shares that differ by less are the same."""
 
 
@@ -46,13 +46,13 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
     Returns
     -------
     values : float
-        Share of the variables that are 0 or all of their request's total, within :data:`SAME`; in percent.
+        Share of the variables that are 0 or all of their request's total, within :data:`_SAME`; in percent.
     requests : float
         Share of the requests that have no other variables; in percent.
     """
     slot, _, value = solution.x.sparse
     share = value / program.store.requests.total[slot]
-    between = (share > SAME) & (share < 1.0 - SAME)
+    between = (share > _SAME) & (share < 1.0 - _SAME)
     values = 1.0 - between.sum() / program.n_variables
     return 100.0 * float(values), 100.0 * (1.0 - np.unique(slot[between]).size / len(program))
 
@@ -60,9 +60,9 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
 def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[Figure]:
     """How integral each solver's answer of one program is, from scratch, and its certified gap."""
     figures = []
-    for name, solver in SOLVERS.items():
+    for name, solver in _SOLVERS.items():
         say(f"{name}: {program.n_variables} variables")
-        solution = SolverSettings(solver, TOLERANCE, time_limit=SECONDS).make().solve(program)
+        solution = SolverSettings(solver, _TOLERANCE, time_limit=_SECONDS).make().solve(program)
         shown = composition(program, solution) if solution.found else (math.nan, math.nan)
         printed = 99.99 if solver == "highs-simplex" else math.nan
         figures += [

@@ -19,10 +19,10 @@ from copter.extras import extra
 with extra("cvxpy"):
     import cvxpy as cp
 
-COLD = "-cold"
+_COLD = "-cold"
 
 
-def allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
+def _allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
     """Problem, capacities and totals; every column uses three resources."""
     from scipy.sparse import csr_array
 
@@ -36,7 +36,7 @@ def allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, c
     return cp.Problem(cp.Maximize(gain), rows), capacity, total
 
 
-def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple[float, float, float]]:
+def _measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple[float, float, float]]:
     """Compilation, solve (seconds) and iterations of each round.
 
     Parameters
@@ -44,18 +44,18 @@ def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple
     solver : str
         ``copter``, a name of cvxpy's, or either with ``-cold`` for solves without a warm start.
     sizes : triple of int
-        As of :func:`allocation`.
+        As of :func:`_allocation`.
     """
     import copter
 
-    problem, capacity, total = allocation(*sizes)
+    problem, capacity, total = _allocation(*sizes)
     capacities, totals = np.asarray(capacity.value), np.asarray(total.value)
     rng, found = np.random.default_rng(1), []
-    name = solver.removesuffix(COLD)
+    name = solver.removesuffix(_COLD)
     chosen: Any = copter.COPTER if name == "copter" else name.upper()
     for _ in range(rounds):
         begin = time.perf_counter()
-        problem.solve(solver=chosen, warm_start=not solver.endswith(COLD))
+        problem.solve(solver=chosen, warm_start=not solver.endswith(_COLD))
         whole = time.perf_counter() - begin
         compiling = float(problem.compilation_time or 0.0)
         found.append((compiling, whole - compiling, float(problem.solver_stats.num_iters or 0)))
@@ -75,10 +75,10 @@ def main() -> None:
     parser.add_argument("solvers", nargs="+")
     given = parser.parse_args()
     sizes = given.groups, given.columns, given.resources
-    measure("copter", sizes, 2)  # compiles the kernels
+    _measure("copter", sizes, 2)  # compiles the kernels
     print("solver: first compile, solve, iterations; later rounds' mean of the same")
     for solver in given.solvers:
-        found = np.array(measure(solver, sizes, given.rounds))
+        found = np.array(_measure(solver, sizes, given.rounds))
         first, later = found[0].tolist(), found[1:].mean(axis=0).tolist()
         parts = (f"{each[0]:.3f} s, {each[1]:.3f} s, {each[2]:.0f}" for each in (first, later))
         print(f"{solver}: {'; '.join(parts)}")

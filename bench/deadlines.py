@@ -22,7 +22,7 @@ from scipy.sparse import csc_array
 from copter.program.program import ContinualProgram
 from copter.solvers.registry import SOLVERS, make_solver
 
-SHARE, SECONDS = 0.1, 0.05
+_SHARE, _SECONDS = 0.1, 0.05
 """By how much a deadline may be missed."""
 _SHORTEST, _LONGEST = 0.005, 10.0
 _SMALLEST = 1_000
@@ -31,7 +31,7 @@ _PRIVATE = 1_000_000
 
 
 @dataclass(frozen=True)
-class Timed:
+class _Timed:
     """A solve with a deadline."""
 
     solver: str
@@ -45,7 +45,7 @@ class Timed:
     @property
     def late(self) -> bool:
         """Whether it took longer than it may."""
-        return self.seconds > self.deadline + max(SECONDS, SHARE * self.deadline)
+        return self.seconds > self.deadline + max(_SECONDS, _SHARE * self.deadline)
 
     def __str__(self) -> str:
         answer = "" if self.found else ", no allocation"
@@ -106,7 +106,7 @@ def load_kernels(names: Sequence[str]) -> None:
                 solver.solve(program, deadline=1.0)
 
 
-def measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[Timed]:
+def _measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[_Timed]:
     """Solve random programs with deadlines; each is printed as it is done if it was late.
 
     Parameters
@@ -129,7 +129,7 @@ def measure(programs: int, solves: int, largest: float, seed: int, names: Sequen
                 begin = perf_counter()
                 solution = solver.solve(program, deadline=deadline)
                 seconds = perf_counter() - begin
-                done = Timed(
+                done = _Timed(
                     solver.name,
                     kind,
                     program.n_variables,
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     names = chosen.solvers.split(",")
     load_kernels(names)
-    timed = measure(chosen.programs, chosen.solves, chosen.largest, chosen.seed, names)
+    timed = _measure(chosen.programs, chosen.solves, chosen.largest, chosen.seed, names)
     for name in names:
         own = [one for one in timed if one.solver == name]
         if own:

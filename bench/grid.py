@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
 
-Outcome: TypeAlias = Mapping[str, float]
+_Outcome: TypeAlias = Mapping[str, float]
 """Values by column."""
-Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
+_Axes: TypeAlias = Mapping[str, Sequence[Any] | Mapping[str, Mapping[str, Any]]]
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "ratio": lambda value, base: value / base,
     "below": lambda value, base: 100.0 * (1.0 - value / base),
@@ -85,11 +85,11 @@ class _Row:
     """The outcomes of one choice, and what the paper's data have of it."""
 
     labels: Mapping[str, Any]
-    outcomes: Sequence[Outcome]
-    paper: Outcome
+    outcomes: Sequence[_Outcome]
+    paper: _Outcome
 
 
-def choices(axes: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def choices(axes: _Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield what texts may name, labels by axis and settings, and the settings, for every choice."""
     listed = [
         [(name, label, settings) for label, settings in axis.items()]
@@ -104,16 +104,16 @@ def choices(axes: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 def grid(
     effort: Effort,
-    play: Callable[..., Outcome],
+    play: Callable[..., _Outcome],
     units: Mapping[str, str],
     *,
     row: str,
-    axes: Axes,
+    axes: _Axes,
     columns: Sequence[str] = (),
     derived: Sequence[Mapping[str, Any]] = (),
     samples: int | None = None,
     timed: bool = False,
-    paper: Callable[..., Outcome] | None = None,
+    paper: Callable[..., _Outcome] | None = None,
     **shared: Any,
 ) -> list[Figure]:
     """Play all choices and return their rows and what is derived of them.
@@ -164,7 +164,9 @@ def grid(
     return figures
 
 
-def _play(effort: Effort, play: Callable[..., Outcome], row: str, k: int, case: Mapping[str, Any]) -> Outcome:
+def _play(
+    effort: Effort, play: Callable[..., _Outcome], row: str, k: int, case: Mapping[str, Any]
+) -> _Outcome:
     return play(effort, row, k, **case)
 
 

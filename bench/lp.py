@@ -22,8 +22,8 @@ from copter.models.highs import load, run, status_of
 from copter.solution import Status
 from copter.solvers.general import Answer, GeneralLP, read_mps, solve_lp
 
-ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
-WAYS: dict[str, dict[str, Any]] = {
+_ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
+_WAYS: dict[str, dict[str, Any]] = {
     "default": {},
     "copter": {"solver": "copter"},
     "copter without presolve": {"solver": "copter", "presolve": False},
@@ -36,7 +36,7 @@ _AGREES = 1e-6
 
 def files_in(folder: Path) -> list[Path]:
     """Files of linear programs in a folder and below, by name."""
-    return sorted(path for path in folder.rglob("*") if path.name.endswith(ENDINGS))
+    return sorted(path for path in folder.rglob("*") if path.name.endswith(_ENDINGS))
 
 
 def read_lp(path: Path) -> GeneralLP:
@@ -112,7 +112,7 @@ _MAKERS = {
 
 
 def measure(
-    paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(WAYS)
+    paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(_WAYS)
 ) -> list[dict[str, Any]]:
     """One record a file that holds a linear program: the truth, and status, objective and time of each way.
 
@@ -123,11 +123,11 @@ def measure(
     report : callable
         Told the name of each program, and of a file that holds none.
     ways : iterable of str
-        Keys of :data:`WAYS`.
+        Keys of :data:`_WAYS`.
     """
     ways, records = list(ways), []
     for way in ways:  # compiled code is loaded before anything is timed
-        solve_lp(_small(), **WAYS[way])
+        solve_lp(_small(), **_WAYS[way])
     for path in paths:
         try:
             lp = checked(read_lp(path))
@@ -163,7 +163,7 @@ def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
 def timed(lp: GeneralLP, way: str, **settings: Any) -> tuple[Answer, float]:
     """Solve a linear program in one of the ways; the answer and its seconds."""
     begin = perf_counter()
-    answer = solve_lp(lp, **WAYS[way], **settings)
+    answer = solve_lp(lp, **_WAYS[way], **settings)
     return answer, perf_counter() - begin
 
 
@@ -191,7 +191,7 @@ def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[s
 def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """Programs that each way has right, by what they are: ``{way: {"optimal": 3, "of_optimal": 4}}``."""
     found: dict[str, dict[str, int]] = {}
-    for way in (way for way in WAYS if records and way in records[0]):
+    for way in (way for way in _WAYS if records and way in records[0]):
         found[way] = {"wrong": sum(record[way]["wrong"] for record in records)}
         for status in ("optimal", "infeasible", "unbounded"):
             those = [record for record in records if record["highs"]["status"] == status]
@@ -204,7 +204,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
 
 def markdown(records: list[dict[str, Any]]) -> str:
     """Table of the records, a line each."""
-    ways = [way for way in WAYS if records and way in records[0]]
+    ways = [way for way in _WAYS if records and way in records[0]]
     lines = [
         f"| LP | rows | columns | HiGHS | {' | '.join(ways)} |",
         f"|---|---:|---:|---|{'---|' * len(ways)}",

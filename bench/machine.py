@@ -13,13 +13,13 @@ from typing import Any
 
 from copter.parallel import available_threads
 
-PACKAGES = ("copter-opt", "numpy", "scipy", "numba", "llvmlite", "highspy", "ortools", "cvxpy", "matplotlib")
+_PACKAGES = ("copter-opt", "numpy", "scipy", "numba", "llvmlite", "highspy", "ortools", "cvxpy", "matplotlib")
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that a result depends on."""
     found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in _PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -62,7 +62,7 @@ class Programs(Course):
     @property
     def n_rounds(self) -> int:
         """How many programs there are."""
-        return len(self.paths) or len(MODELS)
+        return len(self.paths) or len(_MODELS)
 
     def small(self) -> Programs:
         """Return those that are generated: of the larger ones the own solver has a share, and is loaded."""
@@ -80,7 +80,7 @@ class Programs(Course):
                 yield path.stem, checked(read_lp(path))
             return
         rng, scale = np.random.default_rng(self.seed), 1 if self.small_ones else 6
-        for name, make in MODELS.items():
+        for name, make in _MODELS.items():
             yield name, checked(make(rng, scale))
 
     def _own(self, settings: SolverSettings) -> Iterator[Record]:
@@ -208,7 +208,7 @@ def blending(rng: np.random.Generator, scale: int) -> GeneralLP:
     )
 
 
-MODELS: dict[str, Callable[[np.random.Generator, int], GeneralLP]] = {
+_MODELS: dict[str, Callable[[np.random.Generator, int], GeneralLP]] = {
     "transport": transport,
     "commodities": commodities,
     "staffing": staffing,

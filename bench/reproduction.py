@@ -18,8 +18,8 @@ each name of `copter reproduce NAME`::
 `measure` is a function of the module, or ``file:function`` of another module in its folder.  The function
 takes an :class:`Effort` and the settings: all other keys of the section, as keywords.  `printed` is a table
 with a head; "<" or ">" in front of a value says that the paper prints a bound, and an empty text that it
-prints nothing.  `claims` has arguments of :class:`Claimed`.  `quick` has settings that a quick look replaces;
-it does without the printed values if `compared` is false in it.  `like` names an earlier section, whose keys
+prints nothing.  `claims` has arguments of `_Claimed`.  `quick` has settings that a quick look replaces; it
+does without the printed values if `compared` is false in it.  `like` names an earlier section, whose keys
 this one takes over.  The section `defaults` has keys of all sections, and the section `texts` has texts that
 others quote in braces.
 """
@@ -120,7 +120,7 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Claimed:
+class _Claimed:
     """A claim of a paper, in words, that is the figure at a row and a column.
 
     `better` is "more" or "less"; `why` is the reason if ours is worse by more than the page of papers allows.
@@ -170,7 +170,7 @@ class Reproduction:
     minutes: float = 1.0
     seeds: int = 3
     printed: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    claims: tuple[Claimed, ...] = ()
+    claims: tuple[_Claimed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
     title, source, differs = (settings.pop(key).format_map(texts) for key in ("title", "source", "differs"))
     printed, quick = _printed(settings.pop("printed", [[]])), settings.pop("quick", {})
     claims = tuple(
-        Claimed(*(word.format_map(texts) for word in claim)) for claim in settings.pop("claims", [])
+        _Claimed(*(word.format_map(texts) for word in claim)) for claim in settings.pop("claims", [])
     )
     return Reproduction(
         name,

@@ -29,8 +29,8 @@ from copter.errors import FileError
 Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
 """`measured`: every round has an answer in time; `missed`: one has not; `failed`: the solver ended with an
 error; `not run`: it was not asked, for the reason that is stated."""
-STATUSES: tuple[Status, ...] = get_args(Status)
-SUITE, LINE = "suite.json", "line.json"
+_STATUSES: tuple[Status, ...] = get_args(Status)
+SUITE, _LINE = "suite.json", "line.json"
 _EXACT = ("objective", "bound", "integral_objective", "integral_bound")
 _DIGITS = 4
 _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
@@ -277,20 +277,20 @@ def load_suite(folder: Path) -> SuiteResult:
     if not (folder / SUITE).is_file():
         raise FileError(folder, f"is no folder of results: there is no {SUITE}; copter bench all makes one")
     suite = _read(SuiteResult, folder / SUITE)
-    there = [name for name in suite.order if (line_folder(folder, name) / LINE).is_file()]
-    return replace(suite, lines={name: load_line(line_folder(folder, name)) for name in there})
+    there = [name for name in suite.order if (_line_folder(folder, name) / _LINE).is_file()]
+    return replace(suite, lines={name: _load_line(_line_folder(folder, name)) for name in there})
 
 
-def load_line(folder: Path) -> LineResult:
+def _load_line(folder: Path) -> LineResult:
     """Read one line with the solvers that are done."""
-    line = _read(LineResult, folder / LINE)
-    there = [name for name in line.order if solver_file(folder, name).is_file()]
-    return replace(line, solvers={name: load_solver(folder, name) for name in there})
+    line = _read(LineResult, folder / _LINE)
+    there = [name for name in line.order if _solver_file(folder, name).is_file()]
+    return replace(line, solvers={name: _load_solver(folder, name) for name in there})
 
 
-def load_solver(folder: Path, solver: str) -> SolverResult:
+def _load_solver(folder: Path, solver: str) -> SolverResult:
     """Read what a solver came to on the line of a folder."""
-    return _read(SolverResult, solver_file(folder, solver))
+    return _read(SolverResult, _solver_file(folder, solver))
 
 
 def save_suite(folder: Path, suite: SuiteResult) -> None:
@@ -300,7 +300,7 @@ def save_suite(folder: Path, suite: SuiteResult) -> None:
 
 def save_line(folder: Path, line: LineResult) -> None:
     """Write ``line.json`` of a line in the folder of the suite; solvers have files of their own."""
-    _write(line_folder(folder, line.name) / LINE, described(line))
+    _write(_line_folder(folder, line.name) / _LINE, described(line))
 
 
 def save_solver(folder: Path, line: str, result: SolverResult) -> None:
@@ -313,15 +313,15 @@ def save_solver(folder: Path, line: str, result: SolverResult) -> None:
     """
     document = _without(result, "records") | {"records": _by_field(result.records)}
     document.pop("machine")  # the suite's
-    _write(solver_file(line_folder(folder, line), result.solver), document)
+    _write(_solver_file(_line_folder(folder, line), result.solver), document)
 
 
-def line_folder(folder: Path, line: str) -> Path:
+def _line_folder(folder: Path, line: str) -> Path:
     """Folder of a line."""
     return folder / "lines" / line
 
 
-def solver_file(folder: Path, solver: str) -> Path:
+def _solver_file(folder: Path, solver: str) -> Path:
     """File of a solver in the folder of a line."""
     return folder / f"{solver}.json"
 

@@ -90,7 +90,7 @@ class Job:
     best: float = math.inf
 
 
-class Ready(NamedTuple):
+class _Ready(NamedTuple):
     """Told when the warm-up is over: its seconds, and what the solver itself stops at."""
 
     seconds: float
@@ -110,14 +110,14 @@ def measure(
 
 
 def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
-    """Warm up and play a job in this process; it tells :class:`Ready`, then each record."""
+    """Warm up and play a job in this process; it tells :class:`_Ready`, then each record."""
     begin = perf_counter()
     _prepare(job)
     checks, checker = Checks(), CHECKERS[job.checker]
     under_way = job.course.play(replace(job.settings, wrap=checks.watch))
     result = SolverResult(job.settings.name, stopping=under_way.stopping)
     result = replace(result, compile_seconds=perf_counter() - begin)
-    tell(Ready(result.compile_seconds, result.stopping))
+    tell(_Ready(result.compile_seconds, result.stopping))
     rounds = islice(under_way.records, job.rounds)
     playing = perf_counter()
     with Calm(job.best, patience=0.0 if job.brief else None) as calm:
@@ -167,10 +167,10 @@ def run(
 
 def run_watched(job: Job, memory_mb: float) -> SolverResult:
     """Play a job in a process that is killed if it holds too much memory or does not come back."""
-    ready: list[Ready] = []
+    ready: list[_Ready] = []
 
     def hear(name: str, said: Any) -> None:
-        if isinstance(said, Ready):
+        if isinstance(said, _Ready):
             ready.append(said)
 
     def silence() -> float:
@@ -231,10 +231,10 @@ class _Heard:
     """What a job told so far, for the case that its process is lost."""
 
     records: list[Record] = field(default_factory=list)
-    ready: Ready = Ready(math.nan, {})
+    ready: _Ready = _Ready(math.nan, {})
 
     def take(self, said: Any) -> None:
-        if isinstance(said, Ready):
+        if isinstance(said, _Ready):
             self.ready = said
         elif isinstance(said, dict):
             self.records.append(said)

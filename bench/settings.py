@@ -15,7 +15,7 @@ from copter.solvers.settings import setting_defaults
 
 Record: TypeAlias = dict[str, Any]
 """What one round of one solver came to."""
-MIP_GAP = 1e-3
+_MIP_GAP = 1e-3
 """Gap of branch and bound if none is given; with it, and 10 s a round, it is compared with copter."""
 
 
@@ -45,7 +45,7 @@ class SolverSettings:
     tolerance: float = 1e-6
     time_limit: float | None = None
     threads: int | None = None
-    mip_gap: float = MIP_GAP
+    mip_gap: float = _MIP_GAP
     actors: int = 0
     python: Path | None = None
     wrap: Callable[[Solver], Solver] | None = None

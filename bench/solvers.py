@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from copter.solvers.registry import SOLVERS, SolverEntry, solver_entry
 
-House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
+_House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
 """Whose work a solver is; a variant is copter with another setting than the default."""
 
 COPTER = ("copter", "copter-cold", "copter-newton", "copter-rebuild")
@@ -40,11 +40,11 @@ RIVALS = {
 """Solvers that are measured and nothing else: no names of :func:`copter.solvers.make_solver`."""
 
 
-class Entrant(NamedTuple):
+class _Entrant(NamedTuple):
     """A solver or a method as reports show it."""
 
     label: str
-    house: House
+    house: _House
 
 
 _LABELS = {
@@ -62,13 +62,13 @@ _LABELS = {
     "dede-ours": "DeDe, our stopping rule",
 }
 """Names for people; a solver that is not here is shown by its own."""
-_METHODS: dict[str, Entrant] = {
-    OWN: Entrant(OWN, "variant"),
-    "cvxpy": Entrant("cvxpy", "cvxpy"),
-    "lp-top": Entrant("demand pinning", "other"),
-    "shortest": Entrant("shortest paths", "other"),
+_METHODS: dict[str, _Entrant] = {
+    OWN: _Entrant(OWN, "variant"),
+    "cvxpy": _Entrant("cvxpy", "cvxpy"),
+    "lp-top": _Entrant("demand pinning", "other"),
+    "shortest": _Entrant("shortest paths", "other"),
 }
-_HOUSES: dict[str, House] = {
+_HOUSES: dict[str, _House] = {
     "copter.solvers.proximal.solver": "copter",
     "copter.solvers.exact.solver": "copter",
     "copter.solvers.rebuild": "variant",
@@ -86,15 +86,15 @@ def entry_of(name: str) -> SolverEntry:
     return RIVALS.get(name) or solver_entry(name)
 
 
-def entrant(name: str) -> Entrant:
+def entrant(name: str) -> _Entrant:
     """Return how a solver or a method is shown."""
     entry = RIVALS.get(name) or SOLVERS.get(name)
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):
-            return Entrant(f"POP-{parts[1]}", "parts")
-        return _METHODS.get(name, Entrant(name, "other"))
+            return _Entrant(f"POP-{parts[1]}", "parts")
+        return _METHODS.get(name, _Entrant(name, "other"))
     house = _HOUSES.get(entry.target.partition(":")[0], "other")
-    return Entrant(_LABELS.get(name, name), "variant" if house == "copter" and entry.preset else house)
+    return _Entrant(_LABELS.get(name, name), "variant" if house == "copter" and entry.preset else house)
 
 
 def is_ours(name: str) -> bool:

@@ -38,10 +38,10 @@ from copter.solvers.registry import SOLVERS, make_solver
 
 SHIFT = 1e-3
 """Seconds."""
-TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
-APART = ("t_store", "t_certify")
-QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
-ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
+_TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
+_APART = ("t_store", "t_certify")
+_QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
+_ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 
 
 def keeps_edits(solver: str) -> bool | None:
@@ -120,7 +120,7 @@ def summarise(
 
 def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) -> dict[str, Any]:
     first, later = measured.records[0], measured.records[left_out:] or measured.records
-    truncated = [record["status"] not in ANSWERED for record in later]
+    truncated = [record["status"] not in _ANSWERED for record in later]
     statuses: dict[str, int] = {}
     for record in measured.records:
         statuses[record["status"]] = statuses.get(record["status"], 0) + 1
@@ -129,17 +129,17 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
         "rounds_measured": len(later),
         "not_optimal": sum(record["status"] != "optimal" for record in later),
         "missed": sum(record.get("missed", False) for record in later),
-        "first_round": {name: first[name] for name in ("status", *TIMES, "gap", "iterations")},
+        "first_round": {name: first[name] for name in ("status", *_TIMES, "gap", "iterations")},
         "statuses": statuses,
         "peak_memory_mb": None if math.isnan(measured.peak_memory_mb) else measured.peak_memory_mb,
         "warm_started": sum(record["warm_started"] for record in measured.records[1:]),
         "t_edit_solve": spread((record["t_edit"] + record["t_solve"] for record in later), truncated),
     }
-    for name in (*TIMES, *APART):
+    for name in (*_TIMES, *_APART):
         cut = truncated if name in ("t_solve", "t_total") else None
         result[name] = spread((record[name] for record in later), cut)
     result["integrality_loss"] = spread(map(_loss, later))
-    for name in (*QUALITY, *figures):
+    for name in (*_QUALITY, *figures):
         result[name] = spread(record[name] for record in later)
     return result
 
@@ -160,8 +160,8 @@ def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
             "solver": name,
             "differential_edits": keeps_edits(name),
             "warm_start": one["warm_started"] > 0 if one["rounds"] > 1 else None,
-            **{time: one[time]["median"] for time in TIMES},
-            "at_least": [time for time in TIMES if "median" in one[time]["at_least"]],
+            **{time: one[time]["median"] for time in _TIMES},
+            "at_least": [time for time in _TIMES if "median" in one[time]["at_least"]],
             "over_copter": one["over_copter"],
             "over_copter_at_least": one["over_copter_at_least"],
             "max_gap": one["gap"]["max"],
@@ -209,11 +209,11 @@ def document(
     elsewhere = {one.solver: one.machine for one in measured if one.machine not in ({}, machine)}
     if elsewhere:
         result["machines"] = elsewhere
-    kinds = {} if course.kind is None else by_kind(measured, course)
+    kinds = {} if course.kind is None else _by_kind(measured, course)
     return result | {"kinds": kinds} if len(kinds) > 1 else result
 
 
-def by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict[str, Any]]:
+def _by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict[str, Any]]:
     """Return, for each kind of round but that of the first, the summary of the rounds of that kind alone."""
     assert course.kind is not None
     names = list(dict.fromkeys(record[course.kind] for one in measured for record in one.records[1:]))
@@ -273,12 +273,12 @@ def median_seconds(line: LineResult, solver: str) -> float:
     return median
 
 
-def typical(line: LineResult, solver: str) -> float:
+def _typical(line: LineResult, solver: str) -> float:
     """Median seconds of a round, infinite without a certified answer to each."""
     return median_seconds(line, solver) if line.certified(solver) else math.inf
 
 
-def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
+def _shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
     """Shifted geometric mean of seconds; NaN of none.
 
     Parameters
@@ -308,9 +308,9 @@ def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[
     found = {}
     for solver in takes_part(lines):
         of = [line for line in lines if solver in line.solvers]
-        times = [typical(line, solver) for line in of]
+        times = [_typical(line, solver) for line in of]
         counted = [min(time, line.limit) for time, line in zip(times, of, strict=True)]
-        mean = shifted_geometric_mean(counted, shift)
+        mean = _shifted_geometric_mean(counted, shift)
         found[solver] = mean, sum(map(math.isfinite, times)), len(of)
     return found
 
@@ -337,7 +337,7 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
     """
     ratios: dict[str, list[float]] = {solver: [] for solver in takes_part(lines)}
     for line in lines:
-        times = {solver: typical(line, solver) for solver in line.solvers if solver in ratios}
+        times = {solver: _typical(line, solver) for solver in line.solvers if solver in ratios}
         best = min(times.values(), default=math.inf)
         if math.isfinite(best):
             for solver, time in times.items():
@@ -349,7 +349,7 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
 def verdict(line: LineResult) -> Verdict:
     """Who is the fastest on a line; see :class:`Verdict`."""
     ours = line.order[0]
-    times = {solver: typical(line, solver) for solver in line.solvers}
+    times = {solver: _typical(line, solver) for solver in line.solvers}
     certified = {solver: time for solver, time in times.items() if math.isfinite(time)}
     others = {solver: time for solver, time in certified.items() if not is_ours(solver)}
     rival = min(others, key=lambda solver: others[solver], default="")

@@ -95,9 +95,9 @@ class SuiteSettings:
         return asdict(self) | folders | given
 
 
-QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
-FULL = SuiteSettings("full", 1, limit=20.0, seconds=8.0)
-DEFAULTS: dict[Profile, SuiteSettings] = {"quick": QUICK, "full": FULL}
+_QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
+_FULL = SuiteSettings("full", 1, limit=20.0, seconds=8.0)
+DEFAULTS: dict[Profile, SuiteSettings] = {"quick": _QUICK, "full": _FULL}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Step:
     left: float = math.nan
 
 
-Follow = Callable[[Step], None]
+_Follow = Callable[[Step], None]
 
 
 class Suite:
@@ -152,7 +152,7 @@ class Suite:
         done = [one for line in self.result.lines.values() for one in line.solvers.values()]
         self._best = _fastest(done, math.inf)
 
-    def run(self, follow: Follow = lambda step: None) -> SuiteResult:
+    def run(self, follow: _Follow = lambda step: None) -> SuiteResult:
         """Run what is not done yet.
 
         Parameters

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.solvers.base import Solver
 
-RESOURCES, KINDS = 7, 16
+_RESOURCES, _KINDS = 7, 16
 _BUSY = 0.3
 """Capacity over what all requests would use of their largest columns, about."""
 _AT_ONCE = 4_000_000
@@ -72,10 +72,10 @@ class _Rounds:
     def __init__(self, course: Synthetic) -> None:
         self.rng = rng = np.random.default_rng(course.seed)
         self.program, self.course = ContinualProgram(), course
-        capacity = _BUSY * 32.0 * course.requests / RESOURCES
-        for row in range(RESOURCES):
+        capacity = _BUSY * 32.0 * course.requests / _RESOURCES
+        for row in range(_RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
-        self.kinds = [self._kind() for _ in range(KINDS)]
+        self.kinds = [self._kind() for _ in range(_KINDS)]
         self.vectors: list[SharedCosts] = []
         if course.costs == "shared":
             self.vectors = [self.program.share_costs(-gains) for _, gains in self.kinds]
@@ -85,11 +85,11 @@ class _Rounds:
     def _kind(self) -> tuple[SharedColumns, NDArray[np.float64]]:
         """SharedColumns and gains of a kind: they grow with the units used, less and less."""
         width, rng = self.course.width, self.rng
-        row, units = rng.integers(0, RESOURCES, width), rng.integers(1, 65, width).astype(float)
+        row, units = rng.integers(0, _RESOURCES, width), rng.integers(1, 65, width).astype(float)
         usage: dict[Hashable, Any] = {
-            k: (np.flatnonzero(row == k), units[row == k]) for k in range(RESOURCES) if (row == k).any()
+            k: (np.flatnonzero(row == k), units[row == k]) for k in range(_RESOURCES) if (row == k).any()
         }
-        speed = rng.uniform(0.5, 2.0, RESOURCES)[row]
+        speed = rng.uniform(0.5, 2.0, _RESOURCES)[row]
         gains = speed * units ** rng.uniform(0.5, 0.9) * rng.uniform(0.95, 1.05, width)
         return self.program.share_columns(usage, width), gains
 
@@ -108,8 +108,8 @@ class _Rounds:
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
         self.present = np.concatenate((self.present, ids))
-        kind, most = self.rng.integers(0, KINDS, count), max(1, _AT_ONCE // self.course.width)
-        for number in range(KINDS):
+        kind, most = self.rng.integers(0, _KINDS, count), max(1, _AT_ONCE // self.course.width)
+        for number in range(_KINDS):
             mine = ids[kind == number]
             for begin in range(0, mine.size, most):
                 yield self._adding(number, mine[begin : begin + most])

@@ -74,7 +74,7 @@ def requests(
     return program
 
 
-CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
+_CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
     "large": lambda rng: requests(rng, 8, 400, 500, "<=", 0.4, False),
     "wide": lambda rng: requests(rng, 8, 60, 500, "<=", 0.4, False),
     "many": lambda rng: requests(rng, 40, 12_000, 3, "<=", 0.4, False),
@@ -84,7 +84,7 @@ CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
 }
 
 
-def edit(program: ContinualProgram, rng: np.random.Generator) -> None:
+def _edit(program: ContinualProgram, rng: np.random.Generator) -> None:
     """Change a twentieth of the totals, scale a tenth of the costs, close half of a row."""
     ids = np.array(program.request_ids)
     moved = rng.choice(ids, ids.size // 20, replace=False).tolist()
@@ -96,10 +96,10 @@ def edit(program: ContinualProgram, rng: np.random.Generator) -> None:
     program.update_resources(row, upper=0.5 * program.resources[row][1])
 
 
-def run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], float, int]:
+def _run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], float, int]:
     """Inner iterations of each solve, seconds of all, and how many ended without an answer."""
     iterations, seconds, unsolved = [], 0.0, 0
-    for make in CASES.values():
+    for make in _CASES.values():
         rng = np.random.default_rng(1)
         program = make(rng)
         solver = ProximalPoint(
@@ -111,7 +111,7 @@ def run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], floa
             seconds += process_time() - begin
             iterations.append(solution.iterations)
             unsolved += solution.status not in (Status.OPTIMAL, Status.INFEASIBLE)
-            edit(program, rng)
+            _edit(program, rng)
     return np.array(iterations), seconds, unsolved
 
 
@@ -141,7 +141,7 @@ def changed(record: Any, name: str, value: float) -> Any:
     return record._replace(**{first: new}) if hasattr(record, "_replace") else replace(record, **{first: new})
 
 
-def worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
+def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
     """How many more iterations than ``base``, and seconds, a quarter and four times of a number take.
 
     Parameters
@@ -162,7 +162,7 @@ def worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> st
     parts = []
     for factor in _FACTORS:
         other = max(1, round(factor * value)) if isinstance(value, int) else factor * value
-        iterations, seconds, unsolved = run(changed(ProximalTuning(), name, other), inner)
+        iterations, seconds, unsolved = _run(changed(ProximalTuning(), name, other), inner)
         more = np.exp(np.mean(np.log((1 + iterations) / (1 + base[inner])))) - 1.0
         failed = f", {unsolved} unsolved" if unsolved else ""
         parts.append(f"{other:g}: {100 * more:+.0f}% iterations, {seconds:.2f} s{failed}")
@@ -173,12 +173,12 @@ def main(wanted: list[str]) -> None:
     """Print a line for each number whose name begins as one of those that are wanted."""
     base = {}
     for inner in _TOLERANCE:
-        run(ProximalTuning(), inner)  # compiles
-        base[inner], seconds, unsolved = run(ProximalTuning(), inner)
+        _run(ProximalTuning(), inner)  # compiles
+        base[inner], seconds, unsolved = _run(ProximalTuning(), inner)
         print(f"{inner}: {base[inner].sum()} iterations, {seconds:.2f} s, {unsolved} unsolved", flush=True)
     for name, value in numbers(ProximalTuning()):
         if not wanted or name.startswith(tuple(wanted)):
-            print(worth(name, value, base), flush=True)
+            print(_worth(name, value, base), flush=True)
 
 
 if __name__ == "__main__":

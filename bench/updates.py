@@ -43,12 +43,12 @@ from copter.bench.settings import Record, SolverSettings
 from copter.program.program import ContinualProgram, SharedColumns
 from copter.store.compiled import compile_program
 
-WIDTH = 1000
-N_RESOURCES = 7
-CHURN = 0.01
+_WIDTH = 1000
+_N_RESOURCES = 7
+_CHURN = 0.01
 RATIOS = tuple(f"{b}_over_{e}" for b in ("rebuild", "csc") for e in ("edit", "edit_costs", "edit_own"))
 """Names of the ratios in a record."""
-REPEATS = 51
+_REPEATS = 51
 """Edits of a kind that are timed: so many that their median does not hang on a busy machine."""
 
 
@@ -64,7 +64,7 @@ def measure_updates(
     on_size : callable, optional
         Called with each size before it is measured.
     """
-    _measure_size(WIDTH * 4, np.random.default_rng(seed))  # compiles the store's kernels
+    _measure_size(_WIDTH * 4, np.random.default_rng(seed))  # compiles the store's kernels
     records = []
     for size in sorted(sizes):
         if on_size is not None:
@@ -74,12 +74,12 @@ def measure_updates(
 
 
 def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
-    n_requests = max(1, round(size / WIDTH))
-    rows = rng.integers(0, N_RESOURCES, WIDTH)
-    values = rng.integers(1, 65, WIDTH).astype(float)
-    edits = max(1, round(CHURN * n_requests))
+    n_requests = max(1, round(size / _WIDTH))
+    rows = rng.integers(0, _N_RESOURCES, _WIDTH)
+    values = rng.integers(1, 65, _WIDTH).astype(float)
+    edits = max(1, round(_CHURN * n_requests))
     t_csr, t_csc, csr_nnz = _time_scipy(n_requests, rows, values)
-    bench = Replacing(n_requests, edits, rows, values, rng)
+    bench = _Replacing(n_requests, edits, rows, values, rng)
     t_replace, replace_quartiles = _timed(bench.replace)
     t_costs, costs_quartiles = _timed(bench.change_costs)
     t_own, own_quartiles = _timed(bench.replace_own)
@@ -107,7 +107,7 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-class Replacing:
+class _Replacing:
     """A program of a given size, and edits that keep its size; new data is drawn outside the clock."""
 
     def __init__(
@@ -115,27 +115,27 @@ class Replacing:
     ):
         self.rng, self.edits = rng, edits
         self.program = program = ContinualProgram()
-        for resource in range(N_RESOURCES):
+        for resource in range(_N_RESOURCES):
             program.add_resource(resource, upper=float(n_requests))
         usage: dict[Hashable, Any] = {
             resource: (np.flatnonzero(rows == resource), values[rows == resource])
-            for resource in range(N_RESOURCES)
+            for resource in range(_N_RESOURCES)
         }
-        self.template: SharedColumns = program.share_columns(usage, WIDTH)
+        self.template: SharedColumns = program.share_columns(usage, _WIDTH)
         self.present = list(range(n_requests))
         self.next_id = n_requests
-        costs = rng.random(n_requests * WIDTH)
+        costs = rng.random(n_requests * _WIDTH)
         program.add_requests(
-            self.present, costs, np.full(n_requests, WIDTH), self.template, totals=np.ones(n_requests)
+            self.present, costs, np.full(n_requests, _WIDTH), self.template, totals=np.ones(n_requests)
         )
-        block = csc_array((values, rows, np.arange(WIDTH + 1)), shape=(N_RESOURCES, WIDTH))
+        block = csc_array((values, rows, np.arange(_WIDTH + 1)), shape=(_N_RESOURCES, _WIDTH))
         self.matrix = csc_array(
             (
                 np.tile(block.data, edits),
                 np.tile(block.indices, edits),
-                np.arange(edits * WIDTH + 1),
+                np.arange(edits * _WIDTH + 1),
             ),
-            shape=(N_RESOURCES, edits * WIDTH),
+            shape=(_N_RESOURCES, edits * _WIDTH),
         )
 
     def replace(self) -> float:
@@ -149,8 +149,8 @@ class Replacing:
     def _replace(self, usage: Any) -> float:
         leaving = self._pick()
         arriving = list(range(self.next_id, self.next_id + self.edits))
-        costs = self.rng.random(self.edits * WIDTH)
-        sizes, totals = np.full(self.edits, WIDTH), np.ones(self.edits)
+        costs = self.rng.random(self.edits * _WIDTH)
+        sizes, totals = np.full(self.edits, _WIDTH), np.ones(self.edits)
         begin = perf_counter()
         self.program.remove_requests(leaving)
         self.program.add_requests(arriving, costs, sizes, usage, totals=totals)
@@ -166,7 +166,7 @@ class Replacing:
         scales = self.rng.random(self.edits) + 0.5
         overrides = (
             np.ones(self.edits, int),
-            self.rng.integers(0, WIDTH, self.edits),
+            self.rng.integers(0, _WIDTH, self.edits),
             self.rng.random(self.edits),
         )
         begin = perf_counter()
@@ -178,7 +178,7 @@ class Replacing:
         return [self.present[index] for index in where]
 
 
-def scipy_builders(
+def _scipy_builders(
     n_requests: int, rows: np.ndarray, values: np.ndarray
 ) -> tuple[Callable[[], csr_array], Callable[[], csr_array], int]:
     """What builds the CSR of the program from triplets and from column pointers, and its nonzeros.
@@ -188,16 +188,16 @@ def scipy_builders(
     rows, values : (WIDTH,) ndarray
         Resource and coefficient of each column of a request; its other entry is 1, in its sum row.
     """
-    n = n_requests * WIDTH
+    n = n_requests * _WIDTH
     row = np.empty((n, 2), np.int32)
     row[:, 0] = np.tile(rows, n_requests)
-    row[:, 1] = N_RESOURCES + np.repeat(np.arange(n_requests), WIDTH)
+    row[:, 1] = _N_RESOURCES + np.repeat(np.arange(n_requests), _WIDTH)
     value = np.ones((n, 2))
     value[:, 0] = np.tile(values, n_requests)
     column = np.repeat(np.arange(n, dtype=np.int32), 2)
     pointer = np.arange(0, 2 * n + 1, 2, dtype=np.int32)
     flat_row, flat_value = row.ravel(), value.ravel()
-    shape = (N_RESOURCES + n_requests, n)
+    shape = (_N_RESOURCES + n_requests, n)
     return (
         lambda: coo_array((flat_value, (flat_row, column)), shape=shape).tocsr(),
         lambda: csc_array((flat_value, flat_row, pointer), shape=shape).tocsr(),
@@ -206,8 +206,8 @@ def scipy_builders(
 
 
 def _time_scipy(n_requests: int, rows: np.ndarray, values: np.ndarray) -> tuple[float, float, int]:
-    from_triplets, from_pointers, nnz = scipy_builders(n_requests, rows, values)
-    repeats = 3 if n_requests * WIDTH <= 2_000_000 else 1
+    from_triplets, from_pointers, nnz = _scipy_builders(n_requests, rows, values)
+    repeats = 3 if n_requests * _WIDTH <= 2_000_000 else 1
     return _best(from_triplets, repeats), _best(from_pointers, repeats), nnz
 
 
@@ -223,7 +223,7 @@ def _best(build: Callable[[], object], repeats: int) -> float:
 def _timed(edit: Callable[[], float]) -> tuple[float, list[float]]:
     """Median and quartiles of the seconds that an edit takes."""
     edit()
-    lower, middle, upper = statistics.quantiles((edit() for _ in range(REPEATS)), method="inclusive")
+    lower, middle, upper = statistics.quantiles((edit() for _ in range(_REPEATS)), method="inclusive")
     return middle, [lower, upper]
 
 
@@ -246,7 +246,7 @@ class Edits(Course):
 
     def small(self) -> Edits:
         """Return a few rounds of a small program."""
-        return replace(self, columns=20 * WIDTH, rounds=3)
+        return replace(self, columns=20 * _WIDTH, rounds=3)
 
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with one of :data:`EDITORS`."""
@@ -254,9 +254,9 @@ class Edits(Course):
 
     def _records(self, name: str) -> Iterator[Record]:
         rng = np.random.default_rng(self.seed)
-        requests = max(1, round(self.columns / WIDTH))
-        rows, values = rng.integers(0, N_RESOURCES, WIDTH), rng.integers(1, 65, WIDTH).astype(float)
-        sums = np.concatenate((requests * np.bincount(rows, values, N_RESOURCES), np.full(requests, WIDTH)))
+        requests = max(1, round(self.columns / _WIDTH))
+        rows, values = rng.integers(0, _N_RESOURCES, _WIDTH), rng.integers(1, 65, _WIDTH).astype(float)
+        sums = np.concatenate((requests * np.bincount(rows, values, _N_RESOURCES), np.full(requests, _WIDTH)))
         edit, matrix = _editor(name, requests, rows, values, rng)
         for number in range(self.rounds):
             edit()  # reading the matrix has put everything else out of the caches; nobody's round does that
@@ -272,9 +272,9 @@ def _editor(
 ) -> tuple[Callable[[], float], Callable[[], Any]]:
     """What makes an edit and returns its seconds, and what reads the matrix that there is then."""
     if name == "copter":
-        replacing = Replacing(requests, max(1, round(CHURN * requests)), rows, values, rng)
+        replacing = _Replacing(requests, max(1, round(_CHURN * requests)), rows, values, rng)
         return replacing.replace, lambda: compile_program(replacing.program).A
-    from_triplets, from_pointers, _ = scipy_builders(requests, rows, values)
+    from_triplets, from_pointers, _ = _scipy_builders(requests, rows, values)
     build = from_triplets if name == "scipy-coo" else from_pointers
     built: list[Any] = []
 

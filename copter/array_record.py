@@ -38,7 +38,7 @@ class ArrayRecord:
         cls._names = tuple(name for name, kind in kinds if "ndarray" in str(kind).lower())
 
     @cached_property
-    def _numba_type_(self) -> RecordType:
+    def _numba_type_(self) -> _RecordType:
         """What numba asks for first: here, and not while a kernel begins, arrays with gaps can be refused."""
         arrays = [getattr(self, name) for name in self._names]
         for name, array in zip(self._names, arrays, strict=True):
@@ -68,7 +68,7 @@ class ArrayRecord:
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]  # a subclass is one
 
 
-class RecordType(types.Type):
+class _RecordType(types.Type):
     """What numba knows of a record: the types of its arrays."""
 
     def __init__(self, name: str, arrays: dict[str, Any]) -> None:
@@ -78,27 +78,27 @@ class RecordType(types.Type):
 
 
 @cache
-def _type_of(kind: str, names: tuple[str, ...], dtypes: tuple[np.dtype[Any], ...]) -> RecordType:
+def _type_of(kind: str, names: tuple[str, ...], dtypes: tuple[np.dtype[Any], ...]) -> _RecordType:
     pairs = zip(names, dtypes, strict=True)
-    return RecordType(kind, {name: types.Array(from_dtype(dtype), 1, "C") for name, dtype in pairs})
+    return _RecordType(kind, {name: types.Array(from_dtype(dtype), 1, "C") for name, dtype in pairs})
 
 
-@register_default(RecordType)
+@register_default(_RecordType)
 class _RecordModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: RecordType) -> None:
+    def __init__(self, manager: Any, kind: _RecordType) -> None:
         super().__init__(manager, kind, _WORD.as_pointer())
 
 
 @infer_getattr
 class _RecordAttributes(AttributeTemplate):
-    key = RecordType
+    key = _RecordType
 
     def generic_resolve(self, kind: Any, name: Any) -> Any:  # type: ignore[override]
         return kind.arrays.get(name)
 
 
-@lower_getattr_generic(RecordType)
-def _read_array(context: Any, builder: Any, kind: RecordType, table: Any, name: str) -> Any:
+@lower_getattr_generic(_RecordType)
+def _read_array(context: Any, builder: Any, kind: _RecordType, table: Any, name: str) -> Any:
     """The array of a name: read once, wherever it stands in a loop, as nobody writes to the table."""
 
     def word(place: int) -> Any:
@@ -115,8 +115,8 @@ def _read_array(context: Any, builder: Any, kind: RecordType, table: Any, name: 
     return array._getvalue()
 
 
-@unbox(RecordType)
-def _unbox_record(kind: RecordType, record: Any, c: Any) -> NativeValue:
+@unbox(_RecordType)
+def _unbox_record(kind: _RecordType, record: Any, c: Any) -> NativeValue:
     number = c.pyapi.object_getattr_string(record, "_address")
     address = c.pyapi.long_as_longlong(number)
     c.pyapi.decref(number)

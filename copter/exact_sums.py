@@ -48,7 +48,7 @@ class ExactSums:
         """Say how many terms, at most, are about to be added to any of them."""
         self._terms += terms
         if self._terms > _MOST:
-            carry(self.limbs)
+            _carry(self.limbs)
             self._terms = terms
 
     def values(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -69,15 +69,15 @@ class ExactSums:
         if not isinstance(other, ExactSums):
             return NotImplemented
         mine, others = self.limbs.copy(), other.limbs.copy()
-        carry(mine)
-        carry(others)
+        _carry(mine)
+        _carry(others)
         return bool(np.array_equal(mine, others))
 
     __hash__ = None  # type: ignore[assignment]
 
 
 @kernel(inner=True)
-def add_number(limbs, which, number):  # type: ignore[no-untyped-def]
+def _add_number(limbs, which, number):  # type: ignore[no-untyped-def]
     """Add a finite number to a sum."""
     if number == 0.0:
         return
@@ -96,7 +96,7 @@ def add_number(limbs, which, number):  # type: ignore[no-untyped-def]
 def add_product(limbs, which, a, b):  # type: ignore[no-untyped-def]
     """Add the product of two finite numbers to a sum."""
     product = a * b
-    add_number(limbs, which, product)
+    _add_number(limbs, which, product)
     if product == 0.0 or a == 1.0 or b == 1.0:
         return
     wide = _SPLIT * a
@@ -105,11 +105,11 @@ def add_product(limbs, which, a, b):  # type: ignore[no-untyped-def]
     b_high = wide - (wide - b)
     a_low, b_low = a - a_high, b - b_high
     rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    add_number(limbs, which, rest)
+    _add_number(limbs, which, rest)
 
 
 @kernel
-def carry(limbs):  # type: ignore[no-untyped-def]
+def _carry(limbs):  # type: ignore[no-untyped-def]
     """Move the carries on: then equal sums have equal limbs, all but the last from 0 to 2^32 - 1."""
     for which in range(limbs.shape[0]):
         over = np.int64(0)

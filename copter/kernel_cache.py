@@ -32,7 +32,7 @@ from numba.extending import is_jitted
 log = logging.getLogger("copter")
 
 #: Folders of a module that always stay, the newest first, and the age in seconds below which none is removed.
-KEPT, YOUNG = 4, 24 * 3600.0
+KEPT, _YOUNG = 4, 24 * 3600.0
 
 #: numba's settings, which it sets by name at run time.
 settings: Any = config
@@ -63,7 +63,7 @@ def cache_folder(function: Callable[..., Any]) -> str | None:
     return _folders[module, file]
 
 
-def fingerprint(file: str, names: dict[str, Any]) -> str:
+def _fingerprint(file: str, names: dict[str, Any]) -> str:
     """A hash of a module's source and of what its kernels can take from elsewhere.
 
     Parameters
@@ -124,7 +124,7 @@ def _is_constant(value: Any) -> bool:
 
 def _make_folder(module: str, file: str, names: dict[str, Any]) -> str | None:
     try:
-        name = f"{module}-{fingerprint(file, names)}"
+        name = f"{module}-{_fingerprint(file, names)}"
     except OSError:
         return None
     user = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")) / "copter"
@@ -158,5 +158,5 @@ def _remove_old(base: Path, module: str) -> None:
         except FileNotFoundError:
             continue
     for made, folder in sorted(aged, reverse=True)[KEPT:]:
-        if time.time() - made > YOUNG:
+        if time.time() - made > _YOUNG:
             shutil.rmtree(folder, ignore_errors=True)

@@ -21,9 +21,9 @@ from copter.solution import Solution
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Upper ends of the buckets of solve times."""
-RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+_RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 """The same of gaps."""
 
 
@@ -59,9 +59,9 @@ class Metrics:
         of, at = ["domain"], self.registry
         self._rounds = Counter("copter_rounds", "Rounds by status", ["domain", "status"], registry=at)
         self._seconds = Histogram(
-            "copter_solve_seconds", "Seconds of the solver", of, buckets=SECONDS, registry=at
+            "copter_solve_seconds", "Seconds of the solver", of, buckets=_SECONDS, registry=at
         )
-        self._gap = Histogram("copter_gap", "Certified relative gap", of, buckets=RATIOS, registry=at)
+        self._gap = Histogram("copter_gap", "Certified relative gap", of, buckets=_RATIOS, registry=at)
         self._residual = Gauge(
             "copter_primal_residual", "Relative primal residual of the last round", of, registry=at
         )

@@ -260,7 +260,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
 
 
-class NoAllocation(Allocation):
+class _NoAllocation(Allocation):
     """What an answer without an allocation has in its place: false, and every use raises NoAllocationError.
 
     Parameters
@@ -284,7 +284,7 @@ class NoAllocation(Allocation):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class Prices(dict[Hashable, float]):
+class _Prices(dict[Hashable, float]):
     """Price by resource id."""
 
     def __missing__(self, resource: Hashable) -> float:
@@ -305,7 +305,7 @@ class Solution:
     status, reason : Status, str
         Why the solver stopped, and in words.
     x : Allocation
-        Values of the columns by request id; a :class:`NoAllocation` if there are none.
+        Values of the columns by request id; a :class:`_NoAllocation` if there are none.
     price : mapping of resource id to float
         Dual prices; positive where the upper bound of the resource is paid for.
     objective, bound : float
@@ -521,7 +521,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         proof, allocation, changed = certificate, Allocation(program.slot_of, x.values), x.churn
     elif x is None:
         proof = without_allocation(certificate or certify(program.store, NOTHING, y, threads=threads))
-        allocation, changed = NoAllocation(str(status), reason), math.nan
+        allocation, changed = _NoAllocation(str(status), reason), math.nan
     else:
         proof = certificate or certify(program.store, x, y, threads=threads)
         allocation, changed = Allocation.of(program, x), churn(last, x)
@@ -530,7 +530,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         status=status,
         reason=reason,
         x=allocation,
-        price=Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
+        price=_Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
         objective=proof.objective,
         bound=proof.bound,
         size=proof.size,

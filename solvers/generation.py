@@ -44,12 +44,12 @@ class Missing:
     worth: float
 
 
-Pricing: TypeAlias = "Callable[[Solution], Missing]"
+_Pricing: TypeAlias = "Callable[[Solution], Missing]"
 """Adds columns that the prices of a solution say are missing."""
 
 
 @dataclass(frozen=True)
-class Generation:
+class _Generation:
     """A program with the columns of a time.
 
     Attributes
@@ -67,7 +67,7 @@ class Generation:
     bound: float
 
 
-def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> Iterator[Generation]:
+def generations(program: ContinualProgram, solver: Solver, pricing: _Pricing) -> Iterator[_Generation]:
     """Solve a program and add columns, over and over, until none is missing or nobody asks for more.
 
     Parameters
@@ -92,6 +92,6 @@ def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> 
         solution = solver.solve(program, raise_error=True)
         missing = pricing(solution)
         bound = max(bound, solution.bound - missing.worth)
-        yield Generation(solution, missing, bound)
+        yield _Generation(solution, missing, bound)
         if not missing.added:
             return

@@ -25,7 +25,7 @@ from copter.solvers.settings import setting_defaults
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
-GROUP = "copter.solvers"
+_GROUP = "copter.solvers"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Registry(Mapping[str, SolverEntry]):
 
     @cached_property
     def _others(self) -> dict[str, SolverEntry]:
-        found = {entry.name: SolverEntry(entry.name, entry.value) for entry in entry_points(group=GROUP)}
+        found = {entry.name: SolverEntry(entry.name, entry.value) for entry in entry_points(group=_GROUP)}
         return {name: entry for name, entry in sorted(found.items()) if name not in self._built_in}
 
     def __getitem__(self, name: str) -> SolverEntry:

@@ -20,7 +20,7 @@ Check = Callable[[Any], T]
 """Returns the value to keep; raises ValueError with what it must be."""
 
 
-class Named(Protocol):
+class _Named(Protocol):
     """Who has settings: a solver."""
 
     name: str
@@ -39,14 +39,14 @@ class Setting(Generic[T]):
     @overload
     def __get__(self, solver: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, solver: Named, owner: type) -> T: ...
-    def __get__(self, solver: Named | None, owner: type) -> Self | T:
+    def __get__(self, solver: _Named, owner: type) -> T: ...
+    def __get__(self, solver: _Named | None, owner: type) -> Self | T:
         if solver is None:
             return self
         value: T = vars(solver)[self._name]
         return value
 
-    def __set__(self, solver: Named, value: Any) -> None:
+    def __set__(self, solver: _Named, value: Any) -> None:
         try:
             vars(solver)[self._name] = self._check(value)
         except ValueError as error:

@@ -26,11 +26,11 @@ from copter.bench.results import LineResult, SuiteResult
 from copter.bench.solvers import is_ours
 from copter.bench.statistics import seconds_of, spread
 
-Outcome: TypeAlias = Literal[
+_Outcome: TypeAlias = Literal[
     "slower", "faster", "same", "certificate lost", "certificate won", "answer lost", "gone", "new", "-"
 ]
-REGRESSIONS: tuple[Outcome, ...] = ("slower", "certificate lost", "answer lost")
-THRESHOLD = 1.1
+_REGRESSIONS: tuple[_Outcome, ...] = ("slower", "certificate lost", "answer lost")
+_THRESHOLD = 1.1
 _RESAMPLES = 2000
 _ENDS = (2.5, 97.5)
 _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "checker")
@@ -38,7 +38,7 @@ _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "chec
 
 
 @dataclass(frozen=True)
-class Change:
+class _Change:
     """A solver on a line, then and now.
 
     Attributes
@@ -65,13 +65,13 @@ class Change:
     low: float
     high: float
     memory: float
-    outcome: Outcome
+    outcome: _Outcome
     reason: str = ""
 
     @property
     def regressed(self) -> bool:
         """Whether it is worse than it was."""
-        return self.outcome in REGRESSIONS
+        return self.outcome in _REGRESSIONS
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Comparison:
     """
 
     differences: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[_Change, ...]
 
     @property
-    def regressions(self) -> list[Change]:
+    def regressions(self) -> list[_Change]:
         """Those that are worse than they were."""
         return [change for change in self.changes if change.regressed]
 
@@ -104,7 +104,7 @@ class Comparison:
 
 
 def compare(
-    old: SuiteResult, new: SuiteResult, *, threshold: float = THRESHOLD, everybody: bool = False
+    old: SuiteResult, new: SuiteResult, *, threshold: float = _THRESHOLD, everybody: bool = False
 ) -> Comparison:
     """Compare two folders of results.
 
@@ -160,10 +160,10 @@ def _medians(values: NDArray[np.float64], rng: np.random.Generator) -> tuple[flo
 
 def _change(
     name: str, solver: str, before: LineResult | None, after: LineResult | None, threshold: float
-) -> Change:
+) -> _Change:
     old, new = _seconds(before, solver), _seconds(after, solver)
     ratio, low, high = ratio_with_spread(old, new)
-    return Change(
+    return _Change(
         name,
         solver,
         spread(old)["median"],
@@ -183,7 +183,7 @@ def _outcome(
     after: LineResult | None,
     ends: tuple[float, float],
     threshold: float,
-) -> Outcome:
+) -> _Outcome:
     if before is None or solver not in before.solvers:
         return "new" if after is not None and solver in after.solvers else "-"
     if after is None or solver not in after.solvers:

@@ -19,7 +19,7 @@ from copter.extras import extra
 with extra("cli"):
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-HTML, MARKDOWN, PICTURES = "report.html", "report.md", "pictures"
+HTML, _MARKDOWN, PICTURES = "report.html", "report.md", "pictures"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -102,7 +102,7 @@ def write_report(report: Report, folder: Path) -> None:
     """Write ``report.html``, ``report.md`` and the latter's pictures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / HTML).write_text(as_html(report), encoding="utf-8")
-    (folder / MARKDOWN).write_text(as_markdown(report), encoding="utf-8")
+    (folder / _MARKDOWN).write_text(as_markdown(report), encoding="utf-8")
     write_pictures(report.pictures, folder / PICTURES)
 
 

@@ -19,9 +19,9 @@ from copter.bench.report.pictures import Edge, Look, Point, dots
 from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 
-WANTED = ("thesis-", "shockwave-figure-12")
+_WANTED = ("thesis-", "shockwave-figure-12")
 """What the names of those that the report shows begin with."""
-NEAR, FAR = 1.15, 1.5
+NEAR, _FAR = 1.15, 1.5
 """Factors of a printed figure within which ours counts as the same, and as of the same kind."""
 _POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
 _HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
@@ -38,8 +38,8 @@ def claims(folder: Path | None) -> list[Claim]:
         A document is none of ``copter reproduce``.
     """
     documents = {} if folder is None else _documents(folder)
-    shown = {name: one for name, one in documents.items() if name.startswith(WANTED)}
-    known = {name: one for name, one in reproductions().items() if name.startswith(WANTED)}
+    shown = {name: one for name, one in documents.items() if name.startswith(_WANTED)}
+    known = {name: one for name, one in reproductions().items() if name.startswith(_WANTED)}
     names = sorted({*known, *shown}, key=_order)
     return [_claim(shown[name]) if name in shown else _missing(known[name]) for name in names]
 
@@ -55,10 +55,10 @@ def measured(folder: Path) -> list[Claim]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class _Standing:
     """How a document stands to its paper.
 
-    The paper prints `printed` figures; `near` and `far` of ours are within :data:`NEAR` and :data:`FAR` of
+    The paper prints `printed` figures; `near` and `far` of ours are within :data:`NEAR` and :data:`_FAR` of
     them.  The document has a number of seeds and took a number of seconds.
     """
 
@@ -71,16 +71,16 @@ class Standing:
     seconds: float
 
 
-def standings(folder: Path) -> tuple[list[Standing], list[Reproduction]]:
+def standings(folder: Path) -> tuple[list[_Standing], list[Reproduction]]:
     """How the documents of a folder stand to their papers, and which reproductions have none, by name."""
     documents = _documents(folder)
     found = []
     for name, one in sorted(documents.items()):
         ratios = [ratio for figure in one["figures"] if math.isfinite(ratio := _ratio(figure))]
         off = [max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf for ratio in ratios]
-        near, far = (sum(each <= limit for each in off) for limit in (NEAR, FAR))
+        near, far = (sum(each <= limit for each in off) for limit in (NEAR, _FAR))
         seeds, took = one["settings"]["seeds"], one["wall_seconds"]
-        found.append(Standing(name, one["source"], len(off), near, far, seeds, took))
+        found.append(_Standing(name, one["source"], len(off), near, far, seeds, took))
     return found, [one for name, one in sorted(reproductions().items()) if name not in documents]
 
 

@@ -34,9 +34,9 @@ with extra("cli"):
     from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
+_Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
 Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
-Shown: TypeAlias = Callable[[float], str]
+_Shown: TypeAlias = Callable[[float], str]
 
 #: Name of the variable, and its colour on light and on dark pages.
 HUES: dict[str, tuple[str, str]] = {
@@ -51,7 +51,7 @@ HUES: dict[str, tuple[str, str]] = {
     "parts": ("#b3568c", "#e79ac4"),
     "other": ("#7a7a85", "#b9b9c4"),
 }
-_DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+_DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
 _MARKS = ("o", "^", "s", "D", "v", "P")
 
 
@@ -71,7 +71,7 @@ class Look:
 
     hue: str
     mark: str
-    dash: Dash
+    dash: _Dash
     width: float = 1.2
 
     @property
@@ -92,7 +92,7 @@ def looks(solvers: list[str]) -> dict[str, Look]:
     return found
 
 
-FONT_SIZE = 10.0
+_FONT_SIZE = 10.0
 _VARIABLES = {light: name for name, (light, _) in HUES.items()}
 _LEFT_OUT = (
     re.compile(r"<metadata>.*?</metadata>", re.DOTALL),
@@ -118,7 +118,7 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
+def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     """Return a blank figure in the hues that :func:`as_svg` leaves to the page.
 
     Parameters
@@ -127,12 +127,12 @@ def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
         Inches.
     """
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
-    with mpl.rc_context({"font.size": FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
+    with mpl.rc_context({"font.size": _FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
         figure, axes = blank(width, height)
     axes.set_axisbelow(True)
     axes.grid(color=line, alpha=1.0, linewidth=0.7)
     axes.spines[:].set_color(line)
-    axes.tick_params(which="both", color=line, labelcolor=muted, labelsize=FONT_SIZE - 1.0)
+    axes.tick_params(which="both", color=line, labelcolor=muted, labelsize=_FONT_SIZE - 1.0)
     axes.tick_params(which="minor", length=0)
     return figure, axes
 
@@ -152,7 +152,7 @@ def as_svg(figure: Figure, title: str) -> str:
         The same for the same figure.
     """
     target = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": FONT_SIZE}):
+    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": _FONT_SIZE}):
         figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
     text = target.getvalue()
     text = text[text.index("<svg") :].strip()
@@ -202,7 +202,7 @@ class Edge:
     """
 
     label: str
-    shown: Shown
+    shown: _Shown
 
 
 def over(
@@ -222,7 +222,7 @@ def over(
     str
         SVG.
     """
-    figure, axes = themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
+    figure, axes = _themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
     axes.set_yscale("log")
     # copter's lines come last, and lie above the others
@@ -279,7 +279,7 @@ def dots(
     lanes = max(len(marks) for _, marks in rows) if mark is None else 1
     broken = sum(len(head) > _HEAD for head, _ in rows)
     tall = len(rows) * max(0.27, 0.05 * lanes) + 0.12 * broken
-    figure, axes = themed(height=1.0 + tall + 0.19 * math.ceil(len(solvers) / 3))
+    figure, axes = _themed(height=1.0 + tall + 0.19 * math.ceil(len(solvers) / 3))
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=HUES["muted"][0], linewidth=1.0, zorder=2)
@@ -317,7 +317,7 @@ def profile(
     str
         SVG.
     """
-    figure, axes = themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
+    figure, axes = _themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
     axes.set_xscale("log")
     risen = [
         r for rs, shares in steps.values() for r, share in zip(rs, shares, strict=True) if share < shares[-1]
@@ -386,7 +386,7 @@ def _legend(
         handles=handles,
         loc="outside lower left",
         ncols=3,
-        fontsize=FONT_SIZE - 1.0,
+        fontsize=_FONT_SIZE - 1.0,
         frameon=False,
         handlelength=2.6,
         labelcolor=HUES["ink"][0],

@@ -33,11 +33,11 @@ from copter.bench.statistics import (
     verdicts,
 )
 
-LINES_OF_A_PROFILE = 4
+_LINES_OF_A_PROFILE = 4
 """A profile of fewer lines says less than their table."""
-TAUS = np.logspace(0.0, 4.0, 161)
+_TAUS = np.logspace(0.0, 4.0, 161)
 HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory", "before", "outcome")
-READING = (
+_READING = (
     "In the tables below, p50 and p99 are seconds of a round over the rounds that count, at least so much "
     "(≥) where a round was missed; over copter is the median of the ratios round by round, with the least "
     "and the most; the largest gap is as the checker found it; memory is the most that the solver’s "
@@ -45,11 +45,11 @@ READING = (
 )
 """What the columns say."""
 _FASTER, _SLOWER = "copter faster", "copter slower"
-LOOKS: Mapping[str, Look] = {
+_LOOKS: Mapping[str, Look] = {
     _FASTER: Look("copter", "o", "", 2.2),
     _SLOWER: Look("highs", "D", "", 2.0),
 }
-DEFINITION = (
+_DEFINITION = (
     "Equal certified quality: a solver counts on a line only if it answered every round that it played in "
     "time and one checker, the same for all, found each answer to be within the line's tolerance. A solver "
     "plays three rounds at least, and goes on until its seconds on the line are used up; where that is "
@@ -78,7 +78,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
     return FirstScreen(
         f"copter {suite.version}: {suite.profile} benchmark",
         measured,
-        machine_text(suite.machine),
+        _machine_text(suite.machine),
         _verdict(found),
         tuple(_lost(suite.lines[one.line], one, notes) for one in found if not one.won),
         tuple(_remarks(suite)),
@@ -86,7 +86,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
     )
 
 
-def machine_text(machine: Mapping[str, Any]) -> str:
+def _machine_text(machine: Mapping[str, Any]) -> str:
     """Processor, memory and system in a sentence.
 
     Parameters
@@ -185,7 +185,7 @@ def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
         return None
     caption = "Seconds of the fastest other solver over copter's, by line; right of 1× copter is faster"
     across = Edge("the fastest other solver over copter", lambda ratio: f"{ratio:g}×")
-    return Picture("verdict", caption, dots(caption, list(rows.items()), LOOKS, across, mark=1.0))
+    return Picture("verdict", caption, dots(caption, list(rows.items()), _LOOKS, across, mark=1.0))
 
 
 def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
@@ -203,7 +203,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         )
         for solver, (mean, certified, of) in sorted(everywhere.items(), key=lambda one: one[1][0])
     ]
-    picture = profile_of("all", "All lines: performance profile", lines, styles)
+    picture = _profile_of("all", "All lines: performance profile", lines, styles)
     heads = ("solver", "which is", "certified on", "all its lines", *(family for family in found))
     note = (
         f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines "
@@ -214,7 +214,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
     return Claim(
         "all",
         "All lines together",
-        f"{DEFINITION} {READING}",
+        f"{_DEFINITION} {_READING}",
         (picture,) if picture is not None else (),
         (Table("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )
@@ -232,8 +232,8 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
     pictures = [_times(family, words, lines, styles)]
     if words.memory:
         pictures.append(_memory(family, words, lines, styles))
-    if len(lines) >= LINES_OF_A_PROFILE:
-        pictures.append(profile_of(family, f"{words.title}: performance profile", lines, styles))
+    if len(lines) >= _LINES_OF_A_PROFILE:
+        pictures.append(_profile_of(family, f"{words.title}: performance profile", lines, styles))
     return Claim(
         family,
         words.title,
@@ -244,15 +244,15 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
     )
 
 
-def profile_of(
+def _profile_of(
     name: str, caption: str, lines: list[LineResult], styles: Mapping[str, Look]
 ) -> Picture | None:
     """Return the performance profile of some lines, if there is anything to draw."""
-    shares = performance_profile(lines, TAUS.tolist())
+    shares = performance_profile(lines, _TAUS.tolist())
     often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
     if not often:
         return None
-    steps = {solver: (TAUS.tolist(), shares[solver].tolist()) for solver in often}
+    steps = {solver: (_TAUS.tolist(), shares[solver].tolist()) for solver in often}
     return Picture(
         f"{name}-profile",
         f"{caption}, of solvers that take part in half of the lines or more. How many of its lines a solver "
@@ -282,7 +282,7 @@ def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[
         series: dict[str, list[Point]] = {}
         for line in sorted(lines, key=lambda line: line.x[words.axis]):
             for solver in line.order:
-                found = point(line, solver, line.x[words.axis])
+                found = _point(line, solver, line.x[words.axis])
                 if found is not None:
                     series.setdefault(solver, []).append(found)
         if not series:
@@ -296,7 +296,7 @@ def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[
 
 
 def _marks(line: LineResult) -> list[tuple[str, Point]]:
-    found = ((solver, point(line, solver, 0.0)) for solver in line.order)
+    found = ((solver, _point(line, solver, 0.0)) for solver in line.order)
     # a row has its seconds across
     return [(solver, Point(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
 
@@ -329,13 +329,13 @@ def outcome(line: LineResult, solver: str) -> str:
     return f"{text} ({one.reason})" if one.reason else text
 
 
-def largest_gap(line: LineResult, solver: str) -> float:
+def _largest_gap(line: LineResult, solver: str) -> float:
     """Largest gap of the rounds that count, as the checker found it; NaN if a round has none."""
     gaps: list[float] = [record["checked_gap"] for record in line.measured_rounds(solver)]
     return max(gaps) if gaps and all(map(math.isfinite, gaps)) else math.nan
 
 
-def point(line: LineResult, solver: str, x: float) -> Point | None:
+def _point(line: LineResult, solver: str, x: float) -> Point | None:
     """Median and tail of a solver as a point of a picture; None if it gave no answer.
 
     Parameters
@@ -374,7 +374,7 @@ def _row(line: LineResult, solver: str, *, first: bool) -> Row:
             least + seconds(found["median"]),
             least + seconds(found["p99"]),
             _ratio(line, solver),
-            small(largest_gap(line, solver)),
+            small(_largest_gap(line, solver)),
             megabytes(one.peak_memory_mb),
             seconds(one.compile_seconds),
             outcome(line, solver),

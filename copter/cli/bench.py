@@ -30,7 +30,7 @@ def bench(case: Case, options: BenchOptions) -> None:
     began = {"measured": moment()}
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         course = case.make(Path(folder))
-        measured, failures = measure(case, course, options)
+        measured, failures = _measure(case, course, options)
     rounds = max((len(one.records) for one in measured), default=0)
     case = replace(case, left_out=course.left_out, rounds=rounds)
     names = [one.solver for one in measured]
@@ -43,7 +43,7 @@ def bench(case: Case, options: BenchOptions) -> None:
         raise typer.Exit(1)
 
 
-def measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[SolverResult], dict[str, str]]:
+def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[SolverResult], dict[str, str]]:
     """Run a case with the solvers of the options; results, and errors by name.
 
     A solver that fails does not end the benchmark: hours of other solvers' rounds must not be lost to one.

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 _ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
 """Where a command writes, and where it runs, which is no setting of what it computes."""
 
-Out: TypeAlias = Annotated[
+_Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
 ]
-Force: TypeAlias = Annotated[
+_Force: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Replace the run that the folder of --out holds.", show_default=False)
 ]
 
@@ -56,10 +56,10 @@ class Options:
     def settings(self) -> dict[str, Any]:
         """Return all that the command computes from, as it stands in config.json and in documents."""
         own = asdict(self)
-        return {field.name: _plain(own[field.name]) for field in ordered(type(self)) if field.name in own}
+        return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
 
-def ordered(options: type[Options]) -> Iterator[Field[Any]]:
+def _ordered(options: type[Options]) -> Iterator[Field[Any]]:
     """Iterate over the settings of a class, its own before those that it shares with others."""
     return (field for field in _in_order(options) if field.name not in _ASIDE)
 
@@ -91,10 +91,10 @@ class Spreading(Options):
         """
         if self.ray is not None and self.processes is not None:
             raise typer.BadParameter("leave out either this or --ray", param_hint="--processes")
-        return where(self.ray, self.processes)
+        return _where(self.ray, self.processes)
 
 
-def where(ray: str | None, processes: int | None) -> Spread:
+def _where(ray: str | None, processes: int | None) -> Spread:
     """Return where tasks run.
 
     Parameters
@@ -164,8 +164,8 @@ class OverActors(Solving):
 class RunOptions(Options):
     """What every ``copter run`` takes."""
 
-    out: Out = None
-    force: Force = False
+    out: _Out = None
+    force: _Force = False
     as_json: JsonFlag = False
 
     def folder(self, domain: str) -> Path | None:
@@ -186,7 +186,7 @@ class BenchOptions(Solving, Options):
 
     def spread(self) -> Spread:
         """Return where solvers are measured: in a process of their own, unless they share this one."""
-        return where(self.ray, 1 if self.isolate else None)
+        return _where(self.ray, 1 if self.isolate else None)
 
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)

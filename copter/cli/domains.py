@@ -20,13 +20,13 @@ from typer.core import TyperGroup
 
 from copter.cli.console import errors
 
-GROUP, SERVICES = "copter.commands", "copter.services"
+_GROUP, _SERVICES = "copter.commands", "copter.services"
 
-Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
+_Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
 """Adds a domain's commands to the groups `run` and `bench`."""
 
 
-class DomainGroup(TyperGroup):
+class _DomainGroup(TyperGroup):
     """A group whose commands are those of the domains that are installed."""
 
     which: ClassVar[str]
@@ -40,13 +40,13 @@ class DomainGroup(TyperGroup):
         return _commands()[self.which].get(cmd_name)
 
 
-class RunGroup(DomainGroup):
+class RunGroup(_DomainGroup):
     """The group `copter run`."""
 
     which = "run"
 
 
-class BenchGroup(DomainGroup):
+class BenchGroup(_DomainGroup):
     """The group `copter bench`."""
 
     which = "bench"
@@ -58,13 +58,13 @@ def _commands() -> dict[str, dict[str, Any]]:
 
     A domain that cannot be loaded is reported, and takes no other domain's commands away.
     """
-    return _registered(GROUP, ("run", "bench"))
+    return _registered(_GROUP, ("run", "bench"))
 
 
 @cache
 def service_commands() -> dict[str, Any]:
     """Return the commands that stand beside `copter run`: those of services, by name."""
-    return _registered(SERVICES, ("copter",))["copter"]
+    return _registered(_SERVICES, ("copter",))["copter"]
 
 
 def _registered(group: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:

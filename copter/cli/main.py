@@ -60,12 +60,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-run_app = typer.Typer(
+_run_app = typer.Typer(
     cls=RunGroup, help="Run a whole job round by round and report on it.", no_args_is_help=True
 )
-bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on recorded rounds.", no_args_is_help=True)
-app.add_typer(run_app, name="run")
-app.add_typer(bench_app, name="bench")
+_bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on recorded rounds.", no_args_is_help=True)
+app.add_typer(_run_app, name="run")
+app.add_typer(_bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
 app.command("compile", epilog=COMPILE_EXAMPLES)(compile_kernels)
@@ -81,7 +81,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def configure(
+def _configure(
     log_level: Annotated[
         str, typer.Option(help="What solvers log to standard error: debug, info, warning or error.")
     ] = "warning",

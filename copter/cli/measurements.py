@@ -37,13 +37,13 @@ Examples:
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this module."""
-    bench.command("churn", epilog=_CHURN_EXAMPLES)(command(ChurnOptions, churn))
+    bench.command("churn", epilog=_CHURN_EXAMPLES)(command(_ChurnOptions, churn))
     bench.command("updates", epilog=_UPDATES_EXAMPLES)(updates)
     bench.command("lp", epilog=_LP_EXAMPLES)(lp)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChurnOptions(BenchOptions):
+class _ChurnOptions(BenchOptions):
     """Measure rounds in which a few requests of many get new costs: 20 columns a request, 16 resources."""
 
     columns: Annotated[int, typer.Option(min=40, help="Columns of the program.")] = 1_000_000
@@ -55,7 +55,7 @@ class ChurnOptions(BenchOptions):
     seed: Seed = 0
 
 
-def churn(options: ChurnOptions) -> None:
+def churn(options: _ChurnOptions) -> None:
     """Run the benchmark."""
     from copter.bench.lines import changes_case
     from copter.cli.bench import bench

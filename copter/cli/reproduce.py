@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from copter.bench.reproduction import Figure, Reproduction
     from copter.spreading.tasks import Spread
 
-QUICK = 0.1
+_QUICK = 0.1
 """About the share of the time that a smaller instance takes, before it was measured."""
 EXAMPLES = """\b
 Examples:
@@ -180,7 +180,7 @@ def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOpti
     seeds = options.settings_of(one)["seeds"]
     if document and document["settings"]["quick"] == options.quick:
         return float(document["wall_seconds"] / 60.0 * seeds / document["settings"]["seeds"])
-    return one.minutes * seeds / 3.0 * (QUICK if options.quick else 1.0)
+    return one.minutes * seeds / 3.0 * (_QUICK if options.quick else 1.0)
 
 
 def _document(

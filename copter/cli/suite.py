@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from copter.bench.results import SuiteResult
     from copter.bench.suite import Step, Suite, SuiteSettings
 
-NOTES = "notes.json"
+_NOTES = "notes.json"
 """In a folder of results: why copter is not the fastest on a line, by the line's name.  Written by people."""
 _ALL_EXAMPLES = """\b
 Examples:
@@ -43,14 +43,14 @@ Examples:
   copter bench compare runs/before runs/after --fail-on-regression
 """
 
-Folder: TypeAlias = Annotated[
+_Folder: TypeAlias = Annotated[
     Path, typer.Argument(exists=True, file_okay=False, help="Folder that `copter bench all` wrote.")
 ]
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this module."""
-    bench.command("all", epilog=_ALL_EXAMPLES)(command(SuiteOptions, bench_all))
+    bench.command("all", epilog=_ALL_EXAMPLES)(command(SuiteOptions, _bench_all))
     bench.command("report", epilog=_REPORT_EXAMPLES)(report)
     bench.command("compare", epilog=_COMPARE_EXAMPLES)(compare)
 
@@ -121,7 +121,7 @@ class SuiteOptions(Options):
         )
 
 
-def bench_all(options: SuiteOptions) -> None:
+def _bench_all(options: SuiteOptions) -> None:
     """Run the command."""
     from copter.bench.suite import Suite
 
@@ -221,7 +221,7 @@ def _check(suite: SuiteResult) -> None:
 
 
 def report(
-    folder: Folder,
+    folder: _Folder,
     out: Annotated[
         Path | None, typer.Option(file_okay=False, help="Where to write; into the folder if not given.")
     ] = None,
@@ -269,7 +269,7 @@ def notes_of(folder: Path) -> dict[str, str]:
     FileError
         The file is there and is no object of texts.
     """
-    path = folder / NOTES
+    path = folder / _NOTES
     if not path.is_file():
         return {}
     try:
@@ -282,8 +282,8 @@ def notes_of(folder: Path) -> dict[str, str]:
 
 
 def compare(
-    old: Folder,
-    new: Folder,
+    old: _Folder,
+    new: _Folder,
     threshold: Annotated[
         float, typer.Option(min=1.0, help="A ratio whose lower end is above this is a regression.")
     ] = 1.1,

@@ -40,7 +40,7 @@ log = logging.getLogger("copter")
 
 COMPACT_FROM = 1 << 24
 """Bytes of edits from which on a new snapshot is taken, or as many as the last snapshot has."""
-FILE = "journal.sqlite"
+_FILE = "journal.sqlite"
 """Name of the file in a journal's folder."""
 _LOCK = "lock"
 _TAKEN = pack_edit(Edit(TAKE_STARTS))
@@ -122,7 +122,7 @@ class Journal(WrittenProgram):
         self._unlock = weakref.finalize(self, os.close, lock_file(self.path / _LOCK, taken))
         _OPEN.add(self)
         try:
-            self._file = ProgramFile(self.path / FILE)
+            self._file = ProgramFile(self.path / _FILE)
             self._close = weakref.finalize(self, _end, self._file, self._process)
             self._open(program)
         except BaseException:

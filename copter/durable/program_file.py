@@ -28,8 +28,8 @@ from copter.durable.database import connect, transaction
 from copter.durable.values import ValueFormatError, decode, encode
 from copter.errors import FileError
 
-VERSION = 1
-APPLICATION = int.from_bytes(b"copt")
+_VERSION = 1
+_APPLICATION = int.from_bytes(b"copt")
 PIECE = 1 << 27
 """Bytes of a value in one row, at most."""
 _PAGE = 1 << 14
@@ -41,7 +41,7 @@ CREATE TABLE edits (round INTEGER NOT NULL, number INTEGER NOT NULL, piece INTEG
     content BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (round, number, piece));
 CREATE TABLE rounds (round INTEGER PRIMARY KEY, edits INTEGER NOT NULL);
 """
-Key = tuple[str] | tuple[int, int]
+_Key = tuple[str] | tuple[int, int]
 
 
 class ProgramFile:
@@ -63,7 +63,7 @@ class ProgramFile:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.database = connect(
-            path, _SCHEMA, VERSION, application=APPLICATION, page_size=_PAGE, read_only=read_only
+            path, _SCHEMA, _VERSION, application=_APPLICATION, page_size=_PAGE, read_only=read_only
         )
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ProgramFile:
         self.database.execute("DELETE FROM items WHERE name = 'last'")
         self._put("items", ("last",), encode({"round": round, **last}))
 
-    def _put(self, table: str, key: Key, content: bytes) -> int:
+    def _put(self, table: str, key: _Key, content: bytes) -> int:
         """Write a value, and return how many bytes it has."""
         for piece, at in enumerate(range(0, max(len(content), 1), PIECE)):
             part = content[at : at + PIECE]
@@ -203,7 +203,7 @@ class ProgramFile:
                 pieces.setdefault(number, []).append(row)
             yield round, [self._joined((round, number), rows) for number, rows in pieces.items()]
 
-    def _joined(self, key: Key, rows: list[Any]) -> bytes:
+    def _joined(self, key: _Key, rows: list[Any]) -> bytes:
         """Return the bytes of a value from its pieces."""
         for piece, (number, content, check) in enumerate(rows):
             if piece != number or not isinstance(content, bytes) or _checked(key, piece, content) != check:
@@ -223,10 +223,10 @@ class ProgramFile:
         return FileError(self.path, why)
 
 
-def _checked(key: Key, piece: int, content: bytes) -> int:
+def _checked(key: _Key, piece: int, content: bytes) -> int:
     """Return the CRC-32 of a row."""
     return zlib.crc32(content, zlib.crc32(repr((*key, piece)).encode()))
 
 
-def _said(key: Key) -> str:
+def _said(key: _Key) -> str:
     return f"item {key[0]!r}" if len(key) == 1 else f"edit {key[1]} of round {key[0]}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.store.store import ConstraintStore
 
-Classes = dict[str, type[ConvexTerm]]
+_Classes = dict[str, type[ConvexTerm]]
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
@@ -126,7 +126,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
 
 def _pack_store(name: str, store: ConstraintStore) -> Iterator[tuple[str, Any]]:
     kinds = [(term_name(kind.type), list(kind.names)) for kind in store.terms.kinds]
-    types: Classes = {}
+    types: _Classes = {}
     for (called, _), kind in zip(kinds, store.terms.kinds, strict=True):
         if types.setdefault(called, kind.type) is not kind.type:
             raise EditError("save", "term", called, "is the name of several classes of terms")
@@ -146,7 +146,7 @@ def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
     return ("shared columns", program._templates), ("shared costs", program._vectors)
 
 
-def unpack(file: ProgramFile, program: ContinualProgram, classes: Classes) -> None:
+def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> None:
     """Fill an empty program from the values in a file.
 
     Parameters
@@ -191,7 +191,7 @@ def _read_ids(index: Index, ids: list[Hashable], slots: Any) -> None:
     index.add(ids, slots.tolist())
 
 
-def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes: Classes) -> None:
+def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes: _Classes) -> None:
     described = file.get(name)
     for kind, names in described["kinds"]:
         if kind not in classes:
@@ -213,7 +213,7 @@ def _check_parts(store: ConstraintStore, file: ProgramFile) -> None:
         raise file.wrong(f"holds {there}, and is to fill {here}: open it with one of its own kind")
 
 
-def _unpack_parts(store: ConstraintStore, file: ProgramFile, classes: Classes) -> None:
+def _unpack_parts(store: ConstraintStore, file: ProgramFile, classes: _Classes) -> None:
     stores = store.executor.blank_parts()
     for number, part in enumerate(stores):
         _unpack_store(f"part {number}", part, file, classes)

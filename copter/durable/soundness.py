@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.store.local import LocalStore
 
-Whole = NDArray[np.int64]
+_Whole = NDArray[np.int64]
 
 
 class Unsound(ValueError):
@@ -88,7 +88,7 @@ def _check_free(table: Table, name: str) -> None:
     _insist(not used[free].any(), f"free slots of {name}")
 
 
-def check_slices(pool: Pool, starts: Whole, lengths: Whole, what: str) -> None:
+def _check_slices(pool: Pool, starts: _Whole, lengths: _Whole, what: str) -> None:
     """Live and free slices of a pool cover it, each entry once.
 
     Parameters
@@ -119,11 +119,11 @@ def _check_usages(store: LocalStore) -> None:
     live = np.flatnonzero(usages.n_columns[: usages.size])
     widths, nnz = usages.n_columns[live], usages.nnz[live]
     _insist(_within(widths, 1, store.pointers.used) and _within(nnz, 0, entries.used), "sizes of usages")
-    check_slices(store.pointers, usages.pointer_start[live], widths + 1, "pointers of usages")
-    check_slices(entries, usages.entry_start[live], nnz, "entries of usages")
+    _check_slices(store.pointers, usages.pointer_start[live], widths + 1, "pointers of usages")
+    _check_slices(entries, usages.entry_start[live], nnz, "entries of usages")
     start = usages.value_start[live]
     starts, lengths = np.append(start[start >= 0], 0), np.append(nnz[start >= 0], 1)
-    check_slices(store.coefficients, starts, lengths, "coefficients of usages")
+    _check_slices(store.coefficients, starts, lengths, "coefficients of usages")
     _insist(store.coefficients.value[0] == 1.0, "the coefficient of those who store none")
     pools = store.pointers.pointer, entries.row[: entries.used]
     fits = _columns_fit(
@@ -139,13 +139,13 @@ def _check_requests(store: LocalStore) -> None:
     _insist(_within(widths, 1, store.costs.used), "sizes of requests")
     _insist(store.n_variables == int(widths.sum()), "number of columns")
     own = requests.upper_start[live] >= 0
-    check_slices(store.uppers, requests.upper_start[live[own]], widths[own], "upper bounds")
+    _check_slices(store.uppers, requests.upper_start[live[own]], widths[own], "upper bounds")
     _insist(_within(usage, 0, usages.size - 1), "usages of requests")
     _insist(np.array_equal(usages.n_columns[usage], widths), "usages of requests")
     counts = np.bincount(usage, minlength=usages.size)
     _insist(np.array_equal(counts, usages.references[: usages.size]), "references to usages")
     starts, lengths = requests.override_start[live], requests.override_length[live]
-    check_slices(store.overrides, starts, lengths, "overrides")
+    _check_slices(store.overrides, starts, lengths, "overrides")
     column = store.overrides.column[slice_indices(starts, lengths)]
     _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
     same = np.repeat(live, lengths)
@@ -169,7 +169,7 @@ def _check_costs(store: LocalStore) -> None:
     own = live[of < 0]
     starts = np.concatenate((requests.cost_start[own], vectors.cost_start[named]))
     widths = np.concatenate((requests.n_columns[own], vectors.n_columns[named]))
-    check_slices(store.costs, starts, widths, "costs")
+    _check_slices(store.costs, starts, widths, "costs")
 
 
 def _check_terms(store: LocalStore) -> None:
@@ -179,7 +179,7 @@ def _check_terms(store: LocalStore) -> None:
     kind = terms.kind_of(slots)
     _insist(_within(kind, 0, len(terms.kinds) - 1), "classes of terms")
     lengths = terms._length[slots]
-    check_slices(terms._data, terms._start[slots], lengths, "parameters of terms")
+    _check_slices(terms._data, terms._start[slots], lengths, "parameters of terms")
     counts = np.array([len(kind.names) for kind in terms.kinds], np.int64)
     _insist(np.array_equal(lengths, requests.n_columns[slots] + (counts[kind] if slots.size else 0)), "terms")
 

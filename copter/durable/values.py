@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from copter.errors import CopterError, EditError
 from copter.terms.convex import ConvexTerm, LogTerm, make_term
 
-DEEPEST = 24
+_DEEPEST = 24
 """The deepest that an id, or any other value, may be nested."""
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _DTYPES = frozenset(("<f8", "<i8", "<i4", "|b1", "|i1", "<f4", "<i2", "<u8", "<u4", "<u2", "|u1", "<f2"))
@@ -78,8 +78,8 @@ def _plain_id(id: Any, depth: int) -> Any:
     if kind is str or kind is int or kind is bool or id is None or kind is bytes:
         return id
     if kind is tuple:
-        if depth == DEEPEST:
-            raise ValueFormatError(f"is nested more than {DEEPEST} deep")
+        if depth == _DEEPEST:
+            raise ValueFormatError(f"is nested more than {_DEEPEST} deep")
         return tuple(_plain_id(part, depth + 1) for part in id)
     if isinstance(id, np.generic):
         id = id.item()
@@ -118,8 +118,8 @@ def _form(value: Any, arrays: list[bytes], depth: int) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if depth > DEEPEST:
-        raise ValueFormatError(f"values are nested more than {DEEPEST} deep")
+    if depth > _DEEPEST:
+        raise ValueFormatError(f"values are nested more than {_DEEPEST} deep")
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
             return _form(value.tolist(), arrays, depth)

@@ -41,7 +41,7 @@ _ALONE, _EQUATION, _KINDS = 2, 1, 3
 """Kinds of columns: 0 in a block, 1 in a block that is an equation, 2 alone, and 3 more if integral."""
 
 
-class Blocks(NamedTuple):
+class _Blocks(NamedTuple):
     """Rows that become sum rows.
 
     Attributes
@@ -65,7 +65,7 @@ def find_blocks(
     row_upper: NDArray[np.float64],
     integral: NDArray[np.bool_],
     share: float | None = MOSTLY_SUMS,
-) -> Blocks:
+) -> _Blocks:
     """Blocks of a matrix, (m, n), whose columns are at least 0.
 
     Parameters
@@ -74,7 +74,7 @@ def find_blocks(
         Of the rows that have to be blocks; if fewer are, none is.  None for no blocks at all.
     """
     m, n = A.shape
-    none = Blocks(np.empty(0, np.int64), np.empty(0), np.full(n, -1))
+    none = _Blocks(np.empty(0, np.int64), np.empty(0), np.full(n, -1))
     size = np.diff(A.indptr)
     long = np.flatnonzero(size >= 2)
     if share is None or not long.size:
@@ -100,7 +100,7 @@ def find_blocks(
             member[columns] = len(rows)
             rows.append(i)
     chosen = np.array(rows, np.int64)
-    return Blocks(chosen, A.data[A.indptr[chosen]], member) if chosen.size >= share * m else none
+    return _Blocks(chosen, A.data[A.indptr[chosen]], member) if chosen.size >= share * m else none
 
 
 def _sums(

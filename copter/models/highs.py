@@ -41,7 +41,7 @@ _MODEL_STATUS = {
 
 
 @contextmanager
-def own_threads() -> Iterator[None]:
+def _own_threads() -> Iterator[None]:
     """Give HiGHS fresh threads, and end them afterwards.
 
     HiGHS keeps the threads of a run for the next run of the same Python thread, and refuses that run if it
@@ -75,17 +75,17 @@ class Engine(highspy.Highs):
 
     def run(self) -> highspy.HighsStatus:
         """Run HiGHS in threads of its own."""
-        with own_threads():
+        with _own_threads():
             return super().run()
 
     def presolve(self) -> highspy.HighsStatus:
         """Presolve in threads of its own."""
-        with own_threads():
+        with _own_threads():
             return super().presolve()
 
     def postsolve(self, *given: Any) -> highspy.HighsStatus:
         """Bring an answer back to the program before presolve, in threads of its own."""
-        with own_threads():
+        with _own_threads():
             return super().postsolve(*given)
 
     def changeColsBounds(  # noqa: D102

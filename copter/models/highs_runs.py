@@ -25,7 +25,7 @@ from copter.models.highs import iterations_of, load, point_of, ray_of, run_until
 from copter.models.reductions import Point
 from copter.solution import Status
 
-LARGE = 4e6
+_LARGE = 4e6
 """Rows times nonzeros from which on a program is large."""
 _NEAR = 1e-7
 LEAST = 1e-10
@@ -66,7 +66,7 @@ def optimize(
     """
     clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
-    interior = start is None and terms(lp) >= LARGE
+    interior = start is None and terms(lp) >= _LARGE
     settings: dict[str, Any] = {
         "solver": "ipm" if interior else "simplex",
         "simplex_strategy": _strategy(start),

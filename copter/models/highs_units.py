@@ -20,7 +20,7 @@ from copter.errors import SolverError
 if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
-LEAST, MOST = 1e-12, 1e15
+LEAST, _MOST = 1e-12, 1e15
 """Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
 KEPT = 1e-9
 """Entries that HiGHS drops unless told otherwise are below this."""
@@ -42,7 +42,7 @@ class Units(NamedTuple):
     cost: float
 
 
-class Numbers(NamedTuple):
+class _Numbers(NamedTuple):
     """Numbers of a program in some units: costs, entries, bounds of rows and of columns."""
 
     c: NDArray[np.float64]
@@ -53,7 +53,7 @@ class Numbers(NamedTuple):
     upper: NDArray[np.float64]
 
 
-def numbers_in(program: LinearProgram, units: Units | None) -> Numbers:
+def numbers_in(program: LinearProgram, units: Units | None) -> _Numbers:
     """Return the numbers of a program in some units; None: its own."""
     A, c, rows, columns = (
         program.A,
@@ -62,22 +62,22 @@ def numbers_in(program: LinearProgram, units: Units | None) -> Numbers:
         (program.lower, program.upper),
     )
     if units is None:
-        return Numbers(c, A.data, *rows, *columns)
+        return _Numbers(c, A.data, *rows, *columns)
     row, column, cost = units
     data = A.data * row[A.indices] * np.repeat(column, np.diff(A.indptr))
-    return Numbers(
+    return _Numbers(
         c * column * cost, data, *(side * row for side in rows), *(side / column for side in columns)
     )
 
 
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
     """Whether HiGHS takes these entries and costs as they are, unless told otherwise."""
-    if costs.size and not -MOST < costs.min() <= costs.max() < MOST:
+    if costs.size and not -_MOST < costs.min() <= costs.max() < _MOST:
         return False
     if not entries.size:
         return True
     size = abs(entries)
-    return bool(size.max() < MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
+    return bool(size.max() < _MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
 
 
 def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
@@ -112,12 +112,12 @@ def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units 
     size = abs(matrix.data) * units.row[matrix.row] * units.column[matrix.col]
     if not tiny and not _out(program, matrix, size < LEAST):
         return None
-    if size.size and size.max() >= MOST:
+    if size.size and size.max() >= _MOST:
         entry = int(size.argmax())
         i, j = int(matrix.row[entry]), int(matrix.col[entry])
         where = f"{_name(program, 'row', i)}, {_name(program, 'column', j)}"
         value = float(matrix.data[entry])
-        raise SolverError(f"{where}: {value!r}: no units bring this entry below {MOST:g}, as HiGHS needs it")
+        raise SolverError(f"{where}: {value!r}: no units bring this entry below {_MOST:g}, as HiGHS needs it")
     return units
 
 
@@ -131,7 +131,7 @@ def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
     """Whether a number is out of what HiGHS can take, or a row or column has none that is not small."""
     row, column, size = (each[~noise] for each in (matrix.row, matrix.col, abs(matrix.data)))
     row, column, size = row[size > 0], column[size > 0], size[size > 0]
-    if not (fits(np.empty(0), program.c) and ((size >= LEAST) & (size < MOST)).all()):
+    if not (fits(np.empty(0), program.c) and ((size >= LEAST) & (size < _MOST)).all()):
         return True
     small = size < KEPT
     for group, count in ((row, matrix.shape[0]), (column, matrix.shape[1])):

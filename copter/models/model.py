@@ -1,6 +1,6 @@
 """Linear programs from elsewhere as ContinualPrograms that follow them, and answers in their own words.
 
-A :class:`Model` is made of a general LP, from arrays or a file, or of a :class:`Source` that has one: a model
+A :class:`Model` is made of a general LP, from arrays or a file, or of a `_Source` that has one: a model
 of OR-Tools MathOpt, a problem of cvxpy.  The LP is reduced (:mod:`copter.models.reductions`) and becomes
 requests and resources (:mod:`copter.models.formulation`), and every step leads back.  Where costs, bounds and
 coefficients change, only what did is edited, so that the next solve is warm; where the shape does (other
@@ -53,7 +53,7 @@ class ModelSolution:
     duals: Any
 
 
-class Source(Protocol):
+class _Source(Protocol):
     """Where a model's linear program comes from, and its answers go."""
 
     def read(self) -> GeneralLP:
@@ -95,7 +95,7 @@ class Model:
 
     def __init__(
         self,
-        source: GeneralLP | Source,
+        source: GeneralLP | _Source,
         *,
         fold: bool = False,
         share: float | None = 0.0,

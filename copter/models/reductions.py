@@ -49,7 +49,7 @@ class Point(NamedTuple):
     basis: highspy.HighsBasis | None = None
 
 
-class Inverse(Protocol):
+class _Inverse(Protocol):
     """The way back of a reduction."""
 
     def invert(self, point: Point) -> Point:

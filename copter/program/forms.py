@@ -43,7 +43,7 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None means something: leave the field as it is."""
 
 
-SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
+_SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
 """Kinds of sum rows, one for all or one each, and totals; None if nobody has one."""
 
 
@@ -123,7 +123,7 @@ def sum_rows_of(
     totals: Any,
     relation: Any,
     old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
-) -> SumRows:
+) -> _SumRows:
     """Sum rows of many requests, of which the relation or the total may be kept (``old``: kinds, totals).
 
     Parameters
@@ -265,7 +265,7 @@ def entries_of(
         Names the request, the field and the value.
     """
     if is_flat(given):
-        return Entries(None, *flat_entries(label, field, ids, given, widths))
+        return Entries(None, *_flat_entries(label, field, ids, given, widths))
     each = _one_each(label, ids, f"{field}s", given)
     which = np.array([own is not None for own in each], np.bool_)
     found = [sparse_entries(ids[k], field, each[k], int(widths[k])) for k in np.flatnonzero(which).tolist()]
@@ -285,7 +285,7 @@ def is_flat(given: Any) -> bool:
     )
 
 
-def flat_entries(
+def _flat_entries(
     label: Hashable,
     field: str,
     ids: Sequence[Hashable],

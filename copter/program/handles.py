@@ -15,7 +15,7 @@ from copter.store.edit import Edit
 
 
 @dataclass(frozen=True)
-class Handle:
+class _Handle:
     """What stands for something in a program's store.
 
     Attributes
@@ -36,15 +36,15 @@ class Handle:
     key: int = field(default=0, repr=False)
 
 
-class SharedColumns(Handle):
+class SharedColumns(_Handle):
     """Handle of columns that many requests share; made by ``ContinualProgram.share_columns``."""
 
 
-class SharedCosts(Handle):
+class SharedCosts(_Handle):
     """Handle of costs that many requests share; made by ``ContinualProgram.share_costs``."""
 
 
-H = TypeVar("H", bound=Handle)
+H = TypeVar("H", bound=_Handle)
 
 
 class Handles(dict[int, H], Generic[H]):

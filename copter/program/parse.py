@@ -55,7 +55,7 @@ from copter.store.store import ConstraintStore
 _NONE = np.empty(0)
 
 
-class Costs(NamedTuple):
+class _Costs(NamedTuple):
     """Costs of the columns of some requests: flat, or slots of what they share."""
 
     sizes: NDArray[np.int64]
@@ -274,7 +274,7 @@ class Parser:
         columns: tuple[Any, ArrayLike | None],
         totals: Any,
         relation: Any,
-    ) -> tuple[Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
+    ) -> tuple[_Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
         """Columns, given as (costs, sizes), and sum rows of new requests: kinds and totals."""
         costs, sizes = columns
         shared = self._shared_costs(label, ids, costs, sizes)
@@ -283,10 +283,12 @@ class Parser:
         if isinstance(relation, str):
             sound = checked_requests(len(ids), sizes, costs, totals)
             if sound is not None:
-                return Costs(*sound), kind_of_row(label, relation, totals is not None), totals
-        return Costs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
+                return _Costs(*sound), kind_of_row(label, relation, totals is not None), totals
+        return _Costs(*columns_of(label, ids, costs, sizes)), *sum_rows_of(label, ids, totals, relation)
 
-    def _shared_costs(self, label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Costs | None:
+    def _shared_costs(
+        self, label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: Any
+    ) -> _Costs | None:
         """Costs that are handles, one for all requests or one each; None if they are numbers."""
         one = isinstance(costs, SharedCosts)
         if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
@@ -307,7 +309,7 @@ class Parser:
                 where = int(wrong.argmax())
                 why = f"its shared costs have {int(widths[where])} columns"
                 raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
-        return Costs(widths, None, slots)
+        return _Costs(widths, None, slots)
 
     def _other_costs(
         self,
@@ -317,7 +319,7 @@ class Parser:
         columns: tuple[Any, Any],
         *,
         new: bool,
-    ) -> Costs:
+    ) -> _Costs:
         """New costs of many requests, given as (costs, sizes); ``new``: of new columns."""
         costs, sizes = columns
         if costs is None:
@@ -328,14 +330,14 @@ class Parser:
             _check_widths(ids, "costs", shared.sizes, shared.sizes if new else widths)
             return shared
         if new:
-            return Costs(*columns_of(label, ids, costs, sizes))
+            return _Costs(*columns_of(label, ids, costs, sizes))
         if sizes is not None:
             _check_widths(ids, "sizes", whole_numbers(label, "sizes", sizes, len(ids)), widths)
         if in_parts(costs) or not ids:
             parts = parts_of(ids, label, costs, None)
             _check_widths(ids, "costs", np.array([part.size for part in parts], np.int64), widths)
-            return Costs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
-        return Costs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
+            return _Costs(widths, parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts]))
+        return _Costs(widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths)))
 
     def _overrides(
         self,

@@ -156,7 +156,7 @@ class Requests:
         if isinstance(chosen, int):
             return Request(self, ids)
         names, slots = chosen
-        return request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
+        return _request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
 
     def __repr__(self) -> str:
         return f"<{_counted(len(self), 'request')}: {_some(self)}>"
@@ -196,7 +196,7 @@ class Request:
     @property
     def override(self) -> dict[int, float]:
         """Costs by column that the scale does not touch."""
-        return by_column(self._among.store.get_override(self.slot))
+        return _by_column(self._among.store.get_override(self.slot))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -222,7 +222,7 @@ class Request:
     def relation(self) -> Relation | None:
         """Relation of its sum row, "<=" or "==", None if it has none."""
         kind = int(self._among.store.requests.relation[self.slot])
-        return None if kind == NO_TOTAL else relation_of(kind)
+        return None if kind == NO_TOTAL else _relation_of(kind)
 
     @property
     def upper(self) -> NDArray[np.float64]:
@@ -238,7 +238,7 @@ class Request:
     def start(self) -> dict[int, float] | None:
         """Values by column from which the next warm start begins, None if none were given since the last."""
         start = self._among.starts.get(self.slot)
-        return None if start is None else by_column(start)
+        return None if start is None else _by_column(start)
 
     @property
     def term(self) -> ConvexTerm | None:
@@ -260,7 +260,7 @@ def _some(ids: Iterable[Hashable]) -> str:
     return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
 
 
-def request_data(
+def _request_data(
     store: ConstraintStore,
     ids: list[Hashable],
     slots: NDArray[np.int64],
@@ -288,22 +288,22 @@ def request_data(
         sizes=sizes,
         usage=csc_array((used.value, used.row, pointer), shape=shape),
         totals=[None if kind == NO_TOTAL else total for total, kind in totals],
-        relation=[relation_of(kind) for kind in kinds.tolist()],
+        relation=[_relation_of(kind) for kind in kinds.tolist()],
         upper=float(bounds[0]) if one else upper_bounds(store, slots),
         scales=table.scale[slots],
         overrides=(columns.lengths, columns.values, values.values),
         integral=table.integral[slots],
-        starts=[None if start is None else by_column(start) for start in given],
+        starts=[None if start is None else _by_column(start) for start in given],
         terms=[store.terms.get(slot) for slot in slots.tolist()],
     )
 
 
-def relation_of(kind: int) -> Relation:
+def _relation_of(kind: int) -> Relation:
     """How users write a kind of sum row; "<=" for none."""
     return "==" if kind == EXACTLY else "<="
 
 
-def by_column(entries: tuple[NDArray[Any], NDArray[np.float64]]) -> dict[int, float]:
+def _by_column(entries: tuple[NDArray[Any], NDArray[np.float64]]) -> dict[int, float]:
     """{column: value} of columns and values."""
     columns, values = entries
     return dict(zip(columns.tolist(), values.tolist(), strict=True))

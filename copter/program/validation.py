@@ -20,14 +20,14 @@ from copter.store.term_table import TermTable
 from copter.terms.compiled import addresses
 from copter.terms.convex import ConvexTerm
 
-LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
-RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
-LARGEST = sys.float_info.max
+LARGEST_COST, _LARGEST_SCALE = 1e150, 1e100
+_RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
+_LARGEST = sys.float_info.max
 INFINITE = 1e20
 """Bounds of this size and more are infinite, as they are for other solvers."""
-SMALLER = math.nextafter(INFINITE, 0.0)
+_SMALLER = math.nextafter(INFINITE, 0.0)
 
-Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
+_Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and how many entries of a flat array each has; None: one entry each."""
 
 _FEW = 64
@@ -65,7 +65,7 @@ def whole_number(subject: Hashable, field: str, value: Any) -> int:
     return int(given)
 
 
-def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
+def _row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
     """Bounds of a row, lower <= upper; infinite from 1e20 on."""
     lower, upper = (_bound(number(id, *each)) for each in (("lower", lower), ("upper", upper)))
     if lower > upper:
@@ -95,7 +95,7 @@ def _bound(value: float) -> float:
 
 def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bounds of which those of 1e20 and more are infinite; the values themselves if none is as large."""
-    if within(values, -SMALLER, SMALLER):
+    if within(values, -_SMALLER, _SMALLER):
         return values
     return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
 
@@ -175,7 +175,7 @@ def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> N
 
 
 def vector(
-    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
     """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one.
 
@@ -184,7 +184,7 @@ def vector(
     subject, field, values, length, owner : hashable, str, (length,) array_like, int or None, Owner or None
     """
     vector = _shaped(subject, field, values, length)
-    if not within(vector, -LARGEST, LARGEST):
+    if not within(vector, -_LARGEST, _LARGEST):
         where = int(np.isfinite(vector).argmin())
         why = f"entry {where} must be finite"
         raise EditError(owner_of(subject, owner, where), field, float(vector[where]), why)
@@ -213,7 +213,7 @@ def flag(subject: Hashable, field: str, value: Any) -> bool:
 
 
 def cost_vector(
-    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
     """Costs, or coefficients: finite, and so small that no scale makes them infinite.
 
@@ -230,7 +230,7 @@ def cost_vector(
     return costs
 
 
-def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
+def owner_of(subject: Hashable, owner: _Owner | None, entry: int) -> Hashable:
     """Id of the request that a flat entry belongs to; the subject if nobody is named as owner."""
     if owner is None:
         return subject
@@ -240,7 +240,7 @@ def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
 
 def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
     """Kind of sum row, as the store keeps it."""
-    kind = RELATIONS.get(relation) if isinstance(relation, str) else None
+    kind = _RELATIONS.get(relation) if isinstance(relation, str) else None
     if kind is None:
         raise EditError(subject, "relation", relation, "must be '<=' or '=='")
     if has_total:
@@ -250,18 +250,20 @@ def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
     return NO_TOTAL
 
 
-def scale_factor(subject: Hashable, scale: float) -> float:
+def _scale_factor(subject: Hashable, scale: float) -> float:
     """A finite, positive scale."""
     factor = number(subject, "scale", scale)
     if not 0 < factor < math.inf:
         raise EditError(subject, "scale", scale, "must be finite and positive")
-    if not 1.0 / LARGEST_SCALE <= factor <= LARGEST_SCALE:
-        raise EditError(subject, "scale", scale, f"must be between 1/{LARGEST_SCALE:g} and {LARGEST_SCALE:g}")
+    if not 1.0 / _LARGEST_SCALE <= factor <= _LARGEST_SCALE:
+        raise EditError(
+            subject, "scale", scale, f"must be between 1/{_LARGEST_SCALE:g} and {_LARGEST_SCALE:g}"
+        )
     return factor
 
 
 def upper_bounds(
-    subject: Hashable, upper: float | ArrayLike, n: int, owner: Owner | None = None
+    subject: Hashable, upper: float | ArrayLike, n: int, owner: _Owner | None = None
 ) -> float | NDArray[np.float64]:
     """Upper bounds of n columns: a number for all, or one each.
 
@@ -392,12 +394,12 @@ def total_of(subject: Hashable, total: Any) -> float:
 def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
     """Scales of many requests, one for all or one each: finite and positive."""
     if not is_vector(scales):
-        return np.full(len(ids), scale_factor(label, cast(float, scales)))
+        return np.full(len(ids), _scale_factor(label, cast(float, scales)))
     factors = _shaped(label, "scales", scales, len(ids))
-    if not within(factors, 1.0 / LARGEST_SCALE, LARGEST_SCALE):
+    if not within(factors, 1.0 / _LARGEST_SCALE, _LARGEST_SCALE):
         vector(label, "scales", factors, len(ids), owner=(ids, None))
-        worst = int(factors.argmin() if factors.min() < 1.0 / LARGEST_SCALE else factors.argmax())
-        scale_factor(ids[worst], float(factors[worst]))
+        worst = int(factors.argmin() if factors.min() < 1.0 / _LARGEST_SCALE else factors.argmax())
+        _scale_factor(ids[worst], float(factors[worst]))
     return factors
 
 
@@ -434,7 +436,7 @@ def row_bounds_of(
     wrong = ~(lower <= upper) | (lower == math.inf) | (upper == -math.inf)
     if wrong.any():
         where = int(wrong.argmax())
-        row_bounds(ids[where], float(lower[where]), float(upper[where]))
+        _row_bounds(ids[where], float(lower[where]), float(upper[where]))
     return lower, upper
 
 

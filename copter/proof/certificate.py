@@ -48,9 +48,9 @@ from copter.terms.batch import TermBatch
 
 TRIFLE = 1e-9
 """Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
-LITTLE = 1e-3
+_LITTLE = 1e-3
 """Of the least stake of any request: an objective that is next to nothing."""
-NOISE = 1e7
+_NOISE = 1e7
 """Times the rounding error of an objective: one that is next to nothing."""
 _SHARPEN = 1e-8
 """Rounding errors of more than this share of the size ask for a bound in twice the precision."""
@@ -319,10 +319,10 @@ def _size_of_gap(
     size, size_is = max(decided, abs(decided - gap)), GapSize.OBJECTIVE
     if not size < math.inf:
         return decided, size_is
-    if NOISE * rounding > size:
-        size, size_is = NOISE * rounding, GapSize.ROUNDING
+    if _NOISE * rounding > size:
+        size, size_is = _NOISE * rounding, GapSize.ROUNDING
     if gap > 0.0:
-        stake = LITTLE * least_stake(store, size / LITTLE)
+        stake = _LITTLE * least_stake(store, size / _LITTLE)
         if size < stake < math.inf:
             size, size_is = stake, GapSize.STAKE
     return size, size_is

@@ -99,7 +99,7 @@ def survivors(
     whole = table.integral[: table.size]
     if pricing is None:
         pricing = price(store, y, slack=budget, threads=threads)
-    terms = magnitude(store, y, pricing)
+    terms = _magnitude(store, y, pricing)
     budget += _ROUNDING * terms
     loose = (table.n_columns[: table.size] > 0) & ~whole
     reach = np.inf if loose.any() else budget
@@ -143,7 +143,7 @@ def survivors(
     )
 
 
-def magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:
+def _magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:
     """Sum of the absolute terms of a bound, which its rounding errors are a share of.
 
     Parameters

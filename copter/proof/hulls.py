@@ -43,7 +43,7 @@ _EACH = 100
 """What a request of a group weighs beside a column when work is split."""
 
 
-class Groups(NamedTuple):
+class _Groups(NamedTuple):
     """Requests that share costs and usage, group after group, ascending by scale in each.
 
     Attributes
@@ -56,7 +56,7 @@ class Groups(NamedTuple):
     first: NDArray[np.int64]
 
 
-def groups_of(view: StoreView, more_than: int) -> Groups | None:
+def groups_of(view: StoreView, more_than: int) -> _Groups | None:
     """Groups of several requests with more than so many columns, whose best column may have all of the total.
 
     Requests with more than a few overrides are in none: they are priced as if with costs of their own.
@@ -76,11 +76,11 @@ def groups_of(view: StoreView, more_than: int) -> Groups | None:
     fresh = np.flatnonzero((np.diff(vector, prepend=-1) != 0) | (np.diff(usage, prepend=-1) != 0))
     count = np.diff(fresh, append=slots.size)
     slots, count = slots[np.repeat(count > 1, count)], count[count > 1]
-    return Groups(slots, np.concatenate(([0], np.cumsum(count)))) if count.size else None
+    return _Groups(slots, np.concatenate(([0], np.cumsum(count)))) if count.size else None
 
 
 def price_groups(
-    groups: Groups,
+    groups: _Groups,
     view: StoreView,
     paid: UsagePrices,
     cost_factor: float,

@@ -34,10 +34,10 @@ from copter.store.allocation import SparseX
 from copter.store.compiled import FlatProgram, flatten
 from copter.store.store import NO_TOTAL, ConstraintStore
 
-_KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, LooseProgram]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, _LooseProgram]] = WeakKeyDictionary()
 
 
-class LooseProgram(NamedTuple):
+class _LooseProgram(NamedTuple):
     """A program in flat arrays, and which of its columns are loose.
 
     Attributes
@@ -56,7 +56,7 @@ class LooseProgram(NamedTuple):
     curved: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, store: ConstraintStore) -> LooseProgram:
+    def of(cls, store: ConstraintStore) -> _LooseProgram:
         """The program as it is now; kept until the next edit."""
         if store in _KNOWN and _KNOWN[store][0] == store.clock:
             return _KNOWN[store][1]
@@ -104,7 +104,7 @@ def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[f
     marginal : (request slots,) ndarray
         Marginal prices of a pass at y.
     """
-    program = LooseProgram.of(store)
+    program = _LooseProgram.of(store)
     price = program.prices(y)
     summed = program.flat.sum_row >= 0
     price[program.flat.sum_row[summed]] = -marginal[program.slots[summed]]
@@ -125,7 +125,7 @@ def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> f
     cost_factor : float
         Costs count this many times: 0 for a ray.
     """
-    program = LooseProgram.of(store)
+    program = _LooseProgram.of(store)
     (only, loose), price = program.only(cost_factor), program.prices(y)
     z, error, _ = reduced_costs(only, price)
     doubtful = np.flatnonzero(z <= error)
@@ -150,7 +150,7 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
     cost_factor : float
         Costs count this many times: 0 for a ray.
     """
-    program = LooseProgram.of(store)
+    program = _LooseProgram.of(store)
     only, _ = program.only(cost_factor, curved=True)  # no slope of a term makes up for a price below 0
     found = []
     rounded = [partial(round_prices, bits=bits) for bits in BITS]
@@ -173,7 +173,7 @@ def unbounded_direction(store: ConstraintStore, direction: SparseX, costs: Float
     costs : (nonzeros,) ndarray
         What a unit of each of its columns costs.
     """
-    program = LooseProgram.of(store)
+    program = _LooseProgram.of(store)
     start = np.zeros(store.requests.size, np.int64)
     start[program.slots] = program.flat.column_start[:-1]
     at = start[direction.slot] + direction.column

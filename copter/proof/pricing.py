@@ -167,7 +167,7 @@ def _price_part(
         (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
     )
     if terms is not None:  # the passes below leave them out
-        view = replace(view, n_columns=without(view.n_columns, terms.slot))
+        view = replace(view, n_columns=_without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
@@ -183,7 +183,7 @@ def _price_part(
             grouped, grouped_error, *more = price_groups(
                 groups, view, paid, cost_factor, slack, threads, found
             )
-            view = replace(view, n_columns=without(view.n_columns, groups.member))
+            view = replace(view, n_columns=_without(view.n_columns, groups.member))
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
     slot, column = (
@@ -239,7 +239,7 @@ def _price_chunks(
     )
 
 
-def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers of columns with none for some requests, which passes leave out then.
 
     Parameters

@@ -72,7 +72,7 @@ class LinearProgram(Protocol):
     def upper(self) -> Floats: ...  # noqa: D102
 
 
-class OutwardBound(NamedTuple):
+class _OutwardBound(NamedTuple):
     """A bound that holds.
 
     Attributes
@@ -90,7 +90,7 @@ class OutwardBound(NamedTuple):
     rounding: float
 
 
-def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
+def outward_bound(lp: LinearProgram, y: Floats) -> _OutwardBound:
     """The best bound on the optimum at prices near ``y``, (m,): positive where an upper bound is paid for."""
     y = paid_prices(lp, y)
     best = bound_at(lp, y, lp.lower, lp.upper)
@@ -139,7 +139,7 @@ class _Held(NamedTuple):
     upper: Floats
 
 
-def _value(bound: OutwardBound) -> float:
+def _value(bound: _OutwardBound) -> float:
     return bound.value
 
 
@@ -179,14 +179,14 @@ def _joined(lp: LinearProgram) -> LinearProgram:
     return _Held(lp.c[keep], A[:, keep], lp.row_lower, lp.row_upper, lower[keep], lp.upper[keep])
 
 
-def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
+def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
     """A bound at prices near ``y`` that need not be numbers of floating point.
 
     Columns that no bound holds at all must cost exactly 0.  If the equations that say so can be solved for
     the prices of some rows, then within a radius of y they are (:func:`_solvable`), and d is no worse than at
     the worst prices within it.
     """
-    nothing = OutwardBound(-math.inf, y, 0.0)
+    nothing = _OutwardBound(-math.inf, y, 0.0)
     z, error, magnitude = reduced_costs(lp, y)
     endless = np.isinf(lower) | np.isinf(upper)
     doubtful = np.flatnonzero(endless & (abs(z) <= _NEAR * magnitude))
@@ -215,7 +215,7 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     )
     gap = np.where(free, abs(lp.row_upper - lp.row_lower), 0.0)  # where a price may cross 0
     cost = float(radius @ sides + np.where(radius >= abs(y), abs(y) + radius, 0.0) @ np.where(free, gap, 0.0))
-    return OutwardBound(at.value - (1.0 + y.size * EPS) * cost, y, at.rounding + cost)
+    return _OutwardBound(at.value - (1.0 + y.size * EPS) * cost, y, at.rounding + cost)
 
 
 def _solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
@@ -333,7 +333,7 @@ def paid_prices(lp: LinearProgram, y: Floats) -> Floats:
     return np.where(nothing, 0.0, y)
 
 
-def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
+def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
     """d(y) at :func:`paid_prices` y with these bounds of the columns, rounded downwards."""
     z, error, magnitude = reduced_costs(lp, y)
     endless = np.isinf(lower) | np.isinf(upper)
@@ -353,11 +353,11 @@ def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> Outw
 
 def _with_reduced_costs(
     lp: LinearProgram, y: Floats, z: Floats, error: Floats, lower: Floats, upper: Floats
-) -> OutwardBound:
+) -> _OutwardBound:
     """d(y) at the worst reduced costs that are off by no more than their errors."""
     low, high = z - error, z + error
     if (np.isinf(upper) & (low < 0)).any() or (np.isinf(lower) & (high > 0)).any():
-        return OutwardBound(-math.inf, y, 0.0)
+        return _OutwardBound(-math.inf, y, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = np.array([low * lower, low * upper, high * lower, high * upper])
     worst = np.where(np.isnan(ends), np.inf, ends).min(axis=0)  # 0 times a bound that is not there
@@ -368,7 +368,7 @@ def _with_reduced_costs(
     value = math.fsum([*worst.tolist(), *rows])
     reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
     rounding = float(error @ reach) + EPS * float(abs(y) @ abs(paid))
-    return OutwardBound(math.nextafter(value, -math.inf) if value else value, y, rounding)
+    return _OutwardBound(math.nextafter(value, -math.inf) if value else value, y, rounding)
 
 
 def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]:

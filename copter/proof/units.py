@@ -147,7 +147,7 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
     return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
-def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
+def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
     """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
     rows = store.rows
     limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
@@ -156,7 +156,7 @@ def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
 
 @kernel(allocates=True)
 def _limits(lower, upper):  # type: ignore[no-untyped-def]
-    """See :func:`row_limits`."""
+    """See :func:`_row_limits`."""
     limits = np.zeros(lower.size)
     for i in range(lower.size):
         for bound in (lower[i], upper[i]):
@@ -193,7 +193,7 @@ def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = Non
     """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
     store = part.store
     some = np.arange(store.requests.size) if slots is None else slots
-    return float(_stake_of(view_of(store), row_limits(store), enough, some))
+    return float(_stake_of(view_of(store), _row_limits(store), enough, some))
 
 
 @kernel
@@ -233,7 +233,7 @@ def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.
 
 
 def _units_part(part: Part, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    view, limit = view_of(part.store), row_limits(part.store)
+    view, limit = view_of(part.store), _row_limits(part.store)
     bounds = chunk_bounds(view.n_columns)
     parts = run_chunks(
         lambda k: _units_of(view, limit, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None

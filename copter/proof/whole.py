@@ -32,7 +32,7 @@ from copter.store.view import caps_at, costs_at, take_entries
 if TYPE_CHECKING:
     from copter.solution import Solution
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Of the largest number of a row with continuous columns: what those may miss it by."""
 CALCULATED = 8
 """Half units in the last place of a row's larger bound that a bound which is not whole may be off by."""
@@ -92,7 +92,7 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
     if mixed.any():
         largest = np.zeros(m)
         np.maximum.at(largest, terms.row, abs(product))
-        forgiven[mixed] = ROUNDING * np.maximum(largest, larger)[mixed]
+        forgiven[mixed] = _ROUNDING * np.maximum(largest, larger)[mixed]
     held = (activity + error <= upper + forgiven) & (activity - error >= lower - forgiven)
     for row in np.flatnonzero(~held).tolist():
         over = max(activity[row] - upper[row], lower[row] - activity[row]) - forgiven[row]
@@ -168,7 +168,7 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
         return "a column is no whole number"
     view, place = store.executor.columns(x.slot, x.column)
     caps = caps_at(view, x.slot, place)
-    if (x.value < 0.0).any() or (x.value > np.where(integral, caps, caps * (1.0 + ROUNDING))).any():
+    if (x.value < 0.0).any() or (x.value > np.where(integral, caps, caps * (1.0 + _ROUNDING))).any():
         return "a column is out of its bounds"
     first, row, coefficient = take_entries(view, x.slot, place, rows.alive[: rows.size])
     counts = np.diff(first)

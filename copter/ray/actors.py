@@ -65,7 +65,7 @@ class LostActorError(CopterError, RuntimeError):
 
 
 @dataclass
-class Snapshot:
+class _Snapshot:
     """Stores of an actor's parts, in the object store.
 
     Attributes
@@ -121,8 +121,8 @@ class Actor:
         self._made = 0
         self._since: list[Edit] = []
         self._bytes, self._worth = 0, _SNAPSHOT_FROM
-        self._last: Snapshot | None = None
-        self._next: Snapshot | None = None
+        self._last: _Snapshot | None = None
+        self._next: _Snapshot | None = None
         self._start()
 
     @property
@@ -210,7 +210,7 @@ class Actor:
                 # what an actor returns lies on its node and dies with it; what is put here does not
                 stores = ray.get(taken.ref)
                 size = sum(array.nbytes for store in stores for array in store.arrays().values())
-                kept = Snapshot(ray.put(stores), taken.edits, size)
+                kept = _Snapshot(ray.put(stores), taken.edits, size)
             except RayActorError:
                 return  # it died before; the edits are still here
             except RayError as error:
@@ -221,12 +221,12 @@ class Actor:
             self._last, self._worth = kept, max(_SNAPSHOT_FROM, int(_SNAPSHOT_SHARE * kept.size))
             self._bytes = sum(edit.nbytes for edit in self._since)
         if self._next is None and self._bytes > self._worth:
-            self._next = Snapshot(self.ask("snapshot"), self._made)
+            self._next = _Snapshot(self.ask("snapshot"), self._made)
 
     def restore(self, stores: Sequence[LocalStore]) -> None:
         """Put stores in place of those of its parts: what it is made again from."""
         self._made += 1  # counts as an edit: without it nothing is answered
-        self._last, self._next = Snapshot(ray.put(stores), self._made), None
+        self._last, self._next = _Snapshot(ray.put(stores), self._made), None
         self._since, self._bytes = [], 0
         self.call("restore", self._last.ref, self._made)
 
@@ -294,7 +294,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
         actor.ask(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
     }
     found: list[Any] = [None] * len(actors)
-    clock, watch = current(), Watch(actors)
+    clock, watch = current(), _Watch(actors)
     while pending:
         done, _ = ray.wait(list(pending), num_returns=len(pending), timeout=_LOOK)
         for ref in done:
@@ -318,7 +318,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
     return found
 
 
-class Watch:
+class _Watch:
     """Looks for actors that keep the others waiting, in one call; needs two actors, to compare them.
 
     Attributes

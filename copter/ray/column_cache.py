@@ -28,7 +28,7 @@ from copter.store.view import StoreView, coefficients_of, entries_of, override_a
 _NUMBERS = count()
 _FEW = 10_000
 """So many columns are kept whether they are used or not."""
-_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
+_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = WeakKeyDictionary()
 """The cache that a part last gave columns to, and their keys: it gives each once."""
 
 
@@ -75,7 +75,7 @@ class ColumnCache:
 
     def __init__(self, store: ConstraintStore) -> None:
         size = store.requests.size
-        self.mark = Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
+        self.mark = _Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
         self.stale: list[NDArray[np.int64]] = []
         self._edits: list[NDArray[np.int64]] = []
         self._edited = False
@@ -158,7 +158,7 @@ class ColumnCache:
         found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
-    def take(self, given: list[Given], *, unseen: Columns | None = None) -> None:
+    def take(self, given: list[_Given], *, unseen: Columns | None = None) -> None:
         """Take in columns that parts gave.
 
         Parameters
@@ -263,14 +263,14 @@ def _filled(
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
 
 
-class Mark(NamedTuple):
+class _Mark(NamedTuple):
     """By what a part knows a cache: its number, and a number above all columns of a request."""
 
     number: int
     width: int
 
 
-class Given(NamedTuple):
+class _Given(NamedTuple):
     """Columns of the program, by slot and column, as their part has them."""
 
     slot: NDArray[np.int64]
@@ -284,7 +284,7 @@ class Message(NamedTuple):
     task: Task
     common: tuple[Any, ...]
     others: tuple[tuple[Task, tuple[Any, ...]], ...]
-    mark: Mark
+    mark: _Mark
 
 
 def answer(
@@ -295,7 +295,7 @@ def answer(
     column: NDArray[np.int64],
     mine: tuple[Any, ...],
     *own: tuple[Any, ...],
-) -> tuple[Any, list[Any], Given]:
+) -> tuple[Any, list[Any], _Given]:
     """What a part says to a message.
 
     Parameters
@@ -339,16 +339,16 @@ def _absent(known, key):  # type: ignore[no-untyped-def]
     return absent
 
 
-def _given(part: Part, mark: Mark) -> NDArray[np.int64]:
+def _given(part: Part, mark: _Mark) -> NDArray[np.int64]:
     """Keys of the columns that a part gave to a cache."""
     last, key = _GIVEN.get(part.store, (mark, np.empty(0, np.int64)))
     return key if last == mark else key[:0]
 
 
-def fetch(part: Part, mark: Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> Given:
+def fetch(part: Part, mark: _Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Given:
     """Columns of a part, by slot of the program."""
     _GIVEN[part.store] = mark, np.union1d(_given(part, mark), slot * mark.width + column)
-    return Given(slot, column, _columns_of(part, slot, column))
+    return _Given(slot, column, _columns_of(part, slot, column))
 
 
 def _columns_of(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Fetched:

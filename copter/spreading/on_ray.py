@@ -31,7 +31,7 @@ with extra("ray"):
     import ray
     from ray.util.queue import Queue
 
-LOCAL = "local"
+_LOCAL = "local"
 """In place of an address: a cluster of this machine alone, started and ended with the tasks."""
 _POLL_SECONDS = 0.1
 _RETRIES = 1
@@ -52,8 +52,8 @@ class OnRay(Spread):
         There is no cluster at the address.
     """
 
-    def __init__(self, address: str = LOCAL) -> None:
-        self._session = Session.join(None if address == LOCAL else address)
+    def __init__(self, address: str = _LOCAL) -> None:
+        self._session = Session.join(None if address == _LOCAL else address)
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False

@@ -162,9 +162,9 @@ class Here(Spread):
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
             try:
-                ended = Ended(task, call(task, tell))
+                ended = Ended(task, _call(task, tell))
             except Exception as error:  # whatever somebody's task raises is its answer
-                ended = Ended(task, error=noted(error, task))
+                ended = Ended(task, error=_noted(error, task))
             yield ended
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
@@ -176,12 +176,12 @@ def _teller(hear: Hear, task: Task) -> Tell:
     return lambda message: hear(task, message)
 
 
-def call(task: Task, tell: Tell | None) -> Any:
+def _call(task: Task, tell: Tell | None) -> Any:
     """Return what a task's function returns."""
     return task.function(*task.arguments) if tell is None else task.function(*task.arguments, tell=tell)
 
 
-def noted(error: Exception, task: Task) -> Exception:
+def _noted(error: Exception, task: Task) -> Exception:
     """Return an error with the name of its task as a note."""
     error.add_note(f"in {task.name}")
     return error
@@ -223,7 +223,7 @@ class InOrder:
         return self.given == len(self.tasks)
 
 
-class RemoteTraceback(Exception):
+class _RemoteTraceback(Exception):
     """Where in its own process a task failed; the cause of the error that is raised here."""
 
     def __init__(self, text: str) -> None:
@@ -255,14 +255,14 @@ class Outcome(NamedTuple):
         """Return it as the end of its task."""
         if self.error is None:
             return Ended(task, self.value)
-        self.error.__cause__ = RemoteTraceback(self.where)
-        return Ended(task, error=noted(self.error, task))
+        self.error.__cause__ = _RemoteTraceback(self.where)
+        return Ended(task, error=_noted(self.error, task))
 
 
 def outcome(task: Task, tell: Tell | None) -> Outcome:
     """Run a task, in the process where it is."""
     try:
-        return Outcome(call(task, tell))
+        return Outcome(_call(task, tell))
     except Exception as error:  # whatever somebody's task raises is its answer
         return Outcome(None, _sendable(error), traceback.format_exc())
 

@@ -16,25 +16,25 @@ import numpy as np
 
 from copter.kernels import kernel
 
-COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
-BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
-SCALE, UPPER, TOTAL = range(3)
-RELATION, INTEGRAL = range(2)
+_COST_START, _N_COLUMNS, _USAGE, _UPPER_START, _OVERRIDE_START, _OVERRIDE_LENGTH = range(6)
+_BIRTH, _COST_STAMP, _BOUND_STAMP, _VECTOR = range(6, 10)
+_SCALE, _UPPER, _TOTAL = range(3)
+_RELATION, _INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
 
-POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
+_POINTER_START, _ENTRY_START, WIDTH, _NNZ, _VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
 """Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
 
-Array = Any
-index: Any = np.uint64
+_Array = Any
+_index: Any = np.uint64
 """What long copies count with: an index that might be negative costs ten times as much."""
 
 
 @kernel
-def all_within(values: Array, low: float, high: float) -> bool:
+def all_within(values: _Array, low: float, high: float) -> bool:
     """Whether all of ``low <= values <= high`` hold; not for a NaN."""
     wrong = 0
     for j in range(values.size):
@@ -43,7 +43,7 @@ def all_within(values: Array, low: float, high: float) -> bool:
 
 
 @kernel
-def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) -> bool:
+def sound_requests(sizes: _Array, costs: _Array, totals: _Array, largest: float) -> bool:
     """Whether new requests have columns, a cost not too large for each, and, if any, a total each."""
     n, wrong = 0, 0
     for k in range(sizes.size):
@@ -59,14 +59,14 @@ def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) ->
 
 @kernel
 def sound_overrides(
-    whole: Array, slots: Array, counts: Array, columns: Array, values: Array, largest: float
+    whole: _Array, slots: _Array, counts: _Array, columns: _Array, values: _Array, largest: float
 ) -> bool:
     """Whether the overrides of requests, flat, name columns that there are, ascending, with right costs."""
     if values.size != columns.size:
         return False
     at, wrong = 0, 0
     for k in range(slots.size):
-        last, n, end = -1, whole[N_COLUMNS, slots[k]], at + counts[k]
+        last, n, end = -1, whole[_N_COLUMNS, slots[k]], at + counts[k]
         if counts[k] < 0 or end > columns.size:
             return False
         for i in range(at, end):
@@ -77,7 +77,7 @@ def sound_overrides(
 
 
 @kernel
-def first_outside(columns: Array, counts: Array, widths: Array) -> int:
+def first_outside(columns: _Array, counts: _Array, widths: _Array) -> int:
     """The first of flat columns, ``counts`` of each request, that its request does not have; -1: none."""
     at = 0
     for k in range(counts.size):
@@ -89,7 +89,7 @@ def first_outside(columns: Array, counts: Array, widths: Array) -> int:
 
 
 @kernel
-def sound_entries(columns: Array, values: Array, n: int, largest: float) -> bool:
+def sound_entries(columns: _Array, values: _Array, n: int, largest: float) -> bool:
     """Whether entries name columns of n, ascending, and have values that are neither 0 nor too large."""
     if columns.size != values.size:
         return False
@@ -102,7 +102,7 @@ def sound_entries(columns: Array, values: Array, n: int, largest: float) -> bool
 
 @kernel
 def compress(
-    rows: Array, counts: Array, columns: Array, values: Array, pointer: Array, row: Array, value: Array
+    rows: _Array, counts: _Array, columns: _Array, values: _Array, pointer: _Array, row: _Array, value: _Array
 ) -> None:
     """Sort the entries of rows, ``counts`` of each, by columns; ``pointer`` comes as zeros."""
     for i in range(columns.size):
@@ -122,26 +122,28 @@ def compress(
 
 
 @kernel
-def sound_columns(pointer: Array, row: Array, value: Array, n_rows: int, largest: float) -> tuple[bool, bool]:
+def sound_columns(
+    pointer: _Array, row: _Array, value: _Array, n_rows: int, largest: float
+) -> tuple[bool, bool]:
     """Whether compressed columns have ascending pointers and known rows; whether no value is too large."""
     wrong, beyond = 0, 0
     for j in range(pointer.size - 1):
         wrong += pointer[j] > pointer[j + 1]
     if wrong or pointer[0] < 0 or pointer[-1] > min(row.size, value.size):
         return False, True
-    for i in range(index(pointer[0]), index(pointer[-1])):
+    for i in range(_index(pointer[0]), _index(pointer[-1])):
         wrong += (row[i] < 0) | (row[i] >= n_rows)
-    for i in range(index(pointer[0]), index(pointer[-1])):
+    for i in range(_index(pointer[0]), _index(pointer[-1])):
         beyond += not (abs(value[i]) <= largest)
     return wrong == 0, beyond == 0
 
 
 @kernel
-def fill_slices(pool: Array, starts: Array, lengths: Array, flat: Array) -> None:
+def fill_slices(pool: _Array, starts: _Array, lengths: _Array, flat: _Array) -> None:
     """Write flat values, slice after slice, to the slices of a pool."""
-    at = index(0)
+    at = _index(0)
     for k in range(starts.size):
-        start, n = index(starts[k]), index(lengths[k])
+        start, n = _index(starts[k]), _index(lengths[k])
         for j in range(n):
             pool[start + j] = flat[at + j]
         at += n
@@ -149,34 +151,34 @@ def fill_slices(pool: Array, starts: Array, lengths: Array, flat: Array) -> None
 
 @kernel
 def fill_requests(
-    whole: Array,
-    real: Array,
-    small: Array,
-    references: Array,
-    pool: Array,
-    slots: Array,
-    starts: Array,
-    sizes: Array,
-    costs: Array,
+    whole: _Array,
+    real: _Array,
+    small: _Array,
+    references: _Array,
+    pool: _Array,
+    slots: _Array,
+    starts: _Array,
+    sizes: _Array,
+    costs: _Array,
     usage: int,
-    usages: Array,
+    usages: _Array,
     relation: int,
-    totals: Array,
+    totals: _Array,
     clock: int,
 ) -> None:
     """New requests in blank slots, with one usage for all or, if that is negative, one each.
 
     Without ``costs`` theirs lie at ``starts`` already.
     """
-    at = index(0)
+    at = _index(0)
     for k in range(slots.size):
-        q, start, n = slots[k], index(starts[k]), index(sizes[k])
+        q, start, n = slots[k], _index(starts[k]), _index(sizes[k])
         points_at = usage if usage >= 0 else usages[k]
         references[points_at] += 1
-        whole[COST_START, q], whole[N_COLUMNS, q], whole[USAGE, q] = starts[k], sizes[k], points_at
-        whole[BIRTH, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
+        whole[_COST_START, q], whole[_N_COLUMNS, q], whole[_USAGE, q] = starts[k], sizes[k], points_at
+        whole[_BIRTH, q] = whole[_COST_STAMP, q] = whole[_BOUND_STAMP, q] = clock
         if relation != NO_TOTAL:
-            small[RELATION, q], real[TOTAL, q] = relation, totals[k]
+            small[_RELATION, q], real[_TOTAL, q] = relation, totals[k]
         if costs.size:
             for j in range(n):
                 pool[start + j] = costs[at + j]
@@ -185,13 +187,13 @@ def fill_requests(
 
 @kernel
 def release_requests(
-    whole: Array,
-    real: Array,
-    small: Array,
-    references: Array,
-    shared: Array,
-    slots: Array,
-    left: Array,
+    whole: _Array,
+    real: _Array,
+    small: _Array,
+    references: _Array,
+    shared: _Array,
+    slots: _Array,
+    left: _Array,
     blank: bool,
 ) -> None:
     """Take columns, upper bounds and overrides from requests, or ``blank`` their slots altogether.
@@ -202,15 +204,19 @@ def release_requests(
     """
     for k in range(slots.size):
         q = slots[k]
-        usage = whole[USAGE, q]
+        usage = whole[_USAGE, q]
         references[usage] -= 1
-        left[0, k], left[1, k], left[2, k] = whole[COST_START, q], whole[N_COLUMNS, q], whole[UPPER_START, q]
-        left[3, k], left[4, k] = whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q]
+        left[0, k], left[1, k], left[2, k] = (
+            whole[_COST_START, q],
+            whole[_N_COLUMNS, q],
+            whole[_UPPER_START, q],
+        )
+        left[3, k], left[4, k] = whole[_OVERRIDE_START, q], whole[_OVERRIDE_LENGTH, q]
         left[5, k] = usage if references[usage] == 0 and not shared[usage] else -1
-        left[6, k] = whole[VECTOR, q]
+        left[6, k] = whole[_VECTOR, q]
         if not blank:
-            whole[UPPER_START, q], whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q] = -1, 0, 0
-            whole[VECTOR, q] = -1
+            whole[_UPPER_START, q], whole[_OVERRIDE_START, q], whole[_OVERRIDE_LENGTH, q] = -1, 0, 0
+            whole[_VECTOR, q] = -1
             continue
         for field in range(whole.shape[0]):
             whole[field, q] = whole[field, whole.shape[1] - 1]
@@ -221,56 +227,60 @@ def release_requests(
 
 
 @kernel
-def all_ones(sizes: Array, pointer: Array, value: Array, ones: Array) -> None:
+def all_ones(sizes: _Array, pointer: _Array, value: _Array, ones: _Array) -> None:
     """Whether all coefficients of each usage are 1, to ``ones``."""
-    at = index(0)
+    at = _index(0)
     for k in range(sizes.size):
         other = 0
-        for i in range(index(pointer[at]), index(pointer[at + index(sizes[k])])):
+        for i in range(_index(pointer[at]), _index(pointer[at + _index(sizes[k])])):
             other += value[i] != 1.0
         ones[k] = other == 0
-        at += index(sizes[k])
+        at += _index(sizes[k])
 
 
 @kernel
 def fill_usages(
-    whole: Array,
-    pointers: Array,
-    rows: Array,
-    values: Array,
-    slots: Array,
-    pointer_starts: Array,
-    entry_starts: Array,
-    value_starts: Array,
-    sizes: Array,
-    pointer: Array,
-    row: Array,
-    value: Array,
+    whole: _Array,
+    pointers: _Array,
+    rows: _Array,
+    values: _Array,
+    slots: _Array,
+    pointer_starts: _Array,
+    entry_starts: _Array,
+    value_starts: _Array,
+    sizes: _Array,
+    pointer: _Array,
+    row: _Array,
+    value: _Array,
 ) -> None:
     """New usages in blank slots from compressed columns.
 
     A usage has a pointer more than it has columns; they count from the usage's first entry.  Where its
     coefficients start at a negative place none is stored.
     """
-    at = index(0)
+    at = _index(0)
     for k in range(slots.size):
-        u, n, first = slots[k], index(sizes[k]), index(pointer[at])
-        begin, entry, nnz = index(pointer_starts[k]), index(entry_starts[k]), index(pointer[at + n]) - first
-        whole[POINTER_START, u], whole[ENTRY_START, u] = pointer_starts[k], entry_starts[k]
-        whole[WIDTH, u], whole[NNZ, u], whole[VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
-        for j in range(n + index(1)):
+        u, n, first = slots[k], _index(sizes[k]), _index(pointer[at])
+        begin, entry, nnz = (
+            _index(pointer_starts[k]),
+            _index(entry_starts[k]),
+            _index(pointer[at + n]) - first,
+        )
+        whole[_POINTER_START, u], whole[_ENTRY_START, u] = pointer_starts[k], entry_starts[k]
+        whole[WIDTH, u], whole[_NNZ, u], whole[_VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
+        for j in range(n + _index(1)):
             pointers[begin + j] = pointer[at + j] - pointer[at]
         for i in range(nnz):
             rows[entry + i] = row[first + i]
         if value_starts[k] >= 0:
-            start = index(value_starts[k])
+            start = _index(value_starts[k])
             for i in range(nnz):
                 values[start + i] = value[first + i]
         at += n
 
 
 @kernel(inlined=True)
-def place_among(column: Array, begin: int, end: int, wanted: int) -> int:
+def place_among(column: _Array, begin: int, end: int, wanted: int) -> int:
     """Place of a column among those of an override, which ascend; -1 if it is not there."""
     low, high = begin, end
     while low < high:
@@ -284,17 +294,17 @@ def place_among(column: Array, begin: int, end: int, wanted: int) -> int:
 
 @kernel
 def write_overrides(
-    whole: Array,
-    scale: Array,
-    pool: Array,
-    column: Array,
-    original: Array,
-    value: Array,
-    slots: Array,
-    lengths: Array,
-    columns: Array,
-    values: Array,
-    scales: Array,
+    whole: _Array,
+    scale: _Array,
+    pool: _Array,
+    column: _Array,
+    original: _Array,
+    value: _Array,
+    slots: _Array,
+    lengths: _Array,
+    columns: _Array,
+    values: _Array,
+    scales: _Array,
     clock: int,
     restore: bool,
 ) -> bool:
@@ -303,16 +313,16 @@ def write_overrides(
     back yet.  What is written over a vector that others share, is not written to the pool.
     """
     for k in range(slots.size):
-        if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
+        if whole[_OVERRIDE_LENGTH, slots[k]] != lengths[k]:
             return False
     at = 0
     for k in range(slots.size):
         q = slots[k]
         if scales.size:
             scale[q] = scales[k]
-        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
+        start, begin = whole[_COST_START, q], whole[_OVERRIDE_START, q]
         end = begin + lengths[k]
-        own = whole[VECTOR, q] < 0
+        own = whole[_VECTOR, q] < 0
         if restore and own:
             for i in range(begin, end):
                 pool[start + column[i]] = original[i]
@@ -322,27 +332,27 @@ def write_overrides(
             if own:
                 pool[j] = values[at] / scale[q]
             at += 1
-        whole[COST_STAMP, q] = clock
+        whole[_COST_STAMP, q] = clock
     return True
 
 
 @kernel
 def write_scales(
-    whole: Array,
-    scale: Array,
-    pool: Array,
-    column: Array,
-    value: Array,
-    slots: Array,
-    scales: Array,
+    whole: _Array,
+    scale: _Array,
+    pool: _Array,
+    column: _Array,
+    value: _Array,
+    slots: _Array,
+    scales: _Array,
     clock: int,
 ) -> None:
     """New scales of requests; their overrides keep their values."""
     for k in range(slots.size):
         q = slots[k]
         scale[q] = scales[k]
-        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
-        if whole[VECTOR, q] < 0:
-            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
+        start, begin = whole[_COST_START, q], whole[_OVERRIDE_START, q]
+        if whole[_VECTOR, q] < 0:
+            for i in range(begin, begin + whole[_OVERRIDE_LENGTH, q]):
                 pool[start + column[i]] = value[i] / scales[k]
-        whole[COST_STAMP, q] = clock
+        whole[_COST_STAMP, q] = clock

@@ -25,7 +25,7 @@ from copter.first_calls import BY_ADDRESS
 from copter.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
-VALUE, SLOPE, CURVATURE, LOWEST, PROXIMAL, TOUCHING = range(len(FUNCTIONS))
+VALUE, SLOPE, _CURVATURE, _LOWEST, _PROXIMAL, _TOUCHING = range(len(FUNCTIONS))
 _WHOLE = ir.IntType(64)
 _STEPS = 200
 _CLOSE = 1e-15
@@ -129,25 +129,25 @@ def slope(phi, q, t):  # type: ignore[no-untyped-def]
 @kernel
 def curvature(phi, q, t):  # type: ignore[no-untyped-def]
     """phi''(t)"""
-    return _function(phi, CURVATURE, q, t)
+    return _function(phi, _CURVATURE, q, t)
 
 
 @kernel
 def proximal(phi, q, centre, step):  # type: ignore[no-untyped-def]
     """Minimiser of phi(t) + (t - centre)^2 / (2 step), step > 0."""
     step = phi.factor * step
-    if not _has(phi.begin + q * phi.width, PROXIMAL):
+    if not _has(phi.begin + q * phi.width, _PROXIMAL):
         return _root(phi.begin + q * phi.width, step, 1.0, centre, centre)
-    return _call(phi.begin + q * phi.width, PROXIMAL, (centre, step))
+    return _call(phi.begin + q * phi.width, _PROXIMAL, (centre, step))
 
 
 @kernel
 def touching(phi, q, tangent):  # type: ignore[no-untyped-def]
     """t at which phi has the slope of a tangent, not below 0."""
     tangent = tangent / phi.factor
-    if not _has(phi.begin + q * phi.width, TOUCHING):
+    if not _has(phi.begin + q * phi.width, _TOUCHING):
         return max(_root(phi.begin + q * phi.width, 1.0, 0.0, tangent, 1.0), 0.0)
-    return max(_call(phi.begin + q * phi.width, TOUCHING, (tangent,)), 0.0)
+    return max(_call(phi.begin + q * phi.width, _TOUCHING, (tangent,)), 0.0)
 
 
 @kernel(inner=True)
@@ -157,8 +157,8 @@ def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
     The lower end of the domain if the function is positive all over it, inf where it is negative.
     """
     lowest = -np.inf
-    if _has(row, LOWEST):
-        lowest = _call(row, LOWEST, ())
+    if _has(row, _LOWEST):
+        lowest = _call(row, _LOWEST, ())
     low, high = lowest, np.inf
     t = start if start > low else low + 1.0
     span, f = 1.0 + abs(t), 0.0
@@ -170,7 +170,7 @@ def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
             high = t
         if f == 0.0 or high - low <= _CLOSE * abs(t) or abs(t) > _FAR:
             break
-        new = t - f / (share * _call(row, CURVATURE, (t,)) + tilt)
+        new = t - f / (share * _call(row, _CURVATURE, (t,)) + tilt)
         if low == -np.inf or high == np.inf:
             span *= 16.0
         if not (new > low and new < high and abs(new - t) <= span):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 
-class Worker:
+class _Worker:
     """A problem of DeDe and what it was made from."""
 
     def __init__(self, cpus: int) -> None:
@@ -116,7 +116,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what dede and ray print is no answer
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    worker = Worker(int(sys.argv[1]))
+    worker = _Worker(int(sys.argv[1]))
     for line in sys.stdin:
         wanted = json.loads(line)
         answer: dict[str, Any] = {}

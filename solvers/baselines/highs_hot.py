@@ -95,7 +95,7 @@ class HighsHot(Baseline):
         super().__init__(name, **common)
         self.strategy = strategy
         self.keep_basis = keep_basis
-        self._model: HotModel | None = None
+        self._model: _HotModel | None = None
         self._began = False  # whether there was an earlier round, whatever became of its model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -126,13 +126,13 @@ class HighsHot(Baseline):
             lost = ColdStart.OTHER_PROGRAM if other else ColdStart.NOTHING_LEFT
             self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             options = simplex_options(self.tolerance, "choose")
-            model = HotModel(program, self.threads, options)
+            model = _HotModel(program, self.threads, options)
         self._began = True
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
         self._model = model
         return model.layout()
 
-    def _fitting(self, model: HotModel, moved: bool, bounded: bool) -> str:
+    def _fitting(self, model: _HotModel, moved: bool, bounded: bool) -> str:
         """Kind of simplex for a round in which costs or columns ``moved``, and bounds did."""
         if self.strategy != "auto":
             return self.strategy
@@ -143,7 +143,7 @@ class HighsHot(Baseline):
             return "dual"
         return "primal" if not bounded and n >= WIDE * bounds[0].size else "choose"
 
-    def _start(self, model: HotModel, clock: Clock) -> bool:
+    def _start(self, model: _HotModel, clock: Clock) -> bool:
         """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
         if self._warm.warm or not self.keep_basis or int(model.size.sum()) < _START_FROM:
             return False
@@ -184,7 +184,7 @@ class _OtherUnits(Exception):
     """Numbers of the program do not fit into HiGHS as they are: it needs the whole model in other units."""
 
 
-class HotModel:
+class _HotModel:
     """A HiGHS model that follows a store.
 
     Blocks of columns are in HiGHS' order: ``slot``, ``birth``, ``size`` and ``bound`` of each request (its

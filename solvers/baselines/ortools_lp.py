@@ -66,7 +66,7 @@ _GRACE = 0.02
 """Seconds by which GLOP may miss its limit before it is given up."""
 
 
-class Glop(Baseline):
+class _Glop(Baseline):
     """GLOP from scratch every round; parameters as :class:`copter.solvers.baselines.baseline.Baseline`."""
 
     _of_one_round = ("_builder", "_upper")
@@ -115,7 +115,7 @@ class Glop(Baseline):
         return Outcome(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
 
 
-class Pdlp(Baseline):
+class _Pdlp(Baseline):
     """PDLP, warm.
 
     Parameters
@@ -130,7 +130,7 @@ class Pdlp(Baseline):
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
         self.warm_start = warm_start
-        self._memory: Memory | None = None
+        self._memory: _Memory | None = None
 
     _of_one_round = ("_program", "_layout", "_compiled", "_qp", "_begin", "_warm")
 
@@ -183,7 +183,7 @@ class Pdlp(Baseline):
             x = dual = None  # rays, not an answer
             self._memory = None
         else:
-            self._memory = Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
+            self._memory = _Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
         details = {"seconds": seconds, "own_tolerance": tolerance}
         return Outcome(status, reason, x, dual, iterations, self._warm, details)
 
@@ -209,7 +209,7 @@ class Pdlp(Baseline):
         return parameters
 
 
-class Memory:
+class _Memory:
     """Last round's columns and duals, to be found again after edits.
 
     Parameters

@@ -53,8 +53,8 @@ _ENDED = {
 
 
 @dataclass(frozen=True)
-class Result:
-    """What :meth:`CopterSolver.solve_via_data` hands to :meth:`CopterSolver.invert`.
+class _Result:
+    """What :meth:`_CopterSolver.solve_via_data` hands to :meth:`_CopterSolver.invert`.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Result:
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
-class CopterSolver(ConicSolver):
+class _CopterSolver(ConicSolver):
     """Solver of linear and mixed-integer linear problems for cvxpy.
 
     Options, as arguments of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6),
@@ -118,7 +118,7 @@ class CopterSolver(ConicSolver):
         verbose: bool,
         solver_opts: Mapping[str, Any],
         solver_cache: dict[str, Any] | None = None,
-    ) -> Result:
+    ) -> _Result:
         """Solve.
 
         Parameters
@@ -141,10 +141,10 @@ class CopterSolver(ConicSolver):
         """
         lp, watch = lp_of(data), Stopwatch()
         whole = bool(lp.integral.any())
-        options = checked_options(solver_opts, whole)
+        options = _checked_options(solver_opts, whole)
         impossible = _impossible(lp)
         if impossible:
-            result = Result(s.INFEASIBLE, stats={"reason": impossible})
+            result = _Result(s.INFEASIBLE, stats={"reason": impossible})
         elif whole:
             result = _whole(lp, options, verbose)
         else:
@@ -154,7 +154,7 @@ class CopterSolver(ConicSolver):
             print(f"copter: {result.status} in {watch():.3g} s: {result.stats['reason']}")
         return result
 
-    def invert(self, solution: Result, inverse_data: Any) -> Solution:
+    def invert(self, solution: _Result, inverse_data: Any) -> Solution:
         """The answer in terms of cvxpy's cone problem."""
         about = {
             s.SOLVE_TIME: solution.seconds,
@@ -199,7 +199,7 @@ def _indices(columns: Any) -> NDArray[np.int64]:
     return np.array(columns, np.int64)
 
 
-def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
+def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     """Options of copter's solvers from those of ``problem.solve``.
 
     Parameters
@@ -239,11 +239,11 @@ def _impossible(lp: GeneralLP) -> str:
     return f"row {int(never.argmax())} is to be infinite" if never.any() else ""
 
 
-def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> Result:
+def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> _Result:
     return result_of(lp, *kept.solve(lp, warm=warm, **options))
 
 
-def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> Result:
+def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> _Result:
     """What an answer says in cvxpy's words.
 
     Parameters
@@ -270,7 +270,7 @@ def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> Result:
         "ray": answer.ray,
     }
     value = None if x is None else float(lp.c @ x)
-    return Result(status, value, x, y, answer.iterations, sum(answer.seconds.values()), stats)
+    return _Result(status, value, x, y, answer.iterations, sum(answer.seconds.values()), stats)
 
 
 def _status_of(answer: Answer) -> str:
@@ -286,7 +286,7 @@ def _status_of(answer: Answer) -> str:
     return str(s.USER_LIMIT)
 
 
-def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
+def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> _Result:
     watch = Stopwatch()
     settings = {
         "output_flag": verbose,
@@ -306,7 +306,7 @@ def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
         "mip_gap": found.gap,
         "mip_dual_bound": found.bound,
     }
-    return Result(
+    return _Result(
         status,
         found.objective,
         found.x if usable else None,
@@ -316,5 +316,5 @@ def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
     )
 
 
-COPTER = CopterSolver()
+COPTER = _CopterSolver()
 """The one instance: cvxpy keeps what it compiled for a solver only as long as that is the same object."""

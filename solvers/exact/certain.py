@@ -55,7 +55,7 @@ _PASSES = 3
 _LARGEST = Fraction(10) ** 300
 
 
-class Settled(NamedTuple):
+class _Settled(NamedTuple):
     """What was found.
 
     Attributes
@@ -85,7 +85,7 @@ def settle(
     relative: float = 0.0,
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
-) -> Settled:
+) -> _Settled:
     """The best point, with a bound that holds in exact arithmetic; a ``known`` point keeps everything.
 
     The search may end at a ``gap`` between cost and bound, or at the same ``relative`` to the cost.
@@ -172,7 +172,7 @@ class _Search:
             else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
         )
 
-    def run(self) -> Settled:
+    def run(self) -> _Settled:
         self.model = _relaxed(self.model)
         try:
             pass_model(self.highs, self.model, units_of=self.model.integral.astype(np.int32))
@@ -210,7 +210,7 @@ class _Search:
         if self.grain and self.cost < math.inf and bound > self.cost - self.grain:
             bound = self.cost
         complete = complete and bound >= self.enough
-        return Settled(self.x, self.cost, bound, complete, self.nodes)
+        return _Settled(self.x, self.cost, bound, complete, self.nodes)
 
     def _offer(self, x: NDArray[np.float64]) -> bool:
         """Take a point if it keeps everything and costs less."""

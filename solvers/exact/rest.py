@@ -30,7 +30,7 @@ from copter.store.view import costs_at, take_entries
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
 
-BUDGET = 1e4
+_BUDGET = 1e4
 """The budget in units of the model: branch and bound has tolerances of 1e-9."""
 
 
@@ -143,7 +143,7 @@ def rest_of(
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
     table, k, marginal = store.requests, slot.size, left.pricing.marginal
     budget = left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0))
-    unit = budget / BUDGET or 1.0
+    unit = budget / _BUDGET or 1.0
     rows = _rows(store, y, slot, column)
     # requests that have one column left take it, and need no sum row
     relation, total = table.relation[: table.size], table.total[: table.size]

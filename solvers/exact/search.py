@@ -68,7 +68,7 @@ _TIES = 0.25
 
 
 @dataclass(frozen=True)
-class Found:
+class _Found:
     """What a search found.
 
     Attributes
@@ -134,7 +134,7 @@ class Search:
             return math.inf
         return gap_between(self.cost, self.bound, self.size)
 
-    def run(self) -> Found:
+    def run(self) -> _Found:
         """Search until the gap is closed, nothing more can be done, or the clock is over."""
         status, reason = Status.ITERATION_LIMIT, ""
         try:
@@ -160,7 +160,7 @@ class Search:
             nodes=self.nodes,
             seconds=self._watch(),
         )
-        return Found(self.x, self.certificate, status, proof)
+        return _Found(self.x, self.certificate, status, proof)
 
     # ---- allocations -----------------------------------------------------------------------------
 

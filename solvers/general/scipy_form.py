@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from copter.solvers.base import Solver
 
-METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
+_METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
 """scipy's methods, and HiGHS' own word for the one that it is to solve by alone."""
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
@@ -94,7 +94,7 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
     kinds = _kinds(method, callback, x0, integrality, cost.size)
     lp, n_upper = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
     given = highs_options(options, LINPROG, OptimizeWarning)
-    alone = {"solver": METHODS[method]} if METHODS.get(method) else {}
+    alone = {"solver": _METHODS[method]} if _METHODS.get(method) else {}
     how = {"solver": solver, "tolerance": tolerance, "deadline": deadline, "polish": polish}
     return _solved(lp, n_upper, kinds, how | {"presolve": presolve, "highs_options": given | alone})
 
@@ -148,8 +148,8 @@ def _kinds(
 
     if callback is not None:
         raise NotImplementedError("linprog: there is no callback, as in scipy for HiGHS")
-    if method not in (*METHODS, *_DEPRECATED):
-        raise EditError("linprog", "method", method, f"is none of {', '.join((*METHODS, *_DEPRECATED))}")
+    if method not in (*_METHODS, *_DEPRECATED):
+        raise EditError("linprog", "method", method, f"is none of {', '.join((*_METHODS, *_DEPRECATED))}")
     if method in _DEPRECATED:
         told = f"`method='{method}'` is deprecated, as in scipy, and solved as method='highs' is"
         warnings.warn(told, DeprecationWarning, stacklevel=3)

@@ -22,9 +22,9 @@ from copter.solvers.inner.newton_kernels import multiplier
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.phi import proximal, slope
 
-SLOPE_STEPS = 60
-SLOPE_CLOSE = 1e-13
-EXPANSION = 8.0
+_SLOPE_STEPS = 60
+_SLOPE_CLOSE = 1e-13
+_EXPANSION = 8.0
 
 
 @kernel(allocates=True)
@@ -78,7 +78,7 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
         at = a * min(max(proximal(phi, q, a * v[begin], sigma * a * a) / a, 0.0), most)
         return -slope(phi, q, at), at
     low, high, at = -np.inf, np.inf, 0.0
-    for _ in range(SLOPE_STEPS):
+    for _ in range(_SLOPE_STEPS):
         at, square = _projection(v, sigma * guess, image, upper, relation, total, begin, end, x)
         kappa, flat = sigma * square, -slope(phi, q, at)
         if guess < flat:
@@ -89,12 +89,12 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
         if kappa > 0.0:
             new = -slope(phi, q, proximal(phi, q, at - kappa * guess, kappa))
         # far from the root the slope may be far too steep, or infinite
-        reach = EXPANSION * max(abs(guess), scale)
+        reach = _EXPANSION * max(abs(guess), scale)
         if high == np.inf:
             new = min(new, guess + reach)
         if low == -np.inf:
             new = max(new, guess - reach)
-        if abs(new - guess) <= SLOPE_CLOSE * abs(guess) or guess == flat:
+        if abs(new - guess) <= _SLOPE_CLOSE * abs(guess) or guess == flat:
             break  # before rounding leaves the bracket
         if new > low and new < high:
             guess = new
@@ -102,7 +102,7 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
             guess = high - reach
         elif high == np.inf:
             guess = low + reach
-        elif low > 0.0 and high > EXPANSION * low:
+        elif low > 0.0 and high > _EXPANSION * low:
             guess = np.sqrt(low * high)
         else:
             guess = 0.5 * (low + high)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from copter.solvers.inner.tuning import ElasticTuning
 
 
-class ElasticStep(Protocol):
+class _ElasticStep(Protocol):
     """One proximal-point step towards the least violation."""
 
     def __call__(
@@ -34,7 +34,7 @@ def costless(working: WorkingSet) -> WorkingSet:
 
 
 def least_violation(
-    step: ElasticStep,
+    step: _ElasticStep,
     centre: NDArray[np.float64],
     rows: int,
     limit: int,

@@ -41,7 +41,7 @@ def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuni
     return sums if pieces is None else OffloadedSums(working, pieces, threads)
 
 
-def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
+def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
     """The chunks of a working set, each for itself.
 
     Parameters
@@ -67,12 +67,12 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
         piece = replace(piece, block=none.astype(np.int64), column=none.astype(np.int64))
         piece = replace(piece, upper_row=size, row_scale=size, column_scale=none)
         piece = replace(piece, cost=w.cost[a:b], upper=w.upper[a:b], pointer=pointer - c)
-        pieces.append(Piece(replace(piece, row=w.row[c:d], value=w.value[c:d])))
+        pieces.append(_Piece(replace(piece, row=w.row[c:d], value=w.value[c:d])))
     return pieces
 
 
 @dataclass(eq=False)
-class Piece:
+class _Piece:
     """A chunk of a working set, and what it keeps of the step under way.
 
     Attributes
@@ -203,7 +203,7 @@ class OffloadedSums(Sums):
 
 
 def _project(
-    piece: Piece,
+    piece: _Piece,
     number: int,
     y: NDArray[np.float64],
     sigma: float,
@@ -229,12 +229,12 @@ def _project(
     return (*sums, distance(x, piece.centre))
 
 
-def _values(piece: Piece, number: int) -> NDArray[np.float64] | None:
+def _values(piece: _Piece, number: int) -> NDArray[np.float64] | None:
     """x"""
     return piece.points[number][0] if number in piece.points else None
 
 
-def _weight(piece: Piece, number: int) -> NDArray[np.float64] | None:
+def _weight(piece: _Piece, number: int) -> NDArray[np.float64] | None:
     """|A| |x|"""
     if number not in piece.points:
         return None
@@ -243,7 +243,7 @@ def _weight(piece: Piece, number: int) -> NDArray[np.float64] | None:
     return weight
 
 
-def _flags(piece: Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None:
+def _flags(piece: _Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None:
     """Flags of some blocks, one after the other."""
     if number not in piece.points:
         return None
@@ -252,7 +252,7 @@ def _flags(piece: Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None
 
 
 def _diagonal(
-    piece: Piece, number: int, blocks: NDArray[np.int64], stands_for: NDArray[np.float64]
+    piece: _Piece, number: int, blocks: NDArray[np.int64], stands_for: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """Diagonal from a sample, which the piece keeps."""
     if number not in piece.points:
@@ -263,7 +263,7 @@ def _diagonal(
     return diagonal
 
 
-def _times(piece: Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _times(piece: _Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """H d from the sample that the piece keeps."""
     if number not in piece.points or not piece.sample or piece.sample[0] != number:
         return None

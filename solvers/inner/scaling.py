@@ -107,7 +107,7 @@ def _units(weight, first, total, decided, summed, least):  # type: ignore[no-unt
     return share, unit, column
 
 
-class Levels(NamedTuple):
+class _Levels(NamedTuple):
     """What is typical of rows and of columns, and whether anything says so."""
 
     rows: NDArray[np.float64]
@@ -125,7 +125,7 @@ def levels(
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
     upper: NDArray[np.float64],
-) -> Levels:
+) -> _Levels:
     """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected.
 
     Columns of a sum row that leaves no choice are neither tied nor single, and what they use is taken off the
@@ -156,7 +156,7 @@ def levels(
     known = bool((level > 0).any())
     level[of_column[tied]] = 1.0
     level[level == 0] = 1.0
-    return Levels(level[of_row], np.where(single, level[of_column], 1.0), known)
+    return _Levels(level[of_row], np.where(single, level[of_column], 1.0), known)
 
 
 @kernel(allocates=True, inner=True)

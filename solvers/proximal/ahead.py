@@ -26,7 +26,7 @@ from copter.solvers.registry import make_solver
 from copter.terms.convex import LogTerm
 
 
-def compile_newton() -> None:
+def _compile_newton() -> None:
     """Solve a set of two columns."""
     none, one, two = np.zeros(2), np.ones(1), np.ones(2)
     working = WorkingSet(
@@ -51,7 +51,7 @@ def compile_newton() -> None:
     CompiledNewton(working, lambda: False).solve(np.zeros(1), none, 1.0, 1e-3, 5)
 
 
-def compile_shim() -> None:
+def _compile_shim() -> None:
     """Round three requests that want the same."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
@@ -60,12 +60,12 @@ def compile_shim() -> None:
     ChooseOneShim().round(program, make_solver("highs-simplex").solve(program))
 
 
-def compile_rounds() -> None:
+def _compile_rounds() -> None:
     """Solve small programs of all kinds, by each inner solver."""
     ProximalPoint().rehearse()
 
 
-def compile_terms() -> None:
+def _compile_terms() -> None:
     """Solve a program of convex terms, by each inner solver."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
@@ -76,7 +76,7 @@ def compile_terms() -> None:
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
 
 
-def compile_flows() -> None:
+def _compile_flows() -> None:
     """Round a flow over two links."""
     program = ContinualProgram()
     program.add_resources(["a", "b"], upper=[1.0, 2.0])
@@ -84,18 +84,18 @@ def compile_flows() -> None:
     FlowShim().round(program, ProximalPoint().solve(program))
 
 
-def compile_few_changes() -> None:
+def _compile_few_changes() -> None:
     """Solve rounds in which few requests of many change."""
     rehearse_few_changes()
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    "rounds": compile_rounds,
-    "Newton's method": compile_newton,
-    "one column a request": compile_shim,
-    "convex terms": compile_terms,
-    "flows": compile_flows,
-    "few changes": compile_few_changes,
+    "rounds": _compile_rounds,
+    "Newton's method": _compile_newton,
+    "one column a request": _compile_shim,
+    "convex terms": _compile_terms,
+    "flows": _compile_flows,
+    "few changes": _compile_few_changes,
 }
 """What ``copter compile`` compiles: not what only large programs, proofs of integers and domains need."""
 

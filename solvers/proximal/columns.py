@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
 
-Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+_Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Slots and columns, ascending, no duplicates."""
 
 
@@ -64,7 +64,7 @@ class Screening:
             self.slack *= tuning.wider
         return pricing
 
-    def missing(self, violation: NDArray[np.float64], misses: int) -> Columns:
+    def missing(self, violation: NDArray[np.float64], misses: int) -> _Columns:
         """Columns that would lessen a violation of the rows, more the more often they were not enough.
 
         Parameters

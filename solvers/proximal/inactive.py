@@ -329,7 +329,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
     )  # fmt: skip
 
 
-class Groups(NamedTuple):
+class _Groups(NamedTuple):
     """Groups of requests with the same columns and the same kind of vertex (:mod:`copter.proof.margins`).
 
     Attributes
@@ -346,7 +346,7 @@ class Groups(NamedTuple):
     width: NDArray[np.int64]
 
     @classmethod
-    def none(cls) -> Groups:
+    def none(cls) -> _Groups:
         """Return the group of all requests whose columns are their own."""
         whole = np.empty(0, np.int64)
         return cls(np.zeros(OWN_COLUMNS + 1), whole, whole, whole)
@@ -390,7 +390,7 @@ class InactiveSet:
     y: NDArray[np.float64]
     blocks: tuple[Block, ...]
     active: NDArray[np.int64]
-    groups: Groups
+    groups: _Groups
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     step: NDArray[np.float64]
@@ -415,7 +415,7 @@ class InactiveSet:
         """
         none, empty = np.zeros(y.size), Block.active(_NOBODY)
         blocks = empty, empty, empty
-        return cls(revision, y, blocks, active, Groups.none(), none, none, np.full(y.size, np.inf))
+        return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
         """Return the set with the requests of a block as it says, others active, and other fields.

@@ -122,10 +122,10 @@ def _loop(run: Run) -> End:
     while not budget.spent():
         if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
             return out_of_time(run)  # there is an answer already: that of the warm start
-        working = restrict(run, columns)
-        found = step(run, working, now, first, sigma, idle)
+        working = _restrict(run, columns)
+        found = _step(run, working, now, first, sigma, idle)
         before, pricing = run.worst, price(run, found.y)
-        now = certify(run, found.x, found.y, pricing, working.column.size)
+        now = _certify(run, found.x, found.y, pricing, working.column.size)
         end = accept(run, now, found)
         if end is not None:
             return end
@@ -146,13 +146,13 @@ def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
     if priced or warm:  # whatever the deadline, a warm answer is at least what there was
         here = warm and store.executor.local  # elsewhere somebody may hang
         with run.budget.clock.patient() if here else nullcontext():
-            now = certify(run, begin.x, begin.y, price(run, begin.y))
+            now = _certify(run, begin.x, begin.y, price(run, begin.y))
     if now is not None and priced:
         return now, None, sigma.warm_sigma if warm else sigma.cold_sigma
     sampled = _sampled(run, begin.x, begin.y)
     fresh = sampled.y is not begin.y
     if now is None or fresh:
-        now = certify(run, begin.x, sampled.y, price(run, sampled.y))
+        now = _certify(run, begin.x, sampled.y, price(run, sampled.y))
     return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
 
 
@@ -173,7 +173,7 @@ def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) ->
         moved = partial.step(now)
         if moved is None:
             break
-        last, now = now, certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
+        last, now = now, _certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
         if now.certificate.near_bound < last.certificate.near_bound:
             now = _recertified(run, last, now.x)  # what moves is too little to know the prices
         end = accept(run, _repaired(run, now))
@@ -193,7 +193,7 @@ def price(run: Run, y: NDArray[np.float64]) -> Pricing:
     return run.screening.price(y)
 
 
-def certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0) -> Iterate:
+def _certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0) -> Iterate:
     """Certify (x, y), which steps on so many columns have found, by a pass at y; kept if it is the best."""
     options, budget, store = run.options, run.budget, run.program.store
     now = Iterate.of(store, x, y, pricing, options.threads)
@@ -216,13 +216,13 @@ def certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, colu
     return now
 
 
-def restrict(run: Run, columns: ColumnSet) -> WorkingSet:
+def _restrict(run: Run, columns: ColumnSet) -> WorkingSet:
     """The program on some of its columns, in units of its own."""
     tuning = run.options.tuning.working_set
     return gather(run.program.store, columns.slot, columns.column, tuning=tuning)
 
 
-def step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
+def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
     """Steps on a set, no closer than the columns that are left out allow; HiGHS takes them where they stall.
 
     Parameters
@@ -283,7 +283,7 @@ def _many_requests(run: Run, pricing: Pricing) -> bool:
 
 def _at_prices(run: Run, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     """The allocation at other prices, if these prove more."""
-    there = certify(run, now.x, y, price(run, y))
+    there = _certify(run, now.x, y, price(run, y))
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",
         there.certificate.near_bound,

@@ -48,7 +48,7 @@ _PLACED = 1e-9
 """A request with sum(x) == total that is short of, or over, its total by a larger share of it must move."""
 
 
-class Moved(NamedTuple):
+class _Moved(NamedTuple):
     """Where a partial step ended: allocation, prices of row slots, columns that could move."""
 
     x: SparseX
@@ -150,7 +150,7 @@ class PartialSteps:
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._needed = _needed(self.store)
 
-    def step(self, now: Iterate) -> Moved | None:
+    def step(self, now: Iterate) -> _Moved | None:
         """One step from an answer; None if this leads no further.
 
         That is if there are no prices, if a ray shows that there is no optimum, or if none moves that did not
@@ -185,7 +185,7 @@ class PartialSteps:
             if budget.late() or not (~seen & (room < -budget.tolerance)).any():
                 break
             seen |= room < near
-        return Moved(merged(kept, moved), y, slot.size)
+        return _Moved(merged(kept, moved), y, slot.size)
 
     def meet_rows(self) -> None:
         """From now on steps end only where rows are met, for nobody mends what they come to."""

@@ -31,7 +31,7 @@ _ROUNDED = Fraction(1, 2**48)
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
-class Rational(NamedTuple):
+class _Rational(NamedTuple):
     """What is true of a program.
 
     Attributes
@@ -60,7 +60,7 @@ def _is_tiny(program: ContinualProgram) -> bool:
     return n * max(m, program.n_rows - m) <= ENTRIES
 
 
-def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | None:
+def solve_in_rationals(program: ContinualProgram, clock: Clock) -> _Rational | None:
     """Solve a program without convex terms in rational numbers.
 
     None if it is too large for that, or its rows contradict each other by no more than rounding errors.
@@ -86,7 +86,7 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | No
         y = _floats(simplex.prices(m), whole=status == "infeasible")
     if status == "optimal":
         bound = _down(simplex.value())
-    return Rational(status, x, ray, y, bound)
+    return _Rational(status, x, ray, y, bound)
 
 
 class _Row(NamedTuple):

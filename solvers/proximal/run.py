@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
     from copter.store.edit import Starts
 
-Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "SparseX"]
+_Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "SparseX"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Run:
     screening: Screening
     hand_over: HandOver
     begin: WarmStart
-    repair: Repair | None
+    repair: _Repair | None
     before: SparseX | None
     compiled: float
     why: FullPass

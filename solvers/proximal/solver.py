@@ -170,7 +170,7 @@ class ProximalPoint(ClockedSolver):
             Rounds the answer.
         """
         compile_at_once()
-        for each in small_programs():
+        for each in _small_programs():
             for inner in INNER if self.inner == "auto" else (self.inner,):
                 ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
         if program is None:
@@ -238,7 +238,7 @@ def rehearse_few_changes() -> None:
         program.update_request(("exactly", number), costs=[-1.0, 0.1 * number, -0.5])
 
 
-def small_programs() -> Iterator[ContinualProgram]:
+def _small_programs() -> Iterator[ContinualProgram]:
     """Yield a program with all kinds of requests, one with many rows, and one without a solution.
 
     Solved before a first round, they compile or load the code that rounds need.

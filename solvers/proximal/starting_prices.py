@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.tuning import ProximalTuning
     from copter.store.executor import Part
 
-Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+_Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Of the users of a row: what a unit of it saves, what it is worth beside that, how many units they want."""
 _MOST = 64
 """Rows: where more changed, prices have moved everywhere."""
@@ -155,7 +155,7 @@ def reset_prices(store: ConstraintStore, now: Iterate) -> NDArray[np.float64]:
 
 def _savings_part(
     part: Part, y: NDArray[np.float64], rows: NDArray[np.int64], closed: NDArray[np.bool_]
-) -> list[Savings]:
+) -> list[_Savings]:
     view, asked = view_of(part.store), np.zeros(y.size, np.bool_)
     asked[rows] = True
     slots = _users(view, asked)
@@ -168,7 +168,7 @@ def _savings(
     y: NDArray[np.float64],
     row: int,
     closed: NDArray[np.bool_],
-) -> Savings:
+) -> _Savings:
     """Savings of requests in a row, of those that have any; other closed rows are open to none."""
     check()  # a deadline may be over
     saved, worth, wanted = np.empty((3, slots.size))

@@ -168,9 +168,9 @@ def run_steps(
     """
     centre = working.values_at(x)
     if store.terms:
-        inner = curved_inner(working, TermBatch.of(store), method, centre, budget, tuning)
+        inner = _curved_inner(working, TermBatch.of(store), method, centre, budget, tuning)
     else:
-        inner = linear_inner(store, working, method, budget, tuning)
+        inner = _linear_inner(store, working, method, budget, tuning)
     steps = _Steps(rays_of, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
     result = steps.run()
     if not project or result.ray is not None or result.violation is not None:
@@ -233,7 +233,7 @@ def _on_rows(
         if limit <= 0:
             break
         each = working.holding(x, y, sigma) if hold else costless(working)
-        projector = linear_inner(store, each, "newton", budget, tuning).solver
+        projector = _linear_inner(store, each, "newton", budget, tuning).solver
         near = _CLOSER * closeness if hold else closeness
         result = projector.solve(np.zeros(working.row_scale.size), x, 1.0, near, limit)
         budget.iterations += result.iterations
@@ -453,7 +453,7 @@ class _Steps:
 # ---- inner solvers ------------------------------------------------------------------------------------
 
 
-def linear_inner(
+def _linear_inner(
     store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
 ) -> Inner:
     """Inner solver of a working set without convex terms.
@@ -475,7 +475,7 @@ def linear_inner(
     return Inner(solver, working, working, 1.0, not working.cost.any())
 
 
-def curved_inner(
+def _curved_inner(
     working: WorkingSet,
     batch: TermBatch,
     method: Method,
