@@ -107,12 +107,7 @@ class Checks:
 class _Checker:
     """How the answers of a case are judged.
 
-    Attributes
-    ----------
-    sentence : str
-        What `certified` says.
-    within : callable
-        Whether a record, with what was found, is within a tolerance.
+    `sentence`: what `certified` says. `within`: whether a record, with what was found, is within a tolerance.
     """
 
     sentence: str

@@ -109,14 +109,8 @@ def load_kernels(names: Sequence[str]) -> None:
 def _measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[_Timed]:
     """Solve random programs with deadlines; each is printed as it is done if it was late.
 
-    Parameters
-    ----------
-    solves : int
-        Of each program: a cold solve and, after an edit, a warm one.
-    largest : float
-        Columns of the largest program; sizes are drawn from a thousand on, evenly on a logarithmic scale.
-    names : sequence of str
-        Solvers to draw from.
+    `solves`: of each program: a cold solve and, after an edit, a warm one. `largest`: columns of the largest
+    program; sizes are drawn from a thousand on, evenly on a logarithmic scale. `names`: solvers to draw from.
     """
     rng, timed = np.random.default_rng(seed), []
     for _ in range(programs):

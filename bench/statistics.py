@@ -281,10 +281,7 @@ def _typical(line: LineResult, solver: str) -> float:
 def _shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
     """Shifted geometric mean of seconds; NaN of none.
 
-    Parameters
-    ----------
-    shift : float
-        Seconds.
+    `shift`: seconds.
     """
     if not len(values):
         return math.nan

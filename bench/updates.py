@@ -183,10 +183,8 @@ def _scipy_builders(
 ) -> tuple[Callable[[], csr_array], Callable[[], csr_array], int]:
     """What builds the CSR of the program from triplets and from column pointers, and its nonzeros.
 
-    Parameters
-    ----------
-    rows, values : (WIDTH,) ndarray
-        Resource and coefficient of each column of a request; its other entry is 1, in its sum row.
+    `rows`, `values` (WIDTH,): resource and coefficient of each column of a request; its other entry is 1, in
+    its sum row.
     """
     n = n_requests * _WIDTH
     row = np.empty((n, 2), np.int32)

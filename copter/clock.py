@@ -178,12 +178,7 @@ def current() -> Clock | None:
 
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
-    """Make a clock the one of this thread.
-
-    Returns
-    -------
-    context manager of a Clock
-    """
+    """Make a clock the one of this thread."""
     before = current()
     _local.clock = clock
     try:

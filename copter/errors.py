@@ -202,12 +202,7 @@ class InputError(FileError):
 
 
 def choices(wrong: str, known: Iterable[str]) -> str:
-    """Return what to say of a name that is none of the known ones: the nearest, and all.
-
-    Parameters
-    ----------
-    known : iterable of str
-    """
+    """Return what to say of a name that is none of the known ones: the nearest, and all."""
     names = list(known)
     near = difflib.get_close_matches(wrong, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""

@@ -66,17 +66,7 @@ def cache_folder(function: Callable[..., Any]) -> str | None:
 def _fingerprint(file: str, names: dict[str, Any]) -> str:
     """A hash of a module's source and of what its kernels can take from elsewhere.
 
-    Parameters
-    ----------
-    file
-        The module's source.
-    names
-        The module's globals.
-
-    Raises
-    ------
-    OSError
-        If a source cannot be read.
+    `file`: the module's source. `names`: the module's globals. Raises OSError: if a source cannot be read.
     """
     digest = blake2b(digest_size=10)
     digest.update(repr((numba.__version__, sys.implementation.cache_tag)).encode())

@@ -84,12 +84,7 @@ def kernel(
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent on compiling so far (not on loading).
-
-    Returns
-    -------
-    float
-    """
+    """Seconds that this process has spent on compiling so far (not on loading)."""
     return _compilations.seconds
 
 

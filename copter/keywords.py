@@ -23,7 +23,6 @@ def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> N
     ----------
     call : str
         Name of what was called, for the message.
-    given, known : iterable, collection of str
     """
     for name in given:
         if name not in known:
@@ -32,12 +31,7 @@ def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> N
 
 
 def keywords_of(call: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names that a function or a method takes as keywords, without ``self``.
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Return the names that a function or a method takes as keywords, without ``self``."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(call).parameters.values()
     return tuple(one.name for one in parameters if one.kind in named and one.name != "self")
@@ -71,10 +65,6 @@ def settings_of(kind: type) -> dict[str, Any]:
     """Return the keywords that a class takes, with their defaults (``inspect.Parameter.empty`` if none).
 
     Where a constructor has ``**settings``, the keywords of the next constructor count as well.
-
-    Returns
-    -------
-    dict of str to object
     """
     found: dict[str, Any] = {}
     for each in kind.__mro__:

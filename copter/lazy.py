@@ -22,10 +22,6 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         Its ``__name__``.
     file : str
         Its ``__file__``; the stub lies beside it.
-
-    Returns
-    -------
-    tuple of two callables and a list of str
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {

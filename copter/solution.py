@@ -263,10 +263,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 class _NoAllocation(Allocation):
     """What an answer without an allocation has in its place: false, and every use raises NoAllocationError.
 
-    Parameters
-    ----------
-    status, reason : str
-        Of the answer.
+    `status`, `reason`: of the answer.
     """
 
     def __init__(self, status: str, reason: str) -> None:

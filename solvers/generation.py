@@ -52,14 +52,8 @@ _Pricing: TypeAlias = "Callable[[Solution], Missing]"
 class _Generation:
     """A program with the columns of a time.
 
-    Attributes
-    ----------
-    solution : Solution
-        With the columns that were there.
-    missing : Missing
-        What was not there.
-    bound : float
-        No allocation to all columns there could be has a lower objective.
+    `solution`: with the columns that were there. `missing`: what was not there. `bound`: no allocation to all
+    columns there could be has a lower objective.
     """
 
     solution: Solution

@@ -58,10 +58,6 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
     """Return the settings that a solver's class takes when it is made, with their defaults.
 
     They are the keywords of its constructor (:func:`copter.keywords.settings_of`) but for ``name``.
-
-    Returns
-    -------
-    mapping of str to object
     """
     found = dict(settings_of(solver_class))
     found.pop("name", None)
@@ -96,10 +92,6 @@ def share_or_nothing(value: Any) -> float:
 
 def time_limit(value: Any) -> float | None:
     """Check seconds, or None for no limit.
-
-    Returns
-    -------
-    float or None
 
     Raises
     ------

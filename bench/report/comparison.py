@@ -41,20 +41,11 @@ _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "chec
 class _Change:
     """A solver on a line, then and now.
 
-    Attributes
-    ----------
-    old, new : float
-        Median seconds of a round; NaN without rounds.
-    ratio, low, high : float
-        New over old, with the ends of its spread.
-    memory : float
-        Peak memory, new over old; NaN if one was not measured.
-    outcome : str
-        ``slower`` or ``faster`` if the whole spread is beyond the threshold, or what became of the
-        certificate, or of answers that had none; ``gone`` and ``new`` if only one side was asked; ``-`` if
-        neither has an answer.
-    reason : str
-        Of a solver that has no answer now.
+    `old`, `new`: median seconds of a round; NaN without rounds. `ratio`, `low`, `high`: new over old, with
+    the ends of its spread. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`:
+    ``slower`` or ``faster`` if the whole spread is beyond the threshold, or what became of the certificate,
+    or of answers that had none; ``gone`` and ``new`` if only one side was asked; ``-`` if neither has an
+    answer. `reason`: of a solver that has no answer now.
     """
 
     line: str

@@ -121,10 +121,7 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     """Return a blank figure in the hues that :func:`as_svg` leaves to the page.
 
-    Parameters
-    ----------
-    width, height : float
-        Inches.
+    `width`, `height`: inches.
     """
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
     with mpl.rc_context({"font.size": _FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):

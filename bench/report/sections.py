@@ -89,10 +89,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
 def _machine_text(machine: Mapping[str, Any]) -> str:
     """Processor, memory and system in a sentence.
 
-    Parameters
-    ----------
-    machine : mapping
-        Of :func:`copter.bench.machine.machine`.
+    `machine`: of :func:`copter.bench.machine.machine`.
     """
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']} "
@@ -338,10 +335,7 @@ def _largest_gap(line: LineResult, solver: str) -> float:
 def _point(line: LineResult, solver: str, x: float) -> Point | None:
     """Median and tail of a solver as a point of a picture; None if it gave no answer.
 
-    Parameters
-    ----------
-    x : float
-        Where it stands.
+    `x`: where it stands.
     """
     one = line.solvers.get(solver)
     if one is None or one.status in ("failed", "not run"):

@@ -111,7 +111,6 @@ class ProgramFile:
         ----------
         round : int
             The number of the round.
-        edits : sequence of bytes
         last : mapping
             The kind and the state of the solver at the end of the round.
 

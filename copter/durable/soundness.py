@@ -91,17 +91,8 @@ def _check_free(table: Table, name: str) -> None:
 def _check_slices(pool: Pool, starts: _Whole, lengths: _Whole, what: str) -> None:
     """Live and free slices of a pool cover it, each entry once.
 
-    Parameters
-    ----------
-    starts, lengths : (k,) arrays
-        The live slices.
-    what : str
-        For messages.
-
-    Raises
-    ------
-    Unsound
-        They overlap, leave a gap, or lie outside.
+    `starts`, `lengths` (k,): the live slices. `what`: for messages. Raises Unsound: they overlap, leave a
+    gap, or lie outside.
     """
     length, start = pool.freed().T
     _insist(_within(length, 1, pool.used) and _within(lengths, 0, pool.used), what)

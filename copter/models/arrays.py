@@ -74,7 +74,6 @@ def safe_names(names: Iterable[str], reserved: tuple[str, ...] = ()) -> tuple[st
 
     Parameters
     ----------
-    names : iterable of str
     reserved : tuple of str
         Names that none may have.
 

@@ -44,14 +44,8 @@ _ALONE, _EQUATION, _KINDS = 2, 1, 3
 class _Blocks(NamedTuple):
     """Rows that become sum rows.
 
-    Attributes
-    ----------
-    row : (b,) ndarray
-        Row of each block.
-    factor : (b,) ndarray
-        The coefficient that all columns of the block have in it.
-    member : (n,) ndarray
-        Block of each column, -1 for none.
+    `row` (b,): row of each block. `factor` (b,): the coefficient that all columns of the block have in it.
+    `member` (n,): block of each column, -1 for none.
     """
 
     row: NDArray[np.int64]

@@ -68,10 +68,6 @@ def parts_of(
     sizes : (k,) sequence of int, optional
         The n_q; by default whatever is given.
 
-    Returns
-    -------
-    list of (n_q,) arrays
-
     Raises
     ------
     EditError
@@ -196,10 +192,6 @@ def uppers_of(
     widths : (k,) ndarray
         Columns of each request.
 
-    Returns
-    -------
-    float or (sum(widths),) ndarray
-
     Raises
     ------
     EditError
@@ -223,10 +215,6 @@ def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDA
     ----------
     ids : (k,) sequence of hashable
     given : bool or (k,) sequence of bool
-
-    Returns
-    -------
-    bool or (k,) ndarray
 
     Raises
     ------
@@ -294,22 +282,9 @@ def _flat_entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Counts, columns and values, flat, of many requests that have ``widths`` columns.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    given : (counts, columns, values)
-        (k,) entries of each request, and flat arrays of as many entries together.
-    widths : (k,) ndarray
-        Columns of each request.
-
-    Returns
-    -------
-    (k,), (sum(counts),) and (sum(counts),) ndarray; of each request ascending by column
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    `given` (counts, columns, values): (k,) entries of each request, and flat arrays of as many entries
+    together. `widths` (k,): columns of each request. Raises EditError: names the request, the field and the
+    value.
     """
     counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
     if not within(counts, 0, math.inf):
@@ -340,7 +315,6 @@ def terms_of(label: Hashable, ids: Sequence[Hashable], terms: Any, widths: NDArr
     Parameters
     ----------
     ids : (k,) sequence of hashable
-    terms : ConvexTerm or None, or k of them
     widths : (k,) ndarray
         Columns of each request.
 

@@ -18,16 +18,8 @@ from copter.store.edit import Edit
 class _Handle:
     """What stands for something in a program's store.
 
-    Attributes
-    ----------
-    slot : int
-        Where it is in its table.
-    n_columns : int
-        How many columns a request has that uses it.
-    birth : int
-        The store's clock when it was made.
-    key : int
-        Drawn at random: tells it from another program's.
+    `slot`: where it is in its table. `n_columns`: how many columns a request has that uses it. `birth`: the
+    store's clock when it was made. `key`: drawn at random: tells it from another program's.
     """
 
     slot: int
@@ -52,7 +44,6 @@ class Handles(dict[int, H], Generic[H]):
 
     Parameters
     ----------
-    kind : type of Handle
     called, given_as : str
         What it is, and the argument that it is given as, for messages.
     """

@@ -162,7 +162,6 @@ class Index:
 
         Parameters
         ----------
-        ids : collection of hashable
         label : hashable
             Name of the verb, for messages.
 

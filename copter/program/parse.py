@@ -445,15 +445,8 @@ def _given_costs_at(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the costs of single columns as they were given, without scale and overrides.
 
-    Parameters
-    ----------
-    slot, column : (k,) ndarrays
-        Requests of the program, and one column of each.
-
-    Returns
-    -------
-    (m,) ndarray, (m,) ndarray
-        Which of the k columns are in this part, and their costs.
+    `slot`, `column` (k,): requests of the program, and one column of each. Returns (m,): which of the k
+    columns are in this part, and their costs.
     """
     where = np.flatnonzero(slot % part.of == part.number)
     store, q, column = part.store, part.local(slot[where]), column[where]

@@ -146,11 +146,7 @@ def survivors(
 def _magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:
     """Sum of the absolute terms of a bound, which its rounding errors are a share of.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    pricing : Pricing
-        A pass at y.
+    `pricing`: A pass at y.
     """
     rows, table = store.rows, store.requests
     bound = np.where(y > 0, rows.upper[: y.size], rows.lower[: y.size])

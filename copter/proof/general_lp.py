@@ -75,7 +75,6 @@ class LPRay:
 
     Attributes
     ----------
-    kind : "infeasible" or "unbounded"
     vector : (m,) or (n,) ndarray
         Prices of the rows, or a direction of the columns; the largest is 1.
     value : float

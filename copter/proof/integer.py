@@ -71,10 +71,6 @@ def gap_between(cost: float, bound: float, size: float) -> float:
 def integer_figures(proof: IntegerProof | None) -> dict[str, float]:
     """What a proof came to, for the record of a round.
 
-    Parameters
-    ----------
-    proof : IntegerProof or None
-
     Returns
     -------
     dict

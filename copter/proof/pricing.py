@@ -240,17 +240,7 @@ def _price_chunks(
 
 
 def _without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers of columns with none for some requests, which passes leave out then.
-
-    Parameters
-    ----------
-    n_columns : (request slots,) ndarray
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (request slots,) ndarray
-    """
+    """Numbers of columns with none for some requests, which passes leave out then."""
     left = n_columns.copy()
     left[slots] = 0
     return left

@@ -75,14 +75,9 @@ class LinearProgram(Protocol):
 class _OutwardBound(NamedTuple):
     """A bound that holds.
 
-    Attributes
-    ----------
-    value : float
-        No more than the optimum, in exact arithmetic; -inf if the prices show nothing.
-    y : (m,) ndarray
-        The prices at which it was found, those of infinite bounds 0.
-    rounding : float
-        By how much it was lowered for rounding, about: the rounding error of its terms.
+    `value`: no more than the optimum, in exact arithmetic; -inf if the prices show nothing. `y` (m,): the
+    prices at which it was found, those of infinite bounds 0. `rounding`: by how much it was lowered for
+    rounding, about: the rounding error of its terms.
     """
 
     value: float

@@ -68,12 +68,7 @@ class LostActorError(CopterError, RuntimeError):
 class _Snapshot:
     """Stores of an actor's parts, in the object store.
 
-    Attributes
-    ----------
-    edits : int
-        How many edits are in it.
-    size : int
-        Bytes of its arrays, once it is there.
+    `edits`: how many edits are in it. `size`: bytes of its arrays, once it is there.
     """
 
     ref: Any
@@ -270,7 +265,6 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
 
     Parameters
     ----------
-    actors : sequence of Actor
     method : str
         Of :class:`copter.ray.holder.Holder`; it changes nothing, or nothing that matters if it is repeated.
     arguments : sequence of tuples
@@ -321,10 +315,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
 class _Watch:
     """Looks for actors that keep the others waiting, in one call; needs two actors, to compare them.
 
-    Attributes
-    ----------
-    revived : set of int
-        Positions of those that were made again: they have a reason.
+    `revived`: positions of those that were made again: they have a reason.
     """
 
     def __init__(self, actors: Sequence[Actor]) -> None:
@@ -336,10 +327,7 @@ class _Watch:
     def look(self, waiting: set[int]) -> None:
         """Note who has not answered yet.
 
-        Parameters
-        ----------
-        waiting : set of int
-            Positions of actors.
+        `waiting`: positions of actors.
         """
         seconds = perf_counter() - self._begin
         if self._limit == math.inf and 2 * len(waiting) <= len(self._actors):

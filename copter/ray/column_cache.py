@@ -35,18 +35,9 @@ _GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = We
 class _Fetched(NamedTuple):
     """Columns as their part has them.
 
-    Attributes
-    ----------
-    cost : (k,) ndarray
-        As the pool has them.
-    upper : (k,) or (0,) ndarray
-        Own upper bounds, nan where the request has one for all; empty if nobody has any.
-    override : (k,) or (0,) ndarray
-        Overrides of shared vectors, nan where there is none; empty if there are none at all.
-    counts : (k,) int32 ndarray
-        Entries of each.
-    row, value : (sum(counts),) ndarrays
-        Entries; values empty if all are 1.
+    `cost` (k,): as the pool has them. `upper` (k,): own upper bounds, nan where the request has one for all;
+    empty if nobody has any. `override` (k,): overrides of shared vectors, nan where there is none; empty if
+    there are none at all. `counts` (k,): entries of each. `row`, `value`: entries; values empty if all are 1.
     """
 
     cost: NDArray[np.float64]

@@ -57,7 +57,6 @@ class Holder:
 
         Parameters
         ----------
-        edits : list of Edit
         before : int
             Edits until then; if not all of those were made, none of these is.
         """
@@ -118,7 +117,6 @@ class Holder:
         ----------
         key : int
             What they are asked by.
-        pieces : list of objects
         """
         self._offloaded[key] = writable(pieces)
 

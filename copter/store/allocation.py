@@ -95,10 +95,6 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     Parameters
     ----------
     numbers : (k,) ndarray
-
-    Returns
-    -------
-    ndarray
     """
     if numbers.size < 2:
         return numbers

@@ -47,9 +47,7 @@ class CompiledProgram:
     A : (m + g, n) CSC matrix with 32-bit indices: m resources, then g sum rows
     row_lower, row_upper : (m + g,)
     integrality : (n,) bool, whether the request of a column wants an integral allocation
-    request_ids : k ids; request ``q`` owns the columns ``column_start[q]:column_start[q + 1]``
     column_start : (k + 1,)
-    resource_ids : m ids, the first m rows
     sum_row : (k,) row of each request's total, -1 if it has none
     """
 
@@ -93,10 +91,6 @@ def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
     Parameters
     ----------
     sizes : (k,) ndarray
-
-    Returns
-    -------
-    iterator of slice
     """
     ends = np.cumsum(sizes)
     count = 1 + int(ends[-1]) // most if ends.size else 0

@@ -163,7 +163,6 @@ class Edit(NamedTuple):
     vectors : (k,) ndarray, optional
         Slots of shared costs.
     scales : float or (k,) ndarray, optional
-    overrides, starts : Entries, optional
     relation : int or (k,) ndarray, optional
         Kinds of sum rows.
     totals : (k,) ndarray or float, optional

@@ -207,12 +207,8 @@ def _runs_of(
 ) -> Sequence[Runs]:
     """What parts say of some requests, in the order in which these were asked for.
 
-    Parameters
-    ----------
-    slots : (k,) ndarray
-        Of different requests.
-    task : callable
-        Of a part and the slots that some of its requests have there; at the top of its module.
+    `slots` (k,): of different requests. `task`: of a part and the slots that some of its requests have there;
+    at the top of its module.
     """
     answers = store.executor.map(task, slots=slots)
     if len(answers) == 1:

@@ -52,10 +52,6 @@ def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]
     names
         Its parameters.
 
-    Returns
-    -------
-    tuple of int
-
     Raises
     ------
     TermError

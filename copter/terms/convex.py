@@ -102,7 +102,6 @@ def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float
     kind : type
         Class of the term, a ConvexTerm.
     image : float or (n,) ndarray
-    parameters : mapping of str to float
     """
     term = kind.__new__(kind)
     ConvexTerm.__init__(term, image, **parameters)

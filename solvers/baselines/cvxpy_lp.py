@@ -52,7 +52,6 @@ class CvxpyLP(Baseline):
 
     Parameters
     ----------
-    backend : "clarabel", "scs" or "osqp"
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; only
         Clarabel takes threads.

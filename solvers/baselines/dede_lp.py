@@ -205,10 +205,7 @@ def _scaled(
 
     The units are the last ones if there are as many columns: then only right-hand sides change with totals.
 
-    Raises
-    ------
-    UnsupportedError
-        A request without a total, or a column whose upper bound is below it.
+    Raises UnsupportedError: a request without a total, or a column whose upper bound is below it.
     """
     m, summed = layout.rows.size, compiled.sum_row
     total = compiled.row_upper[summed] if (summed >= 0).all() else np.full(summed.size, np.inf)

@@ -96,7 +96,6 @@ class HighsRebuild(Baseline):
 
     Parameters
     ----------
-    method : "simplex", "ipm", "pdlp" or "milp"
     strategy : "auto", "choose", "dual" or "primal"
         Kind of simplex; "choose" is HiGHS' own choice by feasibility of the slack basis.
     crossover : bool

@@ -192,10 +192,7 @@ class _HotModel:
     the slot of a resource, or ``-1 - slot`` of the request whose sum row it is, ``row_birth`` the stamp of
     either.
 
-    Attributes
-    ----------
-    seconds : float
-        That making it took.
+    `seconds`: that making it took.
     """
 
     def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:

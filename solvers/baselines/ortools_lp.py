@@ -118,10 +118,8 @@ class _Glop(Baseline):
 class _Pdlp(Baseline):
     """PDLP, warm.
 
-    Parameters
-    ----------
-    **common
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
+    `**common`: ``tolerance``, ``deadline``, ``threads`` of
+    :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
     features = (BASELINE | Feature.WARM_START | Feature.THREADS) & ~Feature.CANCEL  # it keeps the GIL
@@ -210,13 +208,7 @@ class _Pdlp(Baseline):
 
 
 class _Memory:
-    """Last round's columns and duals, to be found again after edits.
-
-    Parameters
-    ----------
-    sum_row : (k,) row of each request's total, -1 for none
-    x, dual : flat, in the order of ``layout``
-    """
+    """Last round's columns and duals, to be found again after edits."""
 
     def __init__(
         self,
@@ -242,13 +234,7 @@ class _Memory:
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
         """Initial solution for a program of this layout: what was there before, zero elsewhere.
 
-        Parameters
-        ----------
-        layout : Layout
-            Of the program of now: k requests.
-        sum_row : (k,) row of each request's total, -1 for none
-        n_rows : int
-            All rows, sum rows among them.
+        `layout`: of the program of now: k requests. `n_rows`: all rows, sum rows among them.
         """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)

@@ -56,12 +56,7 @@ _ENDED = {
 class _Result:
     """What :meth:`_CopterSolver.solve_via_data` hands to :meth:`_CopterSolver.invert`.
 
-    Attributes
-    ----------
-    status : str
-        cvxpy's.
-    x, y : ndarrays, optional
-        Point and duals, or the ray that proves infeasibility in place of the duals.
+    `status`: cvxpy's. `x`, `y`: point and duals, or the ray that proves infeasibility in place of the duals.
     """
 
     status: str
@@ -121,23 +116,9 @@ class _CopterSolver(ConicSolver):
     ) -> _Result:
         """Solve.
 
-        Parameters
-        ----------
-        data : mapping
-            From :meth:`apply`.
-        warm_start : bool
-            Whether to go on from the problem's last answer.
-        solver_opts : mapping
-            The options.
-        solver_cache : dict, optional
-            What cvxpy keeps with the problem.
-
-        Raises
-        ------
-        TypeError
-            An option is unknown.
-        SettingError
-            The value of an option makes no sense.
+        `data`: from :meth:`apply`. `warm_start`: whether to go on from the problem's last answer.
+        `solver_opts`: the options. `solver_cache`: what cvxpy keeps with the problem. Raises TypeError: an
+        option is unknown. Raises SettingError: the value of an option makes no sense.
         """
         lp, watch = lp_of(data), Stopwatch()
         whole = bool(lp.integral.any())
@@ -202,18 +183,9 @@ def _indices(columns: Any) -> NDArray[np.int64]:
 def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     """Options of copter's solvers from those of ``problem.solve``.
 
-    Parameters
-    ----------
-    options : mapping of name to value
-    whole : bool
-        Whether there are integral columns.
-
-    Raises
-    ------
-    TypeError
-        Names the option that is unknown.
-    SettingError
-        Names the option whose value makes no sense, or that is not for programs with integral columns.
+    `whole`: whether there are integral columns. Raises TypeError: names the option that is unknown. Raises
+    SettingError: names the option whose value makes no sense, or that is not for programs with integral
+    columns.
     """
     known = _WHOLE if whole else tuple(_CHECKS)
     found = {}

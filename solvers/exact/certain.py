@@ -58,16 +58,9 @@ _LARGEST = Fraction(10) ** 300
 class _Settled(NamedTuple):
     """What was found.
 
-    Attributes
-    ----------
-    x : (n,) ndarray or None
-        The best point that keeps everything.
-    cost : float
-        Its own, rounded up; infinite without one.
-    bound : float
-        No point costs less.
-    complete : bool
-        Whether no node is left open: the bound is then within what was allowed of the cost.
+    `x` (n,): the best point that keeps everything. `cost`: its own, rounded up; infinite without one.
+    `bound`: no point costs less. `complete`: whether no node is left open: the bound is then within what was
+    allowed of the cost.
     """
 
     x: NDArray[np.float64] | None

@@ -89,13 +89,8 @@ def _entries(
 class _Rows(NamedTuple):
     """Resource rows of the columns that are left.
 
-    Attributes
-    ----------
-    row, value : (nnz,) ndarrays
-        Position and scaled coefficient of each entry, column after column.
-    counts : (k,) ndarray
-        Entries of each column.
-    lower, upper, price : (m,) ndarrays
+    `row`, `value` (nnz,): position and scaled coefficient of each entry, column after column. `counts` (k,):
+    entries of each column.
     """
 
     row: NDArray[np.int64]

@@ -71,10 +71,7 @@ _TIES = 0.25
 class _Found:
     """What a search found.
 
-    Attributes
-    ----------
-    certificate : Certificate or None
-        Of x at the relaxation's prices.
+    `certificate`: of x at the relaxation's prices.
     """
 
     x: SparseX | None

@@ -90,7 +90,6 @@ def milp(
         For all columns or for each: 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
     bounds : scipy.optimize.Bounds, or the arguments of one, optional
         Default: every column at least 0.
-    constraints : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, optional
     options : mapping, optional
         ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are options of HiGHS, with a warning.
         One that HiGHS does not know or take is left out, with a warning.
@@ -163,7 +162,6 @@ def branch_and_bound(lp: GeneralLP, settings: Mapping[str, Any] | None = None) -
 
     Parameters
     ----------
-    lp : GeneralLP
     settings : mapping, optional
         Options of HiGHS; ``presolve`` may be True or False.
 

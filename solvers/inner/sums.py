@@ -43,9 +43,7 @@ class Projection:
     Attributes
     ----------
     y : (rows,) prices
-    value : psi without what the bounds of the rows pay
     activity : (rows,) A x
-    square : x'x
     """
 
     y: NDArray[np.float64]

@@ -166,14 +166,7 @@ class HandOver:
 
 
 class _InUnits(NamedTuple):
-    """The way back to a working set from the units in which HiGHS has it.
-
-    Attributes
-    ----------
-    unit : (columns,) what a value of 1 is in the set
-    sharp : (program's rows,) factors on these rows
-    factor : on costs
-    """
+    """The way back to a working set from the units in which HiGHS has it."""
 
     unit: NDArray[np.float64]
     sharp: NDArray[np.float64]

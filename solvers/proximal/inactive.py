@@ -332,12 +332,8 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
 class _Groups(NamedTuple):
     """Groups of requests with the same columns and the same kind of vertex (:mod:`copter.proof.margins`).
 
-    Attributes
-    ----------
-    change : (groups,) ndarray
-        Accumulated price change of each group.
-    usage, first, width : (u,) ndarrays
-        Usages whose columns many requests share, ascending; first group of each; its number of columns.
+    `change` (groups,): accumulated price change of each group. `usage`, `first`, `width` (u,): usages whose
+    columns many requests share, ascending; first group of each; its number of columns.
     """
 
     change: NDArray[np.float64]
@@ -366,7 +362,6 @@ class InactiveSet:
         A request that lies in several has what the last of them says.
     active : (k,) ndarray
         Slots of all other requests of that revision, ascending.
-    groups : Groups
     low, high : (row slots,) ndarrays
         Least and largest coefficient of each row, 0 counted, over the inactive requests of the group
         :data:`copter.proof.margins.OWN_COLUMNS`.
@@ -587,10 +582,7 @@ def _flat(value: Any, name: str) -> dict[str, Any]:
 def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
     """A record of the kind of a template from what :func:`_flat` returned.
 
-    Raises
-    ------
-    ValueError, KeyError
-        A field is missing or of another type than the template's.
+    Raises ValueError, KeyError: a field is missing or of another type than the template's.
     """
     if isinstance(template, np.ndarray):
         return as_vector(arrays, name, template.dtype).copy()
@@ -624,7 +616,6 @@ class KeptValues:
 
     Attributes
     ----------
-    inactive : InactiveSet
     active : SparseX
         Nonzeros of the active requests.
     widths : (active requests,) ndarray

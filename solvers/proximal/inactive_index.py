@@ -46,12 +46,8 @@ ROUNDING = 32 * _EPS
 class _Bucket:
     """Requests near their thresholds, and how far changes may accumulate before others must be looked at.
 
-    Attributes
-    ----------
-    reach : float
-        All other inactive requests had more than this left when the bucket was chosen.
-    moved : float
-        Largest change that any group has accumulated since.
+    `reach`: all other inactive requests had more than this left when the bucket was chosen. `moved`: largest
+    change that any group has accumulated since.
     """
 
     def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
@@ -80,7 +76,6 @@ class InactiveIndex:
 
     Parameters
     ----------
-    inactive : InactiveSet
     program : ContinualProgram
         The one that it is of; its requests are in this process, and none has a convex term.
 
@@ -179,7 +174,6 @@ class InactiveIndex:
         -------
         margin : (k,) ndarray
             Not positive where several vertices may be the best.
-        x : SparseX
         """
         margin, _, count, column, value = self._vertices(slots)
         return margin, SparseX(slots.repeat(count), column, value)

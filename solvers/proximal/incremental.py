@@ -256,14 +256,8 @@ class _Round:
     def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
         """Return the point that is good enough, from the last one.
 
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-            Last prices of the rows that there are.
-        given : (k,) ndarray
-            Slots of the requests that come with an allocation to begin with, ascending.
-        starts : Starts
-            These allocations.
+        `y` (row slots,): last prices of the rows that there are. `given` (k,): slots of the requests that
+        come with an allocation to begin with, ascending. `starts`: these allocations.
         """
         tuning, index = self.options.tuning.lazy, self.index
         edited = index.edited

@@ -225,12 +225,7 @@ def _restrict(run: Run, columns: ColumnSet) -> WorkingSet:
 def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
     """Steps on a set, no closer than the columns that are left out allow; HiGHS takes them where they stall.
 
-    Parameters
-    ----------
-    first, sigma : float
-        Of :class:`Aim`.
-    idle : int
-        Passes in a row that brought no progress.
+    `first`, `sigma`: of :class:`Aim`. `idle`: passes in a row that brought no progress.
     """
     options, tuning, proof = run.options, run.options.tuning, now.certificate
     found = run.hand_over.finish(working, idle, proof.size)

@@ -34,17 +34,9 @@ _NONE, _ONE = Fraction(0), Fraction(1)
 class _Rational(NamedTuple):
     """What is true of a program.
 
-    Attributes
-    ----------
-    status : "optimal", "infeasible" or "unbounded"
-    x : (n,) ndarray
-        An optimum, or a feasible point, or no point, rounded to floats.
-    ray : (n,) ndarray
-        A direction in which an unbounded program goes on for ever.
-    y : (m,) ndarray
-        Prices of the resources, or those that prove a program infeasible, in whole numbers if they fit.
-    bound : float
-        The optimum, rounded down.
+    `x` (n,): an optimum, or a feasible point, or no point, rounded to floats. `ray` (n,): A direction in
+    which an unbounded program goes on for ever. `y` (m,): prices of the resources, or those that prove a
+    program infeasible, in whole numbers if they fit. `bound`: the optimum, rounded down.
     """
 
     status: Literal["optimal", "infeasible", "unbounded"]

@@ -74,7 +74,6 @@ def sampled_prices(
     ----------
     x, y : SparseX and (row slots,) ndarray
         Allocation and prices to begin with.
-    method : "cd" or "newton"
     """
     sample = _sample(program, tuning)
     if sample is None:

@@ -97,10 +97,6 @@ class StepsResult:
 
     Attributes
     ----------
-    x, y : allocation and prices of row slots
-    sigma : step length to go on with
-    ray : proof that the program is infeasible or unbounded, if one was found
-    violation : prices of the least violation of the rows, if the columns of the set cannot meet them
     by_highs : whether HiGHS took them (:mod:`copter.solvers.proximal.finish`)
     """
 
@@ -155,7 +151,6 @@ def run_steps(
 
     Parameters
     ----------
-    method : "cd" or "newton"
     budget : Budget
         Its iterations are counted on.
     y : (row slots,) ndarray
@@ -246,15 +241,7 @@ def _on_rows(
 
 
 class _Step(NamedTuple):
-    """What the inner solver made of one subproblem.
-
-    Attributes
-    ----------
-    gap, dual : relative gap and dual residual of the set there
-    rows : the part of the gap that rows have which are off
-    move : (columns,) how x moved away from the centre
-    length : norm of that
-    """
+    """What the inner solver made of one subproblem."""
 
     result: InnerResult
     gap: float
@@ -458,11 +445,7 @@ def _linear_inner(
 ) -> Inner:
     """Inner solver of a working set without convex terms.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-        Its executor may take a part of the work.
-    method : "cd" or "newton"
+    `store`: its executor may take a part of the work.
     """
     solver: InnerSolver
     if method == "cd":
@@ -485,12 +468,7 @@ def _curved_inner(
 ) -> Inner:
     """Inner solver of a working set with convex terms, in the unit of cost that is typical at a centre.
 
-    Parameters
-    ----------
-    working : WorkingSet
-        All columns of the requests that have terms are in it.
-    method : "cd" or "newton"
-    centre : (columns,) ndarray
+    `working`: all columns of the requests that have terms are in it.
     """
     slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
     working = working.with_cost_unit(cost)
