@@ -36,7 +36,7 @@ from copter.bench.machine import machine, peak_memory_mb
 from copter.bench.results import SolverResult, Status
 from copter.bench.settings import Record, SolverSettings
 from copter.bench.solvers import RIVALS
-from copter.first_calls import compile_at_once
+from copter.compile.first_calls import compile_at_once
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
 from copter.spreading.processes import Processes

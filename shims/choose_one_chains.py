@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 
 _Array = Any

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of
 
 _Array = Any

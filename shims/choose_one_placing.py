@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.shims.choose_one_columns import Columns, fits, take
 from copter.store.executor import Part, together
 from copter.store.store import EXACTLY, ConstraintStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.executor import Part
 from copter.store.store import ConstraintStore
 from copter.store.view import coefficients_of, entries_of, take_entries, view_of

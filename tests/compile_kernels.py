@@ -11,8 +11,8 @@ import sys
 import numpy as np
 
 from copter import ContinualProgram, ProximalPoint
-from copter.beside import ASIDE
-from copter.first_calls import compile_at_once
+from copter.compile.beside import ASIDE
+from copter.compile.first_calls import compile_at_once
 
 
 def compile_here() -> None:

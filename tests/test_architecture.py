@@ -74,7 +74,7 @@ def is_kernel(function):
 
 
 def test_kernels_have_no_powers(trees):
-    """Machine code multiplies, Python calls ``pow``: the last bits differ (copter/first_calls.py)."""
+    """Machine code multiplies, Python calls ``pow``: the last bits differ (copter/compile/first_calls.py)."""
     found = [
         f"{file}:{node.lineno}"
         for file, tree in trees.items()

@@ -24,7 +24,7 @@ def compile_kernels() -> None:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    from copter.kernel_cache import cache_folder
+    from copter.compile.cache import cache_folder
     from copter.parallel import available_threads
     from copter.solvers.proximal.ahead import PARTS, compile_part
     from copter.store.view import fill_costs

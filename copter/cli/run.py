@@ -14,7 +14,7 @@ import numpy as np
 from copter.cli.command import RunOptions, command_line
 from copter.cli.console import errors, print_json, progress, table
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.first_calls import compile_at_once
+from copter.compile.first_calls import compile_at_once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.slabs import Pool, Table, slice_indices
 
 if TYPE_CHECKING:

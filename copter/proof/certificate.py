@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import run_chunks
 from copter.proof.pricing import Pricing, price
 from copter.store.store import NO_TOTAL, ConstraintStore

@@ -25,13 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.extremes import greater, lesser
-from copter.kernels import kernel
+from copter.compile.extremes import greater, lesser
+from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.usage_prices import UsagePrices, price_error
 from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, override_at
-from copter.sums import Pair, added
+from copter.sums.compensated import Pair, added
 
 _SHORT, _FEW = 48, 2
 """Ranges with so few columns, or so few requests, are not halved."""

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.extremes import greater, lesser
-from copter.kernels import kernel
+from copter.compile.extremes import greater, lesser
+from copter.compile.kernels import kernel
 from copter.proof.hulls import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error
 from copter.store.store import AT_MOST, LACKING, NO_TOTAL

@@ -30,13 +30,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.rest import Rest
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
-from copter.sums import added
+from copter.sums.compensated import added
 
 _ROUNDING = 16 * 2.0**-53
 """Of sum_j |a_ij x_j|, and of a bound: what rounding may do to a row."""

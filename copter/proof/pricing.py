@@ -41,7 +41,7 @@ from copter.proof.usage_prices import UsagePrices, usage_prices
 from copter.store.executor import Columns, Part, by_slot, joined, together
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, view_of
-from copter.sums import Pair, sum_of
+from copter.sums.compensated import Pair, sum_of
 from copter.terms.batch import TermBatch
 
 GROUPS_FROM = 500_000

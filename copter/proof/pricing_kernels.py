@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.extremes import greater, lesser
-from copter.kernels import kernel
+from copter.compile.extremes import greater, lesser
+from copter.compile.kernels import kernel
 from copter.proof.hulls import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs
-from copter.sums import added
+from copter.sums.compensated import added
 
 _STRIP, _EPS = 64, 2.0**-52
 _COARSE = 1e-11

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.exact_sums import ExactSums, add_product
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.pricing_kernels import forced_price
 from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, fill_caps, fill_costs
-from copter.sums import added
+from copter.sums.compensated import added
+from copter.sums.exact import ExactSums, add_product
 
 _EPS = 2.0**-52
 _FIGURES = 5

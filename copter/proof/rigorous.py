@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 EPS = 2.0**-52
 """Twice the unit roundoff: error bounds made of it need no second-order terms."""

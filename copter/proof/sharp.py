@@ -23,7 +23,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.pricing_kernels import knapsack
 from copter.proof.rigorous import exact_product, exact_products
 from copter.store.allocation import SparseX
@@ -38,7 +38,7 @@ from copter.store.view import (
     entries_of,
     view_of,
 )
-from copter.sums import Pair
+from copter.sums.compensated import Pair
 
 
 def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:

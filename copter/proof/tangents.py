@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import StoreView, coefficients_of, cost_of
-from copter.sums import Pair, added, sum_of
+from copter.sums.compensated import Pair, added, sum_of
 from copter.terms.batch import TermBatch
 from copter.terms.phi import slope, touching, value
 
@@ -55,7 +55,7 @@ def term_bound(
     Returns
     -------
     (float, float), (float, float), float
-        Sum and error as pairs (:mod:`copter.sums`), and the largest violation.
+        Sum and error as pairs (:mod:`copter.sums.compensated`), and the largest violation.
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.executor import Part

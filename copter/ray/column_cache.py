@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.executor import Columns, Part, Task
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.store import ConstraintStore

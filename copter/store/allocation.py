@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of

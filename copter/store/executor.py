@@ -9,7 +9,7 @@ copied) and where its requests are spread over workers (:class:`copter.ray.execu
 A part is a store of its own, with all rows, all shared usages and vectors, and some of the requests, with
 their terms: those whose slot in the program, divided by the number of parts, leaves the number of the part.
 What a part says of a request or of a column is the same for any number of parts; sums over requests are, too,
-for they are carried with their rounding errors (:mod:`copter.sums`).
+for they are carried with their rounding errors (:mod:`copter.sums.compensated`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.view import StoreView, view_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 _COST_START, _N_COLUMNS, _USAGE, _UPPER_START, _OVERRIDE_START, _OVERRIDE_LENGTH = range(6)
 _BIRTH, _COST_STAMP, _BOUND_STAMP, _VECTOR = range(6, 10)

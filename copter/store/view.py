@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.array_record import ArrayRecord
-from copter.kernels import kernel
+from copter.compile.array_record import ArrayRecord
+from copter.compile.kernels import kernel
 from copter.store.kernels import place_among
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.executor import LocalExecutor
 from copter.store.slabs import slice_indices
 from copter.store.view import caps_at

@@ -18,8 +18,8 @@ from numba import float64
 from numba.core.errors import NumbaError
 from numba.core.typing import signature
 
+from copter.compile.kernels import kernel
 from copter.errors import TermError
-from copter.kernels import kernel
 from copter.terms.convex import ConvexTerm
 
 #: Functions of a class, and the arguments that each has before the parameters. Kernels number them so.

@@ -21,8 +21,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from copter.first_calls import BY_ADDRESS
-from copter.kernels import kernel
+from copter.compile.first_calls import BY_ADDRESS
+from copter.compile.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
 VALUE, SLOPE, _CURVATURE, _LOWEST, _PROXIMAL, _TOUCHING = range(len(FUNCTIONS))

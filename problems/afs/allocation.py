@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 
 class Curves(NamedTuple):

@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
 _SAFE = 1e-9

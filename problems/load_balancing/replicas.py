@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 DUST = 1e-9
 """Loads are in units of the mean load of a server; less than this is nothing."""

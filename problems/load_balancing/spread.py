@@ -39,8 +39,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
+from copter.compile.kernels import kernel
 from copter.errors import CopterError
-from copter.kernels import kernel
 from copter.problems.load_balancing.bound import needed
 from copter.problems.load_balancing.replicas import (
     DUST,

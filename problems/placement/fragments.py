@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from copter.arrays import Flags, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from copter.compile.kernels import kernel
 from copter.errors import CopterError
-from copter.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.servers import MILLI, MOST, MOST_GPUS, Servers
 from copter.problems.placement.tasks import Kind

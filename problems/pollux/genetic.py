@@ -31,7 +31,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 _Matrix: TypeAlias = NDArray[np.int8]
 _Matrices: TypeAlias = NDArray[np.int8]

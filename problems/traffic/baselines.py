@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
+from copter.compile.kernels import kernel
 from copter.errors import SolverError
-from copter.kernels import kernel
 from copter.problems.pop import pop_name, solve_parts
 from copter.problems.traffic import METHODS, Objective
 from copter.problems.traffic.model import TrafficEngineering

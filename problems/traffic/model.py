@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Floats, Ints
+from copter.compile.kernels import kernel
 from copter.errors import EditError
-from copter.kernels import kernel
 from copter.problems.traffic import Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.traffic.topology import Topology
 
 

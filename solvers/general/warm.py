@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from copter.clock import Clock
+from copter.compile.kernels import compile_seconds
 from copter.errors import EditError
-from copter.kernels import compile_seconds
 from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_runs import terms

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.convex_kernels import (
     rank_one_diagonal,
     rank_one_hessian,

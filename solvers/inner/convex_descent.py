@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.convex_kernels import step_to
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, visit

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.newton_kernels import multiplier
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.phi import proximal, slope

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price

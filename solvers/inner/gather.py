@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY
 
 

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
 from copter.solvers.inner.tuning import NewtonTuning

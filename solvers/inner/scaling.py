@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import dot
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import EXACTLY, NO_TOTAL

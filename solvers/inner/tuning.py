@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class _LineSearch(NamedTuple):
+class LineSearch(NamedTuple):
     """The search along a Newton step, and the damping that follows from how it went; kernels take it too.
 
     `armijo`: section 3.1) (chosen). `curvature`: (+47%, -1%). `longest`: (chosen). `first_damping`,
@@ -99,7 +99,7 @@ class NewtonTuning:
     blocks_a_row: int = 10
     offload_columns: int = 1_000_000
     poor_steps: int = 3
-    line: _LineSearch = _LineSearch()
+    line: LineSearch = LineSearch()
     systems: NewtonSystems = NewtonSystems()
     elastic: ElasticTuning = ElasticTuning(steps=12, change=1e-10)
     elastic_iterations: int = 50

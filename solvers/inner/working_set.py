@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.array_record import ArrayRecord
-from copter.kernels import kernel
+from copter.compile.array_record import ArrayRecord
+from copter.compile.kernels import kernel
 from copter.proof.certificate import TRIFLE
 from copter.solvers.inner.newton_kernels import product
 from copter.store.allocation import SparseX

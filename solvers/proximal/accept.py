@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.kernels import compile_seconds
+from copter.compile.kernels import compile_seconds
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
 from copter.solvers.proximal.rational import solve_in_rationals

@@ -1,8 +1,8 @@
 """Compiles kernels before they are needed, part by part.
 
 A solve begins with the kernels that price and certify; Newton's method and the shim are needed when these
-are there.  So a process of its own begins with those (:func:`copter.beside.compile_beside`), and the solve
-finds them compiled.  ``copter compile`` does all parts, for an image.
+are there.  So a process of its own begins with those (:func:`copter.compile.beside.compile_beside`), and the
+solve finds them compiled.  ``copter compile`` does all parts, for an image.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from copter.beside import ASIDE
-from copter.first_calls import compile_at_once
-from copter.kernels import compile_seconds
+from copter.compile.beside import ASIDE
+from copter.compile.first_calls import compile_at_once
+from copter.compile.kernels import compile_seconds
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim

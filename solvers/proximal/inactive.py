@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS
 from copter.proof.rest import Contributions
 from copter.solution import GivenValues, Values

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
 from copter.proof.rest import Contributions, Rest, RestSums, collect
 from copter.solvers.memory import LastX

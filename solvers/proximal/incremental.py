@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Interrupted
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.proof.certificate import Certificate, GapSize, measured_certificate, right_signs
 from copter.proof.pricing import price
 from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution

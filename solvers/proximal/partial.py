@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.proximal.state import Budget, Iterate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import compile_seconds
+from copter.compile.kernels import compile_seconds
 from copter.proof.certificate import Certificate
 from copter.solution import Ray, Status
 from copter.solvers.memory import churn_base

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.compile.first_calls import compile_at_once
 from copter.errors import UnplacedError
-from copter.first_calls import compile_at_once
 from copter.program.program import ContinualProgram
 from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
@@ -159,7 +159,7 @@ class ProximalPoint(ClockedSolver):
     def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Solve programs in every way that a round may need, outside of any round and deadline.
 
-        From then on this process compiles kernels when they are first called (:mod:`copter.first_calls`).
+        From then on this process compiles a kernel at its first call (:mod:`copter.compile.first_calls`).
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import check
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.solvers.inner.gather import Held, gather
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet

@@ -17,7 +17,7 @@ from support.in_parts import InProcess
 INTERPRETED = """
 import sys
 sys.path.insert(0, {tests!r})
-from copter import first_calls
+from copter.compile import first_calls
 first_calls._SECONDS_A_BYTE, first_calls._LONG = float("inf"), sys.maxsize
 from rounds.test_other_ways import digest
 print(digest(), file=sys.stderr)

@@ -179,7 +179,7 @@ print(all(_kernel(f).stats.cache_hits for f in (Own.value, Own.slope, Own.curvat
 
 
 def test_a_second_process_does_not_compile_a_users_term_again(tmp_path):
-    head = "from copter import ConvexTerm\nfrom copter.kernels import kernel\n\n"
+    head = "from copter import ConvexTerm\nfrom copter.compile.kernels import kernel\n\n"
     head += "@kernel\ndef twice(t):\n    return t + t\n\nclass Own(ConvexTerm):\n"
     head += "    def __init__(self, k):\n        super().__init__(1.0, k=k)\n"
     for name, body in (("value", "k * t * t"), ("slope", "k * twice(t)"), ("curvature", "2 * k")):

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, tightest
 from copter.problems.placement.servers import MILLI
 from copter.program.program import ContinualProgram

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest, tightest_server
 from copter.problems.placement.online.plan import Planner
 from copter.problems.placement.online.policy import Policy

@@ -23,7 +23,7 @@ from abc import abstractmethod
 import numpy as np
 
 from copter.arrays import Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, tightest
 from copter.problems.placement.online.policy import Policy

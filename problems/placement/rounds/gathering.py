@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
 from copter.problems.placement.rounds.running import Running

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.parallel import run_chunks
 from copter.problems.placement.occupancy import Fleet, Free, fits, take
 from copter.problems.placement.servers import MILLI

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest_on, tightest_server
 from copter.problems.placement.rounds.running import Running
 

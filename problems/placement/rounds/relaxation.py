@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.rounds.mixes import NODES, Mixes, best_mixes
 from copter.program.program import ContinualProgram

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
 from copter.problems.placement.place import PlacementError
 from copter.problems.placement.rounds.relaxation import Found

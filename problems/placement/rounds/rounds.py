@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Floats, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.gathering import gather

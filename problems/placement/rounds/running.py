@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.place import Place, PlacementError, check
 from copter.problems.placement.rounds.groups import Closeness, Group

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Ints
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest
 from copter.problems.placement.rounds.rounds import GAP
 from copter.problems.placement.servers import Servers

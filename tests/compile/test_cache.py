@@ -16,15 +16,15 @@ import copter.bench
 import copter.problems
 import copter.shims
 import copter.solvers
-from copter import kernel_cache
+from copter.compile import cache as kernel_cache
 
 TABLE = "from typing import NamedTuple\nSTEP = 1.0\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
-INNER = "from copter.kernels import kernel\n\n@kernel\ndef inner(x):\n    return 10.0 * x\n"
-MIDDLE = "from copter.kernels import kernel\nimport lines.inner\nfrom lines.inner import inner\n"
+INNER = "from copter.compile.kernels import kernel\n\n@kernel\ndef inner(x):\n    return 10.0 * x\n"
+MIDDLE = "from copter.compile.kernels import kernel\nimport lines.inner\nfrom lines.inner import inner\n"
 MIDDLE += "\n@kernel\ndef middle(x):\n    return inner(x)\n"
 OUTER = """
-from copter.first_calls import compile_at_once
-from copter.kernels import kernel
+from copter.compile.first_calls import compile_at_once
+from copter.compile.kernels import kernel
 from lines.middle import middle
 from lines.table import STEP, Pair
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from copter.beside import ASIDE, LAST
+from copter.compile.beside import ASIDE, LAST
 
 EXAMPLE = """
 import collections, sys
 from numba.core import event
 from copter import ChooseOneShim, ContinualProgram, make_solver
-from copter.first_calls import compile_at_once
+from copter.compile.first_calls import compile_at_once
 
 class Listener(event.Listener):
     def on_start(self, event):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from copter.sums import added, sum_of
+from copter.sums.compensated import added, sum_of
 
 
 def pair(terms):

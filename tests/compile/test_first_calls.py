@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from copter import first_calls, make_solver
+from copter import make_solver
 from copter.clock import Clock, running
-from copter.kernels import kernel
+from copter.compile import first_calls
+from copter.compile.kernels import kernel
 from copter.terms.phi import Phi
 from support.random_programs import random_edits, random_program
 
@@ -84,7 +85,7 @@ def test_functions_with_an_address_are_called_by_machine_code():
 ALL_IN_PYTHON = """
 import pickle, sys
 import numpy as np
-from copter import first_calls
+from copter.compile import first_calls
 first_calls._LONG, first_calls._SECONDS_A_BYTE = np.inf, 1e9
 from test_first_calls import answers
 sys.stdout.buffer.write(pickle.dumps(answers()))

@@ -35,4 +35,4 @@ IN_PYTHON: dict[Any, Callable[[Any, Any], Any]] = {
     lesser: lambda a, b: a if a < b else b,
     greater: lambda a, b: a if a > b else b,
 }
-"""Both as functions, for kernels that are not compiled (:mod:`copter.first_calls`)."""
+"""Both as functions, for kernels that are not compiled (:mod:`copter.compile.first_calls`)."""

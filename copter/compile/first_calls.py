@@ -26,10 +26,10 @@ from numba.core.dispatcher import OmittedArg
 from numba.core.extending import _Intrinsic
 from numba.extending import is_jitted
 
-from copter.array_record import ArrayRecord
-from copter.beside import ROUNDS, compile_beside
 from copter.clock import current
-from copter.extremes import IN_PYTHON
+from copter.compile.array_record import ArrayRecord
+from copter.compile.beside import ROUNDS, compile_beside
+from copter.compile.extremes import IN_PYTHON
 
 _LONG = 4096
 """Elements of an array from which on a kernel that is called with it is compiled at once."""

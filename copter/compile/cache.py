@@ -70,7 +70,7 @@ def _fingerprint(file: str, names: dict[str, Any]) -> str:
     """
     digest = blake2b(digest_size=10)
     digest.update(repr((numba.__version__, sys.implementation.cache_tag)).encode())
-    sources = {file, *(__file__.replace("kernel_cache", name) for name in ("kernels", "array_record"))}
+    sources = {file, *(str(Path(__file__).with_name(name)) for name in ("kernels.py", "array_record.py"))}
     _follow(file, names, sources, digest.update)
     for source in sorted(sources):
         digest.update(Path(source).read_bytes())

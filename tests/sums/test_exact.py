@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.exact_sums import ExactSums, add_product
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
+from copter.sums.exact import ExactSums, add_product
 
 numbers = st.floats(-1e100, 1e100, allow_subnormal=False).filter(lambda x: x == 0.0 or abs(x) > 1e-100)
 terms = st.lists(st.tuples(numbers, numbers), max_size=30)

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 _LIMBS, _LOWEST = 68, -1088
 """Limbs of a sum, and the power of two that the first counts: all doubles, and 2^30 of the largest."""

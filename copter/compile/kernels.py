@@ -12,9 +12,9 @@ from typing import Any, TypeVar, overload
 from numba import njit
 from numba.core import event
 
-from copter.beside import compile_beside
-from copter.first_calls import FirstCalls
-from copter.kernel_cache import cache_folder, settings
+from copter.compile.beside import compile_beside
+from copter.compile.cache import cache_folder, settings
+from copter.compile.first_calls import FirstCalls
 
 log = logging.getLogger("copter")
 
@@ -55,7 +55,7 @@ def kernel(
         Whether it makes arrays.  One that does not counts no references: its arrays are its caller's, who
         keeps them.  Counting takes longer than a loop over many short arrays that are handed over singly, so
         such a loop belongs into a kernel of its own; the arrays of a record
-        (:mod:`copter.array_record`) are not counted.
+        (:mod:`copter.compile.array_record`) are not counted.
     inner : bool
         Only kernels call it: there is nothing to compile for calls from Python.
     inlined : bool

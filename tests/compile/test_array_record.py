@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 from numpy.typing import NDArray
 
-from copter.array_record import ArrayRecord
+from copter.compile.array_record import ArrayRecord
 
 
 @dataclass(frozen=True, eq=False)

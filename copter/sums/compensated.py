@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from copter.kernels import kernel
+from copter.compile.kernels import kernel
 
 Pair: TypeAlias = tuple[float, float]
 """``high, low`` of a sum."""
