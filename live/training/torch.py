@@ -8,11 +8,13 @@
             step.backward(loss_function(model(x[indices]), y[indices]))
         step.update()
 
-Gradients are averaged by torch.distributed (NCCL if the model is on a GPU, Gloo if not) once they are all
-there, as one vector: its norm and those of each process's own gradients are what the noise is measured by.
-DistributedDataParallel averages while the backward pass still runs, which is faster for large models, but
-shows no process its own gradient.  The learning rates of all parameter groups are multiplied by the step's
-factor for the step alone, so a schedule that sets them goes on as it does.
+Processes find each other, average gradients and agree by torch.distributed.  Gradients are averaged (by NCCL
+if the model is on a GPU, by Gloo if not) once they are all there, as one vector: its norm and those of each
+process's own gradients are what the noise is measured by.  DistributedDataParallel averages while the
+backward pass still runs, which is faster for large models, but shows no process its own gradient.
+
+The learning rates of all parameter groups are multiplied by the step's factor for the step alone, so a
+schedule that sets them goes on as it does.
 
 Checkpoints hold what ``state_dict`` of model and optimiser say, and are read with ``weights_only``.  Buffers
 that batches change, such as running means, are those of the first process.
@@ -21,15 +23,19 @@ that batches change, such as running means, are those of the first process.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.extras import extra
-from copter.live.training.group import SILENCE_SECONDS
+from copter.live.training.group import SILENCE_SECONDS, Group, PeerError
+from copter.live.training.plan import Place
 from copter.live.training.training import Step, Training, TrainingError
 
 with extra("torch"):
@@ -56,6 +62,61 @@ class _TorchState:
         state = torch.load(content, map_location=self._device, weights_only=True)
         self._model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
+
+
+@contextmanager
+def _of_peers() -> Iterator[None]:
+    """Turn errors of torch.distributed into a PeerError."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise PeerError(f"another process is gone or silent: {error}") from error
+
+
+class _TorchGroup(Group):
+    """The processes of torch.distributed, which has summed the vectors before they agree."""
+
+    def spread(self, content: bytes) -> bytes:
+        length = torch.tensor([len(content)])
+        with _of_peers():
+            torch.distributed.broadcast(length, 0)
+            sent = _tensor(content) if self.rank == 0 else torch.empty(int(length), dtype=torch.uint8)
+            torch.distributed.broadcast(sent, 0)
+        return bytes(sent.numpy())
+
+    def reduce(self, vector: NDArray[Any], note: bytes, decide: Callable[[list[bytes]], bytes]) -> bytes:
+        own = _tensor(note)
+        notes = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
+        with _of_peers():
+            torch.distributed.all_gather(notes, own)
+        return self.spread(decide([bytes(one.numpy()) for one in notes]) if self.rank == 0 else b"")
+
+    def close(self) -> None:
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+def _tensor(content: bytes) -> Any:
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+
+class _TorchRun(Training):
+    """Training whose processes find each other by torch.distributed, through a file in the run's folder."""
+
+    def _meet(self, place: Place) -> Group:
+        if self.ranks == 1:
+            return Group()
+        # No handler in Python runs while torch waits.  A process that SIGTERM ends counts as stopped.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with _of_peers():
+            torch.distributed.init_process_group(
+                "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo",
+                store=torch.distributed.FileStore(str(Path(place.folder) / "torch-store"), self.ranks),
+                rank=self.rank,
+                world_size=self.ranks,
+                timeout=timedelta(seconds=SILENCE_SECONDS),
+            )
+        return _TorchGroup(self.rank)
 
 
 class TorchStep:
@@ -110,7 +171,8 @@ class TorchStep:
             raise TrainingError(f"step {self.number}: {self._added} losses, {count} passes")
         mean = self._total
         if training.ranks > 1:
-            torch.distributed.all_reduce(mean)
+            with _of_peers():
+                torch.distributed.all_reduce(mean)
         mean /= count * training.ranks
         self._step.agree(self._squares, lambda: float(mean.dot(mean)), lambda: mean.cpu().numpy())
         start = 0
@@ -170,11 +232,9 @@ class TorchTraining:
         self.optimizer = optimizer
         device = self.parameters[0].device
         state = _TorchState(model, optimizer, device)
-        self.training = Training(state, examples=examples, initial_batch=initial_batch, work=work, seed=seed)
+        self.training = _TorchRun(state, examples=examples, initial_batch=initial_batch, work=work, seed=seed)
         self.rank, self.ranks = self.training.rank, self.training.ranks
         self.local_rank = self.training.local_rank
-        if self.ranks > 1:
-            _connect(self.training, "nccl" if device.type == "cuda" else "gloo")
 
     @property
     def progress(self) -> float:
@@ -188,22 +248,5 @@ class TorchTraining:
 
     def steps(self) -> Iterator[TorchStep]:
         """Yield steps as :meth:`copter.live.training.training.Training.steps` does."""
-        try:
-            for step in self.training.steps():
-                yield TorchStep(self, step)
-        finally:
-            if torch.distributed.is_initialized():
-                torch.distributed.destroy_process_group()
-
-
-def _connect(training: Training, backend: str) -> None:
-    """Join the processes of the run to torch.distributed; its store is open to the cluster's network."""
-    first, limit = training.rank == 0, timedelta(seconds=SILENCE_SECONDS)
-    group, make = training.group, torch.distributed.TCPStore
-    store = make("localhost", 0, training.ranks, True, limit, wait_for_workers=False) if first else None
-    port = int(group.spread(str(store.port).encode() if store else b""))
-    if store is None:
-        store = make(group.first_host, port, training.ranks, False, limit)
-    torch.distributed.init_process_group(
-        backend, store=store, rank=training.rank, world_size=training.ranks, timeout=limit
-    )
+        for step in self.training.steps():
+            yield TorchStep(self, step)

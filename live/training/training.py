@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from copter.errors import CopterError, choices
 from copter.live.backends.base import STOPPED
 from copter.live.training.checkpoints import Checkpoints, CheckpointTimer
-from copter.live.training.group import Group, ToldToStopError
+from copter.live.training.group import Group, join
 from copter.live.training.layout import Gradient, Layout
 from copter.live.training.loader import Loader
 from copter.live.training.pacing import Pacing
@@ -393,16 +393,9 @@ class Training:
 
     def _join(self, place: Place) -> None:
         """Join the other processes of a run."""
-        signal.signal(signal.SIGTERM, self._hear)
+        signal.signal(signal.SIGTERM, self._end_early)
         plan, saved = place.plan, None
-        try:
-            self.group = Group.join(
-                Path(place.folder), self.rank, self.ranks, plan.token, len(place.gpus), lambda: self._told
-            )
-        except ToldToStopError as error:
-            self._hear_no_more()
-            print(f"copter: {error}", file=sys.stderr)
-            raise SystemExit(STOPPED) from error
+        self.group = self._meet(place)
         if self.rank == 0:
             self._checkpoints = Checkpoints(Path(plan.folder), plan.number)
             saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
@@ -411,6 +404,7 @@ class Training:
             content = self.group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
             if self.rank:
                 saved = _unpacked(content)
+        signal.signal(signal.SIGTERM, self._hear)
         if saved is not None:
             self._restore(saved)
         if self.rank == 0:
@@ -418,6 +412,15 @@ class Training:
             if plan.url:
                 self._reporter = Reporter(plan, self._report())
                 self._reporter.start()
+
+    def _meet(self, place: Place) -> Group:
+        """Connect with the other processes."""
+        return join(Path(place.folder), self.rank, self.ranks)
+
+    def _end_early(self, number: int, frame: object) -> None:
+        self._hear_no_more()
+        print("copter: told to stop before all processes had come", file=sys.stderr)
+        raise SystemExit(STOPPED)
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True

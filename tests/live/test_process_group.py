@@ -1,16 +1,14 @@
-"""Processes of a run (threads here): they find each other, sum in order, and let nobody else in."""
+"""Processes of a run (threads here): they find each other, sum in order, and fail together."""
 
 import json
-import socket
+import os
 import threading
-from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from copter.live.training import group
-from copter.live.training.group import ADDRESS_FILE, Group, PeerError, ToldToStopError
-from support.training_runs import until
+from copter.live.training.group import PeerError, join
 
 pytestmark = pytest.mark.cluster
 
@@ -38,7 +36,7 @@ def test_all_have_the_sum_in_the_order_of_the_ranks(tmp_path):
     parts = rng.normal(size=(4, 3, 50_000)) * 10.0 ** rng.integers(-8, 8, (4, 3, 1))
 
     def work(rank):
-        group = Group.join(tmp_path, rank, 4, "secret")
+        group = join(tmp_path, rank, 4)
         start = group.spread(b"from the first" if rank == 0 else b"")
         sums = []
         for part in parts[rank]:
@@ -54,56 +52,26 @@ def test_all_have_the_sum_in_the_order_of_the_ranks(tmp_path):
         assert np.array_equal(sums, expected)
 
 
-def test_strangers_do_not_get_in(tmp_path, monkeypatch):
-    monkeypatch.setattr(group, "_HANDSHAKE_SECONDS", 0.2)
-    shut_out = []
-
-    def intrude(said):
-        port = json.loads((tmp_path / ADDRESS_FILE).read_text())["port"]
-        with socket.create_connection(("127.0.0.1", port)) as stranger, suppress(ConnectionResetError):
-            stranger.sendall(said)
-            while stranger.recv(1000):
-                pass
-        shut_out.append(said)
-
-    def work(rank):
-        if rank == 1:
-            until((tmp_path / ADDRESS_FILE).exists)
-            intrude(b"")  # says nothing
-            intrude(b"\1\0\0\0" + bytes(48))  # says that it is process 1, and has no proof
-            monkeypatch.setattr(group, "_HANDSHAKE_SECONDS", 20.0)
-        return Group.join(tmp_path, rank, 2, "secret").spread(b"hello" if rank == 0 else b"")
-
-    assert together(2, work) == [b"hello"] * 2
-    assert len(shut_out) == 2
-
-
-def test_who_does_not_know_the_token_is_refused_on_both_sides(tmp_path, monkeypatch):
+def test_processes_of_another_user_do_not_get_in(tmp_path, monkeypatch):
     monkeypatch.setattr(group, "JOIN_SECONDS", 0.5)
-    first, second = together(2, lambda rank: Group.join(tmp_path, rank, 2, f"token {rank}"))
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    first, second = together(2, lambda rank: join(tmp_path, rank, 2))
     assert isinstance(first, PeerError) and "processes 1 did not come" in str(first)
-    assert isinstance(second, PeerError) and "process 0 was not found" in str(second)
-    with pytest.raises(ValueError, match="no token"):
-        Group.join(tmp_path, 0, 2, "")
+    assert isinstance(second, PeerError) and "another user" in str(second)
 
 
-def test_told_to_stop_all_that_have_come_do(tmp_path):
-    told = threading.Event()
-
-    def work(rank):
-        if rank == 2:
-            return told.set()  # it never comes
-        try:
-            return Group.join(tmp_path, rank, 3, "secret", told=told.is_set)
-        except ToldToStopError:
-            return "stopped"
-
-    assert together(3, work) == ["stopped", "stopped", None]
+def test_a_first_process_on_another_machine_or_none_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(group, "JOIN_SECONDS", 0.2)
+    with pytest.raises(PeerError, match="process 0 was not found"):
+        join(tmp_path, 1, 2)
+    (tmp_path / "begun-0.json").write_text(json.dumps({"pid": 1, "ticks": "1", "boot": "another"}))
+    with pytest.raises(PeerError, match="on another machine: .* needs PyTorch"):
+        join(tmp_path, 1, 2)
 
 
 def test_gradients_of_other_lengths_and_peers_that_leave_are_named(tmp_path):
     def work(rank):
-        group = Group.join(tmp_path, rank, 2, "secret")
+        group = join(tmp_path, rank, 2)
         try:
             group.reduce(np.zeros(3 + rank), b"", lambda notes: b"")
         finally:
@@ -119,7 +87,7 @@ def test_a_peer_that_hangs_is_silent(tmp_path, monkeypatch):
     done = threading.Event()
 
     def work(rank):
-        group = Group.join(tmp_path, rank, 2, "secret")
+        group = join(tmp_path, rank, 2)
         if rank == 1:
             return done.wait(60)
         try:

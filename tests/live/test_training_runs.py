@@ -4,11 +4,13 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from copter.live.backends.base import STOPPED
+from copter.live.training.group import local_name
 from copter.live.training.plan import Batch, Pace
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, adascale_gain
@@ -186,7 +188,7 @@ def test_a_job_that_is_done_is_done(job, service):
 
 def test_a_run_told_to_stop_before_all_have_come_is_stopped(job):
     job.start((1, 1), Batch(12, 0, 1.0), agents=[0])
-    until(lambda: (job.run.folder / "address.json").exists())
+    until(lambda: local_name(job.run.folder).strip("\0") in Path("/proc/net/unix").read_text())
     assert job.terminate().wait() == [STOPPED]
     assert "told to stop" in job.log() and not job.trace()
 

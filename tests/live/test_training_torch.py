@@ -50,7 +50,21 @@ def test_two_processes_that_are_stopped_learn_what_one_does(job):
         assert (each.checkpoint()["noise/sums"][1:] > 0).all()  # mu^2 may be below 0 by chance
 
 
-def test_a_script_by_itself_and_what_it_may_do_wrong():
+@pytest.mark.cluster
+@pytest.mark.long
+def test_processes_stop_before_all_have_come_and_fail_together(job):
+    early, late = job("early"), job("late")
+    early.start((1, 1), agents=[0])
+    until((early.run.folder / "torch-store").exists)
+    assert early.terminate().wait() == [STOPPED], early.log()
+    late.start((1, 1), Batch(12, 0, 1.0), work=1e6)
+    until(lambda: "step 5" in late.log())
+    late.agents[1].kill()
+    assert late.wait()[0] == 1 and "another process is gone or silent" in late.log()
+
+
+def test_a_script_by_itself_and_what_it_may_do_wrong(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # an optimiser of PyTorch sets it
     from copter.live.training import TrainingError
     from copter.live.training.torch import TorchTraining
 
