@@ -125,11 +125,11 @@ class TorchStep:
     Attributes
     ----------
     number : int
-        Of the job's steps, from 0.
+        Number of the job's step, from 0.
     batch_size : int
         Examples of the whole batch, of all processes and passes.
     learning_rate_factor : float
-        On the learning rate of the initial batch size; :meth:`update` sees to it.
+        Factor of the learning rate for the initial batch size; :meth:`update` applies it.
     """
 
     def __init__(self, training: TorchTraining, step: Step) -> None:
@@ -200,27 +200,25 @@ class TorchTraining:
     Parameters
     ----------
     model : torch.nn.Module
-        Where it is to be trained; all processes begin with what the first one's has.
+        Model on the device on which it is trained; all processes begin with that of the first one.
     optimizer : torch.optim.Optimizer
-        Of its parameters.
-    examples : int
-        Of the data set.
-    initial_batch, work, seed
+        Optimiser of its parameters.
+    examples, initial_batch, work, seed
         As in :class:`copter.live.training.training.Training`.
 
     Attributes
     ----------
     rank, ranks, local_rank : int
-        As there.
+        As in :class:`copter.live.training.training.Training`.
     parameters : list of torch.nn.Parameter
-        Those that are trained.
+        Parameters that are trained.
 
     Raises
     ------
     ValueError
-        The model has no parameters that can be trained, or another argument is none.
+        The model has no parameters that can be trained, or another argument is invalid.
     TrainingError, PeerError, SystemExit
-        As there.
+        As in :class:`copter.live.training.training.Training`.
     """
 
     def __init__(

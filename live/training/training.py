@@ -147,11 +147,11 @@ class Step:
     Attributes
     ----------
     number : int
-        Of the job's steps, from 0.
+        Number of the job's step, from 0.
     batch_size : int
         Examples of the whole batch, of all processes and passes.
     learning_rate_factor : float
-        On the learning rate of the initial batch size.
+        Factor of the learning rate for the initial batch size.
     """
 
     def __init__(self, training: Training, parts: NDArray[np.int64], factor: float) -> None:
@@ -246,7 +246,7 @@ class Step:
             return _DECISION.pack(*training._decide(heard, square_of_mean, mean))
 
         training._pacing.end_step()
-        decision = training.group.reduce(total, _NOTE.pack(training._told, squares), decide)
+        decision = training._group.reduce(total, _NOTE.pack(training._told, squares), decide)
         self._decision = _Decision(*_DECISION.unpack(decision))
 
 
@@ -259,13 +259,13 @@ class Training:
         What the job learns, which is in its checkpoints.  Arrays are changed in place: at once, if there is a
         checkpoint, and all processes begin with the same.
     examples : int
-        Of the data set; their numbers are what passes go over.
+        Size of the data set; passes yield numbers below it.
     initial_batch : int
-        The batch size that the learning rate is for; what the job was submitted with counts, if it was.
+        Batch size that the learning rate is for, unless the job was submitted with another.
     work : float
-        Steps at that batch size until the job is trained; as above.
+        Steps at that batch size until the job is trained, unless the job was submitted with another number.
     seed : int
-        Of the examples' order.
+        Seed of the examples' order.
 
     Attributes
     ----------
@@ -276,18 +276,16 @@ class Training:
     step_count : int
         Steps of the job so far.
     progress : float
-        Steps at the initial batch size that they were worth.
-    group : Group
-        The processes of the run.
+        Steps at the initial batch size that they count for.
 
     Raises
     ------
     ValueError, TypeError
-        An argument is none.
+        An argument is invalid.
     TrainingError
         The checkpoint is not of this script.
     PeerError
-        Other processes of the run did not come.
+        Other processes of the run did not come, or are on another machine.
     SystemExit
         The run was told to stop before it began.
     """
@@ -320,7 +318,7 @@ class Training:
         self._reporter: Reporter | None = None
         pace = plan.pace if self.rank == 0 else None
         self._pacing = Pacing(pace, len(self._place.gpus), sum(self._place.gpus))
-        self.group = Group()
+        self._group = Group()
         if place is not None:
             self._join(place)
 
@@ -377,7 +375,7 @@ class Training:
         if self._reporter is not None:
             self._reporter.close()
             self._reporter = None
-        self.group.close()
+        self._group.close()
 
     # ---- at the beginning -----------------------------------------------------------------------
 
@@ -395,13 +393,13 @@ class Training:
         """Join the other processes of a run."""
         signal.signal(signal.SIGTERM, self._end_early)
         plan, saved = place.plan, None
-        self.group = self._meet(place)
+        self._group = self._meet(place)
         if self.rank == 0:
             self._checkpoints = Checkpoints(Path(plan.folder), plan.number)
             saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
         if self.ranks > 1:
             # All begin with what the first process has: files may look different from another node.
-            content = self.group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
+            content = self._group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
             if self.rank:
                 saved = _unpacked(content)
         signal.signal(signal.SIGTERM, self._hear)
