@@ -102,8 +102,17 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
         elif _is_constant(value):
             take(f"{name} {value!r}".encode())
         elif isinstance(value, type):
-            named = getattr(value, "_fields", ()) or (*getattr(value, "__dataclass_fields__", ()),)
-            take(f"{name} {value} {named}".encode())
+            take(f"{name} {_described(value)}".encode())
+
+
+def _described(kind: type) -> str:
+    """A class with its fields and their types, and those of records within it, which numba's index names."""
+    fields = getattr(kind, "_fields", ()) or (*getattr(kind, "__dataclass_fields__", ()),)
+    hints, home = getattr(kind, "__annotations__", {}), vars(sys.modules[kind.__module__])
+    types = [getattr(hints.get(field), "__forward_arg__", hints.get(field)) for field in fields]
+    inner = [home.get(each) if isinstance(each, str) else each for each in types]
+    within = [_described(each) for each in inner if isinstance(each, type) and each is not kind]
+    return f"{kind} {fields} {types} {within}"
 
 
 def _is_constant(value: Any) -> bool:

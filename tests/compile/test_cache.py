@@ -103,6 +103,29 @@ def test_the_cache_lies_beside_the_source_or_where_one_can_write(package, tmp_pa
     assert run(package, XDG_CACHE_HOME=str(home)) == (21.0, False)
 
 
+RECORDS = """
+from __future__ import annotations
+from typing import NamedTuple
+
+class Inside(NamedTuple):
+    a: float
+
+class Outside(NamedTuple):
+    inside: Inside
+"""
+
+
+def test_what_is_within_a_record_counts(monkeypatch):
+    """numba's index of a kernel names all these classes: with another one in its place it cannot be read."""
+    found = set()
+    for text in (RECORDS, RECORDS.replace("Inside", "Within"), RECORDS.replace("a: float", "a: int")):
+        module = ModuleType("records")
+        monkeypatch.setitem(sys.modules, "records", module)
+        exec(text, vars(module))
+        found.add(kernel_cache._fingerprint(__file__, {"Outside": module.Outside}))
+    assert len(found) == 3
+
+
 def test_old_folders_go_and_young_ones_stay(tmp_path):
     folders = [tmp_path / f"m-{k}" for k in range(kernel_cache.KEPT + 3)]
     for k, folder in enumerate(folders):
