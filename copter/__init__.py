@@ -1,4 +1,13 @@
-"""Continual optimization: large allocation programs kept alive and solved warm, round by round."""
+"""Continual optimization: large allocation programs kept alive and solved warm, round by round.
+
+`program/` is what a user edits, `store/` where it lies in memory, `ray/` where its columns are in other
+processes.  `proof/` has bounds and certificates, `solution.py` the answer, `terms/` convex terms, `models/`
+the way from general LPs, cvxpy and MathOpt, `durable/` snapshots and the journal.  `clock.py` is the deadline
+and the cancel of every solve, `native.py` keeps to it in libraries, `errors.py` has all errors, `metrics.py`
+figures for monitoring.  `compile/` and `sums/` are for kernels, `parallel.py` for threads, `spreading/` for
+tasks in other processes, `cli/` is the command.  The solvers, shims, domains, benchmarks and the service are
+packages beside these.
+"""
 
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`copter serve` and its clients: `submit`, `jobs`, `cancel`, `logs`, `drain`."""
+"""`copter serve` and its clients: `submit`, `jobs`, `cancel`, `logs`, `drain`; and `copter replay`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of a service in Python, on which `copter submit`, `jobs`, `cancel` and `logs` are built.
+"""The client of a service in Python: `copter submit`, `jobs`, `cancel`, `logs` and `drain` are built on it.
 
 client = Client("http://127.0.0.1:8421", token)
 name = client.submit("job.toml")

@@ -44,12 +44,12 @@ class Missing:
     worth: float
 
 
-_Pricing: TypeAlias = "Callable[[Solution], Missing]"
+Pricing: TypeAlias = "Callable[[Solution], Missing]"
 """Adds columns that the prices of a solution say are missing."""
 
 
 @dataclass(frozen=True)
-class _Generation:
+class Generation:
     """A program with the columns of a time.
 
     `solution`: with the columns that were there. `missing`: what was not there. `bound`: no allocation to all
@@ -61,7 +61,7 @@ class _Generation:
     bound: float
 
 
-def generations(program: ContinualProgram, solver: Solver, pricing: _Pricing) -> Iterator[_Generation]:
+def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> Iterator[Generation]:
     """Solve a program and add columns, over and over, until none is missing or nobody asks for more.
 
     Parameters
@@ -86,6 +86,6 @@ def generations(program: ContinualProgram, solver: Solver, pricing: _Pricing) ->
         solution = solver.solve(program, raise_error=True)
         missing = pricing(solution)
         bound = max(bound, solution.bound - missing.worth)
-        yield _Generation(solution, missing, bound)
+        yield Generation(solution, missing, bound)
         if not missing.added:
             return

@@ -1,8 +1,9 @@
 """Commands of domains, found through the entry-point group ``copter.commands``.
 
 An entry point names a function ``register(run, bench)`` that adds commands to the groups `copter run` and
-`copter bench`, as ``run.command("sia")(run_sia)``; see ``docs/extending.md``.  Domains are loaded when one of
-these groups is asked for its commands, so that `copter --help` and the other commands wait for none of them.
+`copter bench`, as ``run.command("sia")(run_sia)``; see ``docs/bring-your-own.md``.  Domains are loaded when
+one of these groups is asked for its commands, so that `copter --help` and the other commands wait for none of
+them.
 
 An entry point of the group ``copter.services`` names a function ``register(app)`` that adds commands to
 `copter` itself.

@@ -63,7 +63,7 @@ app = typer.Typer(
 _run_app = typer.Typer(
     cls=RunGroup, help="Run a whole job round by round and report on it.", no_args_is_help=True
 )
-_bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on recorded rounds.", no_args_is_help=True)
+_bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on the same rounds.", no_args_is_help=True)
 app.add_typer(_run_app, name="run")
 app.add_typer(_bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)

@@ -225,7 +225,7 @@ def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
 
 
 def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """:func:`row_units` of the columns that a bound or a total holds."""
+    """Units of rows by the columns that a bound or a total holds."""
     if not wanted.any():
         return np.zeros(wanted.size)
     return np.maximum.reduce(store.executor.map(_units_part, wanted))

@@ -5,8 +5,8 @@ a `DistributedStore` (`store.py`): the tables are in this process, edits are log
 runs tasks on the parts and fetches columns, which `column_cache.py` keeps until they are edited.
 `part_store.py` is the store of one part.  `workers.py` says what has parts; `on_actors.py` are actors that
 do, `actors.py` one of them, made again when it dies, `holder.py` what runs in its process, `session.py` the
-Ray itself.  Only `program.py`, `on_actors.py`, `actors.py` and `session.py` import Ray, which comes with the
-extra ``ray``.  The solver's sums on actors are in `copter/solvers/inner/offloaded_sums.py`.
+Ray itself.  Only `on_actors.py`, `actors.py` and `session.py` import Ray, which comes with the extra ``ray``.
+The solver's sums on actors are in `solvers/inner/offloaded_sums.py`.
 """
 
 from copter.lazy import attach

@@ -1,8 +1,9 @@
 """The job's side: what a training script imports.
 
 `plan.py` comes first: what a run is told and what it says.  `training.py` is what scripts use, `group.py` its
-processes, `loader.py` the order of examples, `checkpoints.py` what outlives a run, `reporting.py` the
-service, `pacing.py` slots that stand for GPUs, `torch.py` the same for PyTorch.
+processes on one machine, `loader.py` the order of examples, `layout.py` gradients as one vector,
+`checkpoints.py` what outlives a run, `reporting.py` the service, `pacing.py` slots that stand for GPUs,
+`torch.py` the same for PyTorch.
 """
 
 from copter.lazy import attach

@@ -8,11 +8,14 @@ profile.  Policies are made by name with :func:`make_policy`.
 Read `cluster.py` (GPU types, configurations), `workload.py` (jobs as they are handed in) and `policy.py`
 (what a scheduler sees and answers) first, then
 
-- `simulation/`: the simulator, the state of its jobs, who places them, what a change costs;
+- `rounds.py` (a round of any policy, simulated or live), `jobs.py`, `placement.py` (finds nodes for what a
+  policy chose) and `results.py` (the records that are left in the end);
+- `simulation/`: the simulator, the state of its jobs, what a change costs;
 - `profiles/`: how fast a job is under a configuration; `estimation/`: what a scheduler learns of that;
 - `traces/`: workloads of the papers; `presets.py`: their clusters; `nodes.py`: nodes that come, go and fail;
 - `report/`: figures, fairness, run folders and sweeps; `experiment.py`: policies over seeds;
-- `registry.py`: policies and traces by name; `cli.py`: the commands.
+- `registry.py`: policies and traces by name, from the entry points in `pyproject.toml`; `cli.py`: the
+  commands.
 """
 
 from copter.lazy import attach

@@ -4,11 +4,12 @@
 from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
 
 Read `traces.py` (jobs with regimes), `window.py` (what a plan is made for) and `scheduler.py` (the planner)
-first.  `predictor.py` and `forecast.py` say what is to come of a job and what it weighs;
-`relaxation.py`, `program.py` and `waterfill.py` solve the relaxation, `tables.py`, `plan.py` and `exact.py`
-make whole rounds of it.  `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` are the way into the
-simulator of :mod:`copter.problems.cluster`; `cli.py`, `report.py`, `metrics.py`, `course.py`
-and `reproductions.py` are commands, benchmarks and figures of the paper.
+first.  `predictor.py` and `forecast.py` say what is to come of a job and what it weighs; `relaxation.py`,
+`program.py` and `waterfill.py` solve the relaxation, `tables.py`, `plan.py` and `exact.py` make whole rounds
+of it.  `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` are the way into the simulator of
+:mod:`copter.problems.cluster`, which sees `interface.py`; `generator.py` draws traces; `cli.py`, `report.py`,
+`metrics.py`, `course.py`, `lines.py` and `reproductions.py` are commands, benchmarks and figures of the
+paper.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.

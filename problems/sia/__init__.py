@@ -8,7 +8,8 @@ first; `jobs.py`, `columns.py` and `requests.py` are what it keeps: the jobs as 
 and at which cost, and what the program was told.  `scheduler.py` is the policy in the simulator of
 :mod:`copter.problems.cluster`, `pop.py` its rival POP, `replay.py` and `steady.py` play it, `generator.py`
 and `files.py` make or read workloads.  `cli.py`, `report.py` and `course.py` are commands and benchmarks;
-`reproductions.py`, `solve_times.py` and the table beside them are figures of the thesis.
+`reproductions.py`, `solve_times.py` and the table beside them are figures of the thesis; `durability.py`
+measures saving and journals.
 """
 
 from typing import Literal, TypeAlias, get_args

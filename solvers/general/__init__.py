@@ -6,8 +6,9 @@
 :mod:`~copter.models.model` turns it into requests and resources.  It is solved by presolve, the
 own solver and HiGHS in :mod:`~copter.solvers.general.hybrid`, and :mod:`~copter.proof.general_lp`
 checks what came out.
-:mod:`~copter.solvers.general.scipy_form` and :mod:`~copter.solvers.general.integer` have scipy's arguments
-and results.
+`presolve.py` is HiGHS' presolve, `warm.py` solves one LP again and again, `semicontinuous.py` makes columns
+integral that may be 0.  :mod:`~copter.solvers.general.scipy_form` and :mod:`~copter.solvers.general.integer`
+have scipy's arguments and results (`scipy_arguments.py`, `scipy_options.py`).
 """
 
 from copter.models.files import read_mps
