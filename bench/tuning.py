@@ -144,8 +144,19 @@ def changed(record: Any, name: str, value: float) -> Any:
 def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
     """How many more iterations than ``base``, and seconds, a quarter and four times of a number take.
 
-    `name`: dotted, as of :func:`numbers`. `value`: the default; if it is an int, so are the others. `base`:
-    iterations of each solve with the default. Returns: A line to print.
+    Parameters
+    ----------
+    name : str
+        Dotted, as of :func:`numbers`.
+    value : float
+        The default; if it is an int, so are the others.
+    base : dict of inner solver to (solves,) ndarray
+        Iterations of each solve with the default.
+
+    Returns
+    -------
+    str
+        A line to print.
     """
     inner: Inner = "cd" if name.startswith("descent.") else "newton"
     parts = []

@@ -23,6 +23,7 @@ def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> N
     ----------
     call : str
         Name of what was called, for the message.
+    given, known : iterable, collection of str
     """
     for name in given:
         if name not in known:

@@ -315,6 +315,7 @@ def terms_of(label: Hashable, ids: Sequence[Hashable], terms: Any, widths: NDArr
     Parameters
     ----------
     ids : (k,) sequence of hashable
+    terms : ConvexTerm or None, or k of them
     widths : (k,) ndarray
         Columns of each request.
 

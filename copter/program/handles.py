@@ -15,7 +15,7 @@ from copter.store.edit import Edit
 
 
 @dataclass(frozen=True)
-class _Handle:
+class Handle:
     """What stands for something in a program's store.
 
     `slot`: where it is in its table. `n_columns`: how many columns a request has that uses it. `birth`: the
@@ -28,15 +28,15 @@ class _Handle:
     key: int = field(default=0, repr=False)
 
 
-class SharedColumns(_Handle):
+class SharedColumns(Handle):
     """Handle of columns that many requests share; made by ``ContinualProgram.share_columns``."""
 
 
-class SharedCosts(_Handle):
+class SharedCosts(Handle):
     """Handle of costs that many requests share; made by ``ContinualProgram.share_costs``."""
 
 
-H = TypeVar("H", bound=_Handle)
+H = TypeVar("H", bound=Handle)
 
 
 class Handles(dict[int, H], Generic[H]):

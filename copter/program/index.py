@@ -162,6 +162,7 @@ class Index:
 
         Parameters
         ----------
+        ids : collection of hashable
         label : hashable
             Name of the verb, for messages.
 

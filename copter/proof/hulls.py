@@ -44,7 +44,13 @@ _EACH = 100
 
 
 class _Groups(NamedTuple):
-    """Requests that share costs and usage, group after group, ascending by scale in each."""
+    """Requests that share costs and usage, group after group, ascending by scale in each.
+
+    Attributes
+    ----------
+    member : (m,) slots of the requests
+    first : (groups + 1,) where a group's members begin
+    """
 
     member: NDArray[np.int64]
     first: NDArray[np.int64]

@@ -40,7 +40,13 @@ _KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, _LooseProgram]] = WeakKeyD
 class _LooseProgram(NamedTuple):
     """A program in flat arrays, and which of its columns are loose.
 
-    `flat`: of all requests, without convex terms.
+    Attributes
+    ----------
+    flat : FlatProgram
+        Of all requests, without convex terms.
+    slots, rows : slots of its requests, and of its first rows
+    loose : (k,) its loose columns
+    curved : (k,) which of them have a convex term: their costs are the term's business
     """
 
     flat: FlatProgram

@@ -49,9 +49,16 @@ class Measures(NamedTuple):
 
     Attributes
     ----------
+    objective : c'x, convex terms not counted
+    decided : what of it is not forced, convex terms not counted
+    spent : the same summed without signs
+    curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
+    lost : sum of them
     activity, weight : (row slots,) A x and |A| |x|
     step : (row slots,) least of |a_ij| min(upper_j, total_q) over columns that are used; infinite for none
+    local : largest violation of a box or a sum row, relative to its size
+    squares : sum of their squares, absolute
     """
 
     objective: float

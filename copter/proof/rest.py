@@ -29,11 +29,16 @@ class Rest(NamedTuple):
 
     Attributes
     ----------
+    objective : c'x
     decided : what of it is not forced (:mod:`copter.proof.measure`)
+    spent : the same summed without signs
+    forced : what is forced on requests that have a choice
+    lost : p'x - min p'x, p their prices
     activity, weight : (row slots,) A x and |A| |x|
     step : (row slots,) no more than the least of |a_ij| min(upper_j, total_q) over columns that are used
     local, squares : no less than the largest violation of a box or a sum row, relative, and the sum of their
         squares, absolute
+    roundings : of each term of what is lost, at most; 0 where nothing is
     """
 
     objective: float

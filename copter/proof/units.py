@@ -48,6 +48,7 @@ class LooseColumns(NamedTuple):
     Attributes
     ----------
     slot, column : (k,) arrays, ascending
+    pointer, row, value : their entries, compressed by columns
     unit : (k,) natural units; 0 where no row has a bound other than 0
     """
 

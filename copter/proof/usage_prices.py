@@ -27,6 +27,7 @@ class UsagePrices(NamedTuple):
     Attributes
     ----------
     offset : (usages,) where the prices of a usage's columns begin; -1 for one that is not shared
+    price : A'y of their columns
     widest : (usages,) the largest |a_j|'|y| of a column
     longest : (usages,) the most entries of a column
     """

@@ -117,6 +117,7 @@ class Holder:
         ----------
         key : int
             What they are asked by.
+        pieces : list of objects
         """
         self._offloaded[key] = writable(pieces)
 

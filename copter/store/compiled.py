@@ -47,7 +47,9 @@ class CompiledProgram:
     A : (m + g, n) CSC matrix with 32-bit indices: m resources, then g sum rows
     row_lower, row_upper : (m + g,)
     integrality : (n,) bool, whether the request of a column wants an integral allocation
+    request_ids : k ids; request ``q`` owns the columns ``column_start[q]:column_start[q + 1]``
     column_start : (k + 1,)
+    resource_ids : m ids, the first m rows
     sum_row : (k,) row of each request's total, -1 if it has none
     """
 

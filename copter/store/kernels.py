@@ -16,13 +16,13 @@ import numpy as np
 
 from copter.compile.kernels import kernel
 
-_COST_START, _N_COLUMNS, _USAGE, _UPPER_START, _OVERRIDE_START, _OVERRIDE_LENGTH = range(6)
-_BIRTH, _COST_STAMP, _BOUND_STAMP, _VECTOR = range(6, 10)
-_SCALE, _UPPER, _TOTAL = range(3)
-_RELATION, _INTEGRAL = range(2)
+COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
+BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
+SCALE, UPPER, TOTAL = range(3)
+RELATION, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
 
-_POINTER_START, _ENTRY_START, WIDTH, _NNZ, _VALUE_START = range(5)
+POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
@@ -66,7 +66,7 @@ def sound_overrides(
         return False
     at, wrong = 0, 0
     for k in range(slots.size):
-        last, n, end = -1, whole[_N_COLUMNS, slots[k]], at + counts[k]
+        last, n, end = -1, whole[N_COLUMNS, slots[k]], at + counts[k]
         if counts[k] < 0 or end > columns.size:
             return False
         for i in range(at, end):
@@ -175,10 +175,10 @@ def fill_requests(
         q, start, n = slots[k], _index(starts[k]), _index(sizes[k])
         points_at = usage if usage >= 0 else usages[k]
         references[points_at] += 1
-        whole[_COST_START, q], whole[_N_COLUMNS, q], whole[_USAGE, q] = starts[k], sizes[k], points_at
-        whole[_BIRTH, q] = whole[_COST_STAMP, q] = whole[_BOUND_STAMP, q] = clock
+        whole[COST_START, q], whole[N_COLUMNS, q], whole[USAGE, q] = starts[k], sizes[k], points_at
+        whole[BIRTH, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
         if relation != NO_TOTAL:
-            small[_RELATION, q], real[_TOTAL, q] = relation, totals[k]
+            small[RELATION, q], real[TOTAL, q] = relation, totals[k]
         if costs.size:
             for j in range(n):
                 pool[start + j] = costs[at + j]
@@ -204,19 +204,19 @@ def release_requests(
     """
     for k in range(slots.size):
         q = slots[k]
-        usage = whole[_USAGE, q]
+        usage = whole[USAGE, q]
         references[usage] -= 1
         left[0, k], left[1, k], left[2, k] = (
-            whole[_COST_START, q],
-            whole[_N_COLUMNS, q],
-            whole[_UPPER_START, q],
+            whole[COST_START, q],
+            whole[N_COLUMNS, q],
+            whole[UPPER_START, q],
         )
-        left[3, k], left[4, k] = whole[_OVERRIDE_START, q], whole[_OVERRIDE_LENGTH, q]
+        left[3, k], left[4, k] = whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q]
         left[5, k] = usage if references[usage] == 0 and not shared[usage] else -1
-        left[6, k] = whole[_VECTOR, q]
+        left[6, k] = whole[VECTOR, q]
         if not blank:
-            whole[_UPPER_START, q], whole[_OVERRIDE_START, q], whole[_OVERRIDE_LENGTH, q] = -1, 0, 0
-            whole[_VECTOR, q] = -1
+            whole[UPPER_START, q], whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q] = -1, 0, 0
+            whole[VECTOR, q] = -1
             continue
         for field in range(whole.shape[0]):
             whole[field, q] = whole[field, whole.shape[1] - 1]
@@ -266,8 +266,8 @@ def fill_usages(
             _index(entry_starts[k]),
             _index(pointer[at + n]) - first,
         )
-        whole[_POINTER_START, u], whole[_ENTRY_START, u] = pointer_starts[k], entry_starts[k]
-        whole[WIDTH, u], whole[_NNZ, u], whole[_VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
+        whole[POINTER_START, u], whole[ENTRY_START, u] = pointer_starts[k], entry_starts[k]
+        whole[WIDTH, u], whole[NNZ, u], whole[VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
         for j in range(n + _index(1)):
             pointers[begin + j] = pointer[at + j] - pointer[at]
         for i in range(nnz):
@@ -313,16 +313,16 @@ def write_overrides(
     back yet.  What is written over a vector that others share, is not written to the pool.
     """
     for k in range(slots.size):
-        if whole[_OVERRIDE_LENGTH, slots[k]] != lengths[k]:
+        if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
             return False
     at = 0
     for k in range(slots.size):
         q = slots[k]
         if scales.size:
             scale[q] = scales[k]
-        start, begin = whole[_COST_START, q], whole[_OVERRIDE_START, q]
+        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
         end = begin + lengths[k]
-        own = whole[_VECTOR, q] < 0
+        own = whole[VECTOR, q] < 0
         if restore and own:
             for i in range(begin, end):
                 pool[start + column[i]] = original[i]
@@ -332,7 +332,7 @@ def write_overrides(
             if own:
                 pool[j] = values[at] / scale[q]
             at += 1
-        whole[_COST_STAMP, q] = clock
+        whole[COST_STAMP, q] = clock
     return True
 
 
@@ -351,8 +351,8 @@ def write_scales(
     for k in range(slots.size):
         q = slots[k]
         scale[q] = scales[k]
-        start, begin = whole[_COST_START, q], whole[_OVERRIDE_START, q]
-        if whole[_VECTOR, q] < 0:
-            for i in range(begin, begin + whole[_OVERRIDE_LENGTH, q]):
+        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
+        if whole[VECTOR, q] < 0:
+            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
                 pool[start + column[i]] = value[i] / scales[k]
-        whole[_COST_STAMP, q] = clock
+        whole[COST_STAMP, q] = clock

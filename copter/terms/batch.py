@@ -33,7 +33,11 @@ class TermBatch:
     first : (k + 1,) starts of the requests' columns in ``image`` and ``upper``
     image, upper : (columns,) arrays
     relation, total : (k,) arrays
+    table : the functions and parameters, where ``phi`` finds them
+    phi : the functions, for kernels
     recession : (k,) limits of the slopes as t goes to infinity
+    columns : slot and column of all columns of requests with terms
+    clock : the store's clock when it was packed
     """
 
     slot: NDArray[np.int64]

@@ -38,6 +38,12 @@ class Phi(NamedTuple):
 
     They lie in a table with a row a term: how many parameters it has, the addresses of its functions, and
     its parameters.  Whoever has a Phi keeps the table.
+
+    Attributes
+    ----------
+    begin : where the table is in memory
+    width : bytes of a row
+    factor : on all terms, for another unit of cost
     """
 
     begin: int

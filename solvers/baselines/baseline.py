@@ -79,7 +79,12 @@ class Outcome:
 
     Attributes
     ----------
+    status, reason : Status, str
     x : (n,) values of the columns, None if there are none
+    dual : row duals in the baseline's sign, None if there are none
+    iterations : int
+    warm : how the run began
+    details : figures of the baseline for the record
     """
 
     status: Status

@@ -66,7 +66,7 @@ _GRACE = 0.02
 """Seconds by which GLOP may miss its limit before it is given up."""
 
 
-class _Glop(Baseline):
+class Glop(Baseline):
     """GLOP from scratch every round; parameters as :class:`copter.solvers.baselines.baseline.Baseline`."""
 
     _of_one_round = ("_builder", "_upper")
@@ -115,7 +115,7 @@ class _Glop(Baseline):
         return Outcome(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
 
 
-class _Pdlp(Baseline):
+class Pdlp(Baseline):
     """PDLP, warm.
 
     `**common`: ``tolerance``, ``deadline``, ``threads`` of
@@ -208,7 +208,13 @@ class _Pdlp(Baseline):
 
 
 class _Memory:
-    """Last round's columns and duals, to be found again after edits."""
+    """Last round's columns and duals, to be found again after edits.
+
+    Parameters
+    ----------
+    sum_row : (k,) row of each request's total, -1 for none
+    x, dual : flat, in the order of ``layout``
+    """
 
     def __init__(
         self,
@@ -234,7 +240,13 @@ class _Memory:
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
         """Initial solution for a program of this layout: what was there before, zero elsewhere.
 
-        `layout`: of the program of now: k requests. `n_rows`: all rows, sum rows among them.
+        Parameters
+        ----------
+        layout : Layout
+            Of the program of now: k requests.
+        sum_row : (k,) row of each request's total, -1 for none
+        n_rows : int
+            All rows, sum rows among them.
         """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)

@@ -183,9 +183,18 @@ def _indices(columns: Any) -> NDArray[np.int64]:
 def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     """Options of copter's solvers from those of ``problem.solve``.
 
-    `whole`: whether there are integral columns. Raises TypeError: names the option that is unknown. Raises
-    SettingError: names the option whose value makes no sense, or that is not for programs with integral
-    columns.
+    Parameters
+    ----------
+    options : mapping of name to value
+    whole : bool
+        Whether there are integral columns.
+
+    Raises
+    ------
+    TypeError
+        Names the option that is unknown.
+    SettingError
+        Names the option whose value makes no sense, or that is not for programs with integral columns.
     """
     known = _WHOLE if whole else tuple(_CHECKS)
     found = {}

@@ -90,6 +90,7 @@ def milp(
         For all columns or for each: 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
     bounds : scipy.optimize.Bounds, or the arguments of one, optional
         Default: every column at least 0.
+    constraints : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, optional
     options : mapping, optional
         ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are options of HiGHS, with a warning.
         One that HiGHS does not know or take is left out, with a warning.

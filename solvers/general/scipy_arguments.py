@@ -232,6 +232,10 @@ def columns_of_kinds(kinds: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArr
 def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds of ``n`` columns from what scipy's ``milp`` takes for them.
 
+    Parameters
+    ----------
+    bounds : scipy.optimize.Bounds, or the arguments of one, or None
+
     Raises
     ------
     EditError
@@ -260,6 +264,7 @@ def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float
 
     Parameters
     ----------
+    given : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, or None
     n : int
         Number of columns.
 

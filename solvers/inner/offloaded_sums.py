@@ -75,7 +75,13 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
 class _Piece:
     """A chunk of a working set, and what it keeps of the step under way.
 
-    `working`: of the chunk alone.
+    Attributes
+    ----------
+    working : WorkingSet
+        Of the chunk alone.
+    centre, of : z, and the number by which the caller knows it
+    points : x, free and tight by the number of a projection
+    sample : the last sample of its blocks
     """
 
     working: WorkingSet

@@ -137,6 +137,7 @@ def levels(
         Block of each column, ascending.
     single, tied : (columns,) truth values
         Whether a column has no sum row; whether its sum row tells.
+    pointer, row : compressed columns, m rows
     row_scale : (m,) ndarray
     lower_row, upper_row : (m,) arrays
         Bounds, not scaled yet.

@@ -43,7 +43,9 @@ class Projection:
     Attributes
     ----------
     y : (rows,) prices
+    value : psi without what the bounds of the rows pay
     activity : (rows,) A x
+    square : x'x
     """
 
     y: NDArray[np.float64]

@@ -13,9 +13,22 @@ from typing import NamedTuple
 class LineSearch(NamedTuple):
     """The search along a Newton step, and the damping that follows from how it went; kernels take it too.
 
-    `armijo`: section 3.1) (chosen). `curvature`: (+47%, -1%). `longest`: (chosen). `first_damping`,
-    `least_damping`, `most_damping`: precision of the matrix (first: (+1%, +2%); the others are bounds:
-    chosen). `damping_change`: (+336%, -3%).
+    Attributes
+    ----------
+    armijo : share of the rise that the slope promises which is enough; as usual (Nocedal and Wright 2006,
+        section 3.1) (chosen)
+    curvature : a step is long enough where the slope along it has fallen to this share
+        (+47%, -1%)
+    steps : evaluations along a step at most (+3%, -1%)
+    growth : of a step that is too short (-1%, +1%)
+    longest : where a step that is still too short ends: prices are on the way to infinity
+        (chosen)
+    retries : directions of more and more damping, before the method gives up (chosen)
+    first_damping, least_damping, most_damping : of the Hessian, relative to sigma; what is least is near the
+        precision of the matrix (first: (+1%, +2%); the others are bounds: chosen)
+    damping_change : by which it shrinks after a search that never was too long, and grows after others
+        (+336%, -3%)
+    damping_jump : by which it grows where no step leads higher (-2%, 0%)
     """
 
     armijo: float = 1e-4
@@ -54,6 +67,7 @@ class ElasticTuning:
 
     Attributes
     ----------
+    steps : proximal-point steps at most
     change : violations that change by a smaller share are the least.  Newton is exact there; descent, whose
         later steps still take the dust off rows that are met, ends one in two Farkas rays too early with
         1e-10 (tests of infeasible boxes: 613 iterations and HiGHS in place of 84), so it has 0
@@ -89,6 +103,7 @@ class NewtonTuning:
         On actors that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
+    line, systems, elastic : see there
     elastic_iterations : of a step towards the least violation (-5%, +14%)
     """
 
@@ -123,6 +138,7 @@ class DescentTuning:
     enough : a violation that has fallen to this share needs no larger penalty (not measured: chosen)
     far : a row bound of more than this, in units of a typical request, says nothing of how large x is
         (chosen)
+    elastic : see there
     """
 
     epochs: int = 100

@@ -100,6 +100,10 @@ class InnerResult(NamedTuple):
     Attributes
     ----------
     x, y : allocation and (scaled) prices
+    converged : whether it met its tolerance
+    iterations : steps it took
+    left : what is left of the residual that it began with, as a share of it
+    residual : norm of what rows are off by
     paid, off : y'r and |y|'|r| of what rows are off by, r; in the second, rows without a price count at a
         typical one
     """

@@ -144,6 +144,12 @@ class State:
     ----------
     x, y : where the next solve begins; nothing before a first one.  With ``inactive``, x is the allocation of
         the active requests
+    slack : of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known
+    answer : the last answer, which churn is counted against; another than ``x`` if a start was given
+    proof : the store's revision when the last answer was certified, and that iterate
+    revision : the store's revision when the solve ended; None before a first one
+    inactive : the requests whose allocation is known without a look at them, if there are any
+    full_pass : why the next solve reads all columns, if there are none
     misses, wait : consecutive times that the inactive set was given up after fewer than 3 solves, and solves
         until there may be one again
     """
@@ -246,7 +252,14 @@ class State:
 
 
 class WarmStart(NamedTuple):
-    """What still holds of the last round."""
+    """What still holds of the last round.
+
+    Attributes
+    ----------
+    x, y : allocation and prices to begin with
+    slack : of screening; NaN if not known
+    how : whether any of that is of use, and why, or why not
+    """
 
     x: SparseX
     y: NDArray[np.float64]

@@ -97,6 +97,10 @@ class StepsResult:
 
     Attributes
     ----------
+    x, y : allocation and prices of row slots
+    sigma : step length to go on with
+    ray : proof that the program is infeasible or unbounded, if one was found
+    violation : prices of the least violation of the rows, if the columns of the set cannot meet them
     by_highs : whether HiGHS took them (:mod:`copter.solvers.proximal.finish`)
     """
 
@@ -241,7 +245,15 @@ def _on_rows(
 
 
 class _Step(NamedTuple):
-    """What the inner solver made of one subproblem."""
+    """What the inner solver made of one subproblem.
+
+    Attributes
+    ----------
+    gap, dual : relative gap and dual residual of the set there
+    rows : the part of the gap that rows have which are off
+    move : (columns,) how x moved away from the centre
+    length : norm of that
+    """
 
     result: InnerResult
     gap: float

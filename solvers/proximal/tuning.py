@@ -191,8 +191,10 @@ class LazyTuning:
     requests_from, columns_from : programs of fewer are solved as a whole (chosen)
     rows_for_own : with more rows requests whose columns are their own become fixed: all of them would be of
         one group, in which the moves of all prices add up (chosen)
+    most_touched : share of the requests that a round edits at most, for others to become inactive
     most_frozen : the same where columns are each request's own and rows are many (chosen)
     few_edits : edited requests that are few in any program (chosen)
+    most_open : share of the requests that are active at most
     little_lost : share of the tolerance that a request may lose before it takes what is best for it (chosen)
     nearest_least, nearest_each, nearest : inactive requests that become active at first, for they hold the
         prices: those that are nearest to their thresholds, so many less those that are between their
@@ -263,6 +265,7 @@ class HandOverTuning:
         over after so many iterations in all, and one more for every so many columns, progress or not: it is
         done with them in the time of as many more.  Of 3,000 random programs of twenty families 1 in 20 takes
         more than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, where HiGHS takes 20
+    tolerance : the least that HiGHS takes: rows are judged in their own scale, which may be much less than 1
     least_row : bounds of rows that are less, in the set's units, count as this much (chosen)
     met : rows of a small set that HiGHS too finds no answer for are met to this, or no optimum is proved:
         what they are off by may decide (chosen)
