@@ -153,14 +153,10 @@ def measured_certificate(
     threads: int | None = None,
     rest: Rest | None = None,
 ) -> tuple[Certificate, Measures]:
-    """As :func:`certify`, with what it was measured by, request by request and row by row.
+    """Return the certificate of :func:`certify` with its measures by request and by row.
 
-    Parameters
-    ----------
-    store, x, y, pricing, threads
-        As for :func:`certify`.
-    rest : Rest, optional
-        What other requests add, if those of the store are not all: the certificate is of all of them.
+    `rest`: contribution of requests outside the store, if the certificate is of more requests than the
+    store's.
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
@@ -244,18 +240,11 @@ def proved(
     y: NDArray[np.float64],
     threads: int | None = None,
 ) -> tuple[NDArray[np.float64], Pricing, Certificate, Measures]:
-    """The certificate of an allocation at prices next to ``y`` that prove most of it.
+    """Return prices next to y (row slots,) that prove most of an allocation, their pass, certificate and
+    measures.
 
-    Columns that nothing bounds must not cost less than nothing, exactly; prices that floating point has found
-    are moved by rounding errors until none does (:func:`copter.proof.loose.proved_bound`).
-
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-
-    Returns
-    -------
-    (row slots,) ndarray, Pricing, Certificate, Measures
+    Unbounded columns must have a nonnegative reduced cost, exactly. Prices from floating point are moved by
+    rounding errors until they do (:func:`copter.proof.loose.proved_bound`).
     """
     y = right_signs(store, y)
     pricing = price(store, y, slack=0.0, threads=threads)
@@ -341,16 +330,7 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices without those that pay for a bound that is infinite.
-
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-
-    Returns
-    -------
-    (row slots,) ndarray
-    """
+    """Return the prices (row slots,) with 0 for those that pay for an infinite bound."""
     rows = store.rows
     signed: NDArray[np.float64] = _right_signs(rows.lower, rows.upper, y)[0]
     return signed

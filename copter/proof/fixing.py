@@ -43,24 +43,14 @@ _CHUNK = 50_000
 
 
 class Survivors(NamedTuple):
-    """The columns that a better allocation can use; all others are 0 in it.
+    """The columns (k,), ascending by slot and column, that a better allocation can use; all others are 0 in
+    it.
 
-    Attributes
-    ----------
-    slot, column : (k,) ndarrays
-        Ascending by slot and column.
-    excess : (k,) ndarray
-        Reduced cost p_j - m_q of a unit; negative where the column is full in the bound.
-    lower, upper : (k,) ndarrays
-        Between them its value is in every better allocation.
-    budget : float
-        What was asked for, with the margin for rounding errors.
-    margin : float
-        Rounding errors that a sum of losses and the bound may have.
-    offset : float
-        What sum_j (p_j - m_q) x_j lacks of the losses above: -sum_j min(p_j - m_q, 0) upper_j.
-    pricing : Pricing
-        The pass that they are of.
+    `excess`: reduced cost p_j - m_q of a unit; negative where the column is full in the bound. `lower`,
+    `upper`: they enclose its value in every better allocation. `budget`: the budget, with the margin for
+    rounding errors. `margin`: rounding errors that a sum of losses and the bound may have. `offset`: what
+    sum_j (p_j - m_q) x_j lacks of the losses above, -sum_j min(p_j - m_q, 0) upper_j. `pricing`: the pass
+    used.
     """
 
     slot: NDArray[np.int64]
@@ -82,18 +72,12 @@ def survivors(
     *,
     threads: int | None = None,
 ) -> Survivors:
-    """Columns that can be in an allocation which costs at most ``budget`` more than the bound at y.
+    """Return the columns that can be in an allocation which costs at most ``budget`` more than the bound at
+    y.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-        Without convex terms.
-    y : (row slots,) ndarray
-        Prices, without those on infinite bounds.
-    pricing : Pricing, optional
-        A pass at y, whose columns are taken if they reach far enough.
-    budget : float
-        Not negative; infinite fixes nothing but what the bounds of the columns say.
+    The store has no convex terms; y (row slots,) has no price on an infinite bound. `pricing`: a pass at y,
+    whose columns are used if its slack is large enough. `budget` >= 0; if it is infinite, only the bounds of
+    columns fix.
     """
     table = store.requests
     whole = table.integral[: table.size]
@@ -144,10 +128,7 @@ def survivors(
 
 
 def _magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:
-    """Sum of the absolute terms of a bound, which its rounding errors are a share of.
-
-    `pricing`: A pass at y.
-    """
+    """Return the sum of the absolute terms of a bound at y, of which its rounding errors are a share."""
     rows, table = store.rows, store.requests
     bound = np.where(y > 0, rows.upper[: y.size], rows.lower[: y.size])
     paid = abs(np.where(y == 0.0, 0.0, y) * np.where(y == 0.0, 0.0, bound))

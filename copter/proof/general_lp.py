@@ -42,16 +42,8 @@ _USED = 1e-9
 class Proof:
     """Quality of a point and prices.
 
-    Attributes
-    ----------
-    objective, bound : float
-        c'x + offset, and what it cannot fall below; -inf or NaN if the prices show nothing.
-    primal, dual, gap : float
-        Relative residuals and gap.
-    size : float
-        What the gap is relative to.
-    y : (m,) ndarray
-        The prices of the bound, the given ones or some next to them.
+    `bound`: what c'x + offset cannot fall below; -inf or NaN if the prices prove nothing. `size`: denominator
+    of the gap. `y` (m,): prices of the bound, the given ones or some next to them.
     """
 
     objective: float
@@ -73,12 +65,8 @@ class Proof:
 class LPRay:
     """Proof that a general LP is infeasible or, if it has a feasible point, unbounded.
 
-    Attributes
-    ----------
-    vector : (m,) or (n,) ndarray
-        Prices of the rows, or a direction of the columns; the largest is 1.
-    value : float
-        What the rows lack at these prices, > 0, or the cost along the direction, < 0.
+    `vector`: prices of the rows (m,) or a direction of the columns (n,), with a largest entry of 1. `value`:
+    what the rows lack at these prices, > 0, or the cost along the direction, < 0.
     """
 
     kind: Literal["infeasible", "unbounded"]
@@ -104,9 +92,9 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
 
 
 def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
-    """The largest relative violation of a row or bound by ``x``, (n,).
+    """Return the largest relative violation of a row or bound by ``x``, (n,).
 
-    A column that is nearly 0 is judged as if it were the share ``floor`` of a typical one.
+    A nearly zero column is judged as if it were the share ``floor`` of a typical one.
     """
     unit = floor * _typical(x)
     over, size = _rows_over(lp, x)
@@ -137,7 +125,7 @@ def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float6
 def quietest(
     lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64], enough: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Proof]:
-    """Point, prices and their proof, without what may be noise if its worst is not within ``enough``.
+    """Return point, prices and their proof, without what may be noise if the worst is not within ``enough``.
 
     Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
     """
@@ -157,9 +145,8 @@ def quietest(
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
-    """Ray from prices, (m,), that show that no x in the box meets the rows; None if they show nothing.
-
-    The bound at these prices, without costs, is above 0.
+    """Return the ray of prices (m,) whose bound without costs is above 0, so that no x in the box meets the
+    rows, or None.
     """
     largest = float(abs(y).max(initial=0.0))
     for noise in (0.0, *_NOISE):

@@ -46,32 +46,14 @@ _LARGEST_COST = 20
 class Answer:
     """What is known of a general LP in the end.
 
-    Attributes
-    ----------
-    x : (n,) ndarray, optional
-        None where no point is known.
-    y : (m,) ndarray, optional
-        Prices of the rows: positive where ``row_upper`` is paid for.
-    proof : Proof, optional
-        What x and y are worth on the LP.
-    ray : LPRay, optional
-        Proof that the LP is infeasible or unbounded.
-    finished_by : str
-        Who gave the answer: "presolve", "copter", "highs", or the name of the solver that was asked for;
-        "highs" too where it contradicts what one of the others claimed;
-        "bounds" where those of a column leave no value (``linprog``).
-    seconds : mapping of part to float
-        "presolve", "copter" (or the other solver's name), "highs", "check", as far as they ran.
-    iterations : int
-        Of the own solver and of HiGHS together.
-    crossover : int
-        Those of them that led HiGHS from an interior point to a vertex.
-    basis : HighsBasis, optional
-        Where x is a vertex that simplex ended at.
-    solution : Solution, optional
-        The solver's answer for what presolve left, if one ran.
-    warm_started : bool
-        Whether it came from a point that was given, or from the last round's.
+    `x` (n,), `y` (m,): None if not known; a price is positive where ``row_upper`` is paid for. `proof`:
+    residuals and gap of x and y. `ray`: proof that the LP is infeasible or unbounded. `finished_by`: source
+    of the answer: "presolve", "copter", "highs" (also where it contradicts a claim of the others), the name
+    of the requested solver, or "bounds" if those of a column leave no value (``linprog``). `seconds`: by the
+    parts "presolve", "copter" (or the other solver's name), "highs", "check" that ran. `iterations`: of
+    copter and HiGHS together. `crossover`: those of them from an interior point to a vertex. `basis`: where x
+    is a vertex of the simplex method. `solution`: the solver's answer for the presolved LP, if one ran.
+    `warm_started`: from a given point or the last round's.
     """
 
     status: Status

@@ -36,11 +36,12 @@ _INSTANT = 1e-3
 def find_ray(
     program: ContinualProgram, claim: Status, clock: Clock, *, whole: bool = True
 ) -> tuple[Status, Ray | None]:
-    """Status of a program that is claimed to be infeasible or unbounded, and the ray that shows it.
+    """Return the status of a program that is claimed to be infeasible or unbounded, and the ray that proves
+    it.
 
-    Without a ray the claim is unproved.  A claim about whole numbers (``whole``) that an MILP is infeasible
-    whose relaxation is not has no ray: it is branch and bound's word, and stands.  Raises Interrupted if the
-    clock is over before.
+    Without a ray the claim is unproved. The exception is a claim about whole numbers (``whole``): an MILP
+    with a feasible relaxation has no ray, so branch and bound's claim of infeasibility remains. Raises
+    Interrupted if the clock is over before.
     """
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # a request whose own bounds cannot meet its sum row

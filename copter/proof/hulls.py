@@ -57,14 +57,11 @@ class _Groups(NamedTuple):
 
 
 def groups_of(view: StoreView, more_than: int) -> _Groups | None:
-    """Groups of several requests with more than so many columns, whose best column may have all of the total.
+    """Return groups of several requests with more than so many columns, whose best column may have all of the
+    total.
 
-    Requests with more than a few overrides are in none: they are priced as if with costs of their own.
-
-    Returns
-    -------
-    Groups or None
-        None where there is no group.
+    Requests with more than a few overrides are in no group: they are priced as if with costs of their own.
+    None if there is no group.
     """
     free = (view.total == 0.0) | ((view.upper_start < 0) & (view.upper >= view.total))
     few = view.override_length < _EXTREMES
@@ -88,23 +85,11 @@ def price_groups(
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[Pair, Pair, NDArray[np.int64], NDArray[np.int64]]:
-    """Price the requests of groups.
+    """Price the requests of groups, of whose usages `paid` has the prices.
 
-    Parameters
-    ----------
-    paid : UsagePrices
-        Of the groups' usages they are there.
-    slack : float, optional
-        As for :func:`copter.proof.pricing.price`.
-    found : two (request slots,) ndarrays
-        Marginal and forced prices, filled in for the members.
-
-    Returns
-    -------
-    (float, float), (float, float)
-        The members' part of the bound, and what rounding may have added to it, as pairs (:mod:`copter.sums`).
-    slot, column : (k,) ndarrays
-        Candidates, ascending by column within each slot, which come in any order.
+    Write the members' marginal and forced prices to `found`, two arrays (request slots,). Return the members'
+    part of the bound and its rounding error as pairs (:mod:`copter.sums`), and slot and column of the
+    candidates within `slack`, with slots in any order and columns ascending within each.
     """
     offset, prices, widest, entries = paid
     (marginal, forced), dearest = found, np.zeros(view.n_columns.size)
@@ -223,7 +208,7 @@ def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
 def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-untyped-def]
     """Columns of kept[head:tail], of all if head < 0, that may be within the slack somewhere in [a, b].
 
-    They are written to ``kept`` from ``top`` on; returns how many they are.
+    Write them to ``kept`` from ``top`` on; return their number.
     """
     whole = head < 0
     first, last = (0, cost.size) if whole else (head, tail)
@@ -262,10 +247,10 @@ def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-
 def _price_one(  # type: ignore[no-untyped-def]
     view, q, cost, paid, cost_factor, near, slack, collect, columns, marginal
 ):
-    """Marginal price of a request, and its candidates, written to ``columns``: how many they are.
+    """Marginal price of a request; its candidates are written to ``columns``; return their number.
 
-    It looks at the columns ``near``, at all if there are none of these; -1 if that was too few, because the
-    best of them is overridden and costs more.
+    It prices the columns ``near``, all if there are none. -1 if that was too few, because the best of them is
+    overridden and costs more.
     """
     factor, whole = cost_factor * view.scale[q], near.size == 0
     begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]

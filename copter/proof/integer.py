@@ -48,19 +48,8 @@ class IntegerProof:
 
 
 def gap_between(cost: float, bound: float, size: float) -> float:
-    """What an integral allocation may cost too much.
-
-    Parameters
-    ----------
-    cost, bound : float
-        Of the allocation, and no integral one costs less.
-    size : float
-        Of the solution, in the same unit.
-
-    Returns
-    -------
-    float
-        Relative to the size; 0 where the two differ by rounding alone, infinite where the size is 0.
+    """Return (cost - bound) / size; 0 where cost and bound differ by rounding alone, infinite if the size is
+    0.
     """
     lost = cost - bound
     if lost <= _ROUNDING * abs(cost):  # where all costs are forced the size is 0
@@ -69,13 +58,9 @@ def gap_between(cost: float, bound: float, size: float) -> float:
 
 
 def integer_figures(proof: IntegerProof | None) -> dict[str, float]:
-    """What a proof came to, for the record of a round.
+    """Return a proof's figures for the record of a round, NaN if no proof was tried.
 
-    Returns
-    -------
-    dict
-        ``proven``, 1 or 0; ``columns_left`` to branch and bound; ``t_integer``, seconds after the relaxation.
-        NaN if there was no search for a proof.
+    ``proven``: 1 or 0. ``columns_left``: to branch and bound. ``t_integer``: seconds after the relaxation.
     """
     if proof is None:
         return dict.fromkeys(("proven", "columns_left", "t_integer"), math.nan)

@@ -80,9 +80,9 @@ class _LooseProgram(NamedTuple):
         return np.concatenate((y[self.rows], np.zeros(self.flat.row_lower.size - self.rows.size)))
 
     def only(self, cost_factor: float, *, curved: bool = False) -> tuple[FlatProgram, Ints]:
-        """The loose columns alone, with costs so many times as large, and which they are.
+        """Return the loose columns alone, with costs times a factor, and their numbers.
 
-        Those with convex terms are among them if asked for, and with a factor of 0, for a ray.
+        Those with convex terms are included if asked for, and with a factor of 0, for a ray.
         """
         flat, loose = self.flat, self.loose[curved | ~self.curved] if cost_factor else self.loose
         return flat._replace(
@@ -94,15 +94,10 @@ class _LooseProgram(NamedTuple):
 
 
 def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[float, Floats]:
-    """The best bound at prices next to ``y``, and the prices, where loose columns spoil that at y itself.
+    """Return the best bound at prices next to y (row slots,), and the prices, where loose columns spoil it at
+    y.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-        Without convex terms.
-    y : (row slots,) ndarray
-    marginal : (request slots,) ndarray
-        Marginal prices of a pass at y.
+    The store has no convex terms; `marginal` (request slots,) are the marginal prices of a pass at y.
     """
     program = _LooseProgram.of(store)
     price = program.prices(y)
@@ -115,15 +110,11 @@ def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[f
 
 
 def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> float:
-    """What loose columns add to the bound at prices ``y``, at least: 0, less, or -inf.
+    """Return a lower bound on what loose columns add to the bound at prices y (row slots,): at most 0, maybe
+    -inf.
 
-    A ray has to be one by itself: bounds that rows imply do not count for it.
-
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    cost_factor : float
-        Costs count this many times: 0 for a ray.
+    Costs count `cost_factor` times, 0 for a ray. Bounds that rows imply do not count for a ray, which must be
+    one by itself.
     """
     program = _LooseProgram.of(store)
     (only, loose), price = program.only(cost_factor), program.prices(y)
@@ -142,13 +133,10 @@ def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> f
 
 
 def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> list[Floats]:
-    """Prices near ``y`` that give every loose column a reduced cost of the right sign; the nearest first.
+    """Return prices near y (row slots,) that give every loose column a reduced cost of the right sign,
+    nearest first.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    cost_factor : float
-        Costs count this many times: 0 for a ray.
+    Costs count `cost_factor` times, 0 for a ray.
     """
     program = _LooseProgram.of(store)
     only, _ = program.only(cost_factor, curved=True)  # no slope of a term makes up for a price below 0
@@ -166,12 +154,9 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
 
 
 def unbounded_direction(store: ConstraintStore, direction: SparseX, costs: Floats) -> SparseX | None:
-    """The direction next to a given one along which the objective falls for ever, in exact arithmetic.
+    """Return the direction next to a given one along which the objective falls for ever, in exact arithmetic.
 
-    Parameters
-    ----------
-    costs : (nonzeros,) ndarray
-        What a unit of each of its columns costs.
+    `costs`: unit cost of each of its nonzeros.
     """
     program = _LooseProgram.of(store)
     start = np.zeros(store.requests.size, np.int64)

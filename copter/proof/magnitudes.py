@@ -14,11 +14,11 @@ from copter.compile.kernels import kernel
 
 @kernel(allocates=True)
 def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ignore[no-untyped-def]
-    """Logarithms of what is typical of m rows and of groups of columns, by turns: the means of the rest.
+    """Logarithms of the typical sizes of m rows and of groups of columns, by turns the means of what remains.
 
     Entry k, whose logarithm is ``size[k]`` (minus infinity if it is 0), is about exp(typical of its row +
-    typical of its group).  Group g has the columns ``first[g]:first[g + 1]``; only the entries of groups that
-    are ``counted`` say what is typical of a row.
+    typical of its group). Group g has the columns ``first[g]:first[g + 1]``; only entries of ``counted``
+    groups count for a row.
     """
     groups = first.size - 1
     mean, typical = np.zeros(m), np.zeros(groups)
@@ -45,7 +45,8 @@ def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ign
 def components(
     row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Connected components of an m by n matrix: labels of its columns and of its rows, and their number.
+    """Return the connected components of an m by n matrix: labels of its columns and of its rows, and their
+    number.
 
     ``row`` and ``owner`` have the row and the column of each entry.
     """
@@ -55,9 +56,9 @@ def components(
 
 @kernel(allocates=True)
 def _labels(row, owner, m, n):  # type: ignore[no-untyped-def]
-    """Labels of columns and rows, in the order of the first of each: trees, whose roots are that one.
+    """Labels of columns and rows, in the order of the first of each, by trees whose roots are that one.
 
-    A graph of scipy's takes longer to set up than this to run, and each round needs one.
+    scipy's graph takes longer to set up than this to run, and each round needs one.
     """
     parent = np.arange(n + m)
     for k in range(row.size):

@@ -45,22 +45,11 @@ OWN_COLUMNS = 0
 
 @kernel(allocates=True)
 def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
-    """Return the best vertex of some requests at prices y.
+    """Best vertices of k requests at prices y; return (margin, group, count, column, value).
 
-    Parameters
-    ----------
-    slots, first_group : (k,) ndarrays
-        Each request, and the first group of its columns; negative for a request of the group OWN_COLUMNS.
-
-    Returns
-    -------
-    margin : (k,) ndarray
-        Not positive where the vertex is not the only best one, rounding considered.
-    group : (k,) ndarray
-    count : (k,) ndarray
-        Columns of each that are not 0.
-    column, value : (sum(count),) ndarrays
-        Ascending by column within a request.
+    `first_group`: first group of each request's columns; negative for the group OWN_COLUMNS. A margin is not
+    positive where the vertex is not the only best one, rounding considered. `count`: nonzero columns of each
+    request; `column`, ascending within a request, and `value` have them one request after the other.
     """
     margin, group = np.empty(slots.size), np.empty(slots.size, np.int32)
     count = np.zeros(slots.size, np.int64)
@@ -115,10 +104,11 @@ def best_vertices(view, y, slots, first_group):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
-    """The best x of min p'x over 0 <= x <= upper and a sum row, if any; returns its margin.
+    """Minimise p'x subject to 0 <= x <= upper and a sum row, if any; write x to ``taken`` and return its
+    margin.
 
-    That is the least difference of a price, of the columns that are full, in part and empty, to the price at
-    which the sum row is full, or to 0 where it is not; -1 where there is none, or no best one.
+    The margin is the least difference between the price of a full, partial or empty column and the price at
+    which the sum row is full, or 0 where it is not full; -1 where there is no difference, or no best x.
     """
     for j in range(n):
         taken[j] = 0.0
@@ -178,18 +168,11 @@ def _to_level(p, upper, n, taken, level, without):  # type: ignore[no-untyped-de
 
 @kernel(allocates=True)
 def lengthen(view, usages, n_columns, first_group, reach, d, path):  # type: ignore[no-untyped-def]
-    """Add a move of the row prices to the accumulated price changes; return the largest addition.
+    """Add a move d (row slots,) of the row prices to the accumulated price changes `path` (groups,).
 
-    Parameters
-    ----------
-    usages, n_columns, first_group : (k,) ndarrays
-        Shared columns that have groups, how many columns each has, and its first group.
-    reach : (row slots,) ndarray
-        max_k a_ik - min_k a_ik, 0 counted, over the requests of the group :data:`OWN_COLUMNS`.
-    d : (row slots,) ndarray
-        The move.
-    path : (groups,) ndarray
-        Accumulated price change of each group; written to.
+    `usages`, `n_columns`, `first_group` (k,): shared columns with groups, their numbers of columns and first
+    groups. `reach` (row slots,): max_k a_ik - min_k a_ik, 0 counted, over the group :data:`OWN_COLUMNS`.
+    Return the largest addition.
     """
     most, no_rebates = 0.0, False
     grown = 0.0
@@ -233,11 +216,7 @@ def _grow(path, which, by):  # type: ignore[no-untyped-def]
 def widen(view, slots, reach_low, reach_high):  # type: ignore[no-untyped-def]
     """Extend the least and largest coefficient of each row to requests of the group :data:`OWN_COLUMNS`.
 
-    Parameters
-    ----------
-    slots : (k,) ndarray
-    reach_low, reach_high : (row slots,) ndarrays
-        Written to; the first at most 0, the second at least 0.
+    Written to `reach_low` <= 0 and `reach_high` >= 0, (row slots,).
     """
     for k in range(slots.size):
         usage = view.usage[slots[k]]

@@ -99,13 +99,7 @@ def measure(
 ) -> Measures:
     """Measure an allocation, given by its nonzeros (ascending by slot and column), at the prices of a pass.
 
-    Parameters
-    ----------
-    slot, column, value : (k,) arrays
-    y : (row slots,) ndarray
-        The prices of ``pricing``.
-    pricing : Pricing
-        Its candidates are among the columns looked at: those with p_j < m_q, at least.
+    The candidates of the pass include at least the columns with p_j < m_q.
     """
     size, table = store.requests.size, store.requests
     view, column = store.executor.columns(slot, column, (pricing.slot, pricing.column))
@@ -137,10 +131,11 @@ def measure(
 
 @kernel
 def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-untyped-def]
-    """What prices pay for bounds of rows, that without signs, what of it is not used, what rows are over.
+    """Return what prices pay for bounds of rows, that without signs, what of it is not used, and the
+    violations.
 
-    The latter as the sum of squares, absolute; as the largest, relative to the row's own size; and at the
-    rows' prices.
+    The violations come as the sum of squares, as the largest relative to the row's size, and at the rows'
+    prices.
     """
     paid, low, terms, unused, squares, worst, worth = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(y.size):

@@ -49,33 +49,17 @@ GROUPS_FROM = 500_000
 
 
 class Pricing(NamedTuple):
-    """What a pass found.
+    """Result of a pricing pass.
 
-    Attributes
-    ----------
-    request_bound : float
-        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, unbounded columns with p < 0 left out; +inf if some
-        X_q is empty.
-    rounding : float
-        By how much rounding may have raised it, at most.
-    curved_bound : float
-        The part of it that requests with convex terms have.
-    violation : float
-        Euclidean norm of the negative p of unbounded columns.
-    dual, curved_dual : float
-        The largest of them relative to |c_j| + |a_j|'|y|; of requests without and with convex terms.
-    doubtful : bool
-        Whether an unbounded column of requests without terms may have p < 0, rounding considered.
-    marginal : (request slots,) ndarray
-        Marginal price m_q; 0 where no sum row binds.
-    forced : (request slots,) ndarray
-        |f_q|: what a unit of the request's total costs in any case; 0 where that may be nothing.
-    slot, column : (k,) ndarrays
-        Candidate columns, ascending by slot and column.
-    slack : float
-        Slack of the candidates; nan if none were collected.
-    clock : int
-        The store's clock at the pass: an edit since then makes it stale.
+    `request_bound`: sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, without unbounded columns of p < 0; +inf if
+    some X_q is empty. `rounding`: by how much rounding may have raised it, at most. `curved_bound`: the part
+    of requests with convex terms. `violation`: Euclidean norm of the negative p of unbounded columns. `dual`,
+    `curved_dual`: the largest of these relative to |c_j| + |a_j|'|y|, of requests without and with convex
+    terms. `doubtful`: whether an unbounded column of requests without terms may have p < 0, rounding
+    considered. `marginal` (request slots,): m_q; 0 where no sum row binds. `forced` (request slots,): |f_q|,
+    constant cost of a unit of the total; 0 where there may be none. `slot`, `column`: candidates, ascending.
+    `slack`: of the candidates; NaN if none were collected. `clock`: the store's revision counter at the pass;
+    an edit since then makes it stale.
     """
 
     request_bound: float
@@ -101,18 +85,10 @@ def price(
     cost_factor: float = 1.0,
     threads: int | None = None,
 ) -> Pricing:
-    """Price every column of the store.
+    """Price every column of the store at prices y (row slots,), which are 0 for dropped rows.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-        Price of each row slot; dropped rows must have 0.
-    slack : float, optional
-        Collect the columns with p_j <= m_q + slack; None collects nothing.
-    cost_factor : float
-        Factor on the costs: 0 prices the columns for a Farkas ray.
-    threads : int, optional
-        Default: all processors that this process may use.
+    `slack`: collect the columns with p_j <= m_q + slack; None collects none. `cost_factor` on the costs: 0
+    prices the columns for a Farkas ray.
     """
     size = store.requests.size
     parts = store.executor.map(_price_part, y, slack, cost_factor, threads, fetch=True)

@@ -27,10 +27,10 @@ KEEP_ALL = 8
 
 @kernel(loose=True, inner=True)
 def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
-    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
+    """Minimum of factor * cost + A'y of a shared usage, by strip of columns, written to `strip`, and of all.
 
-    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
-    few strips are looked at again.
+    Return that of all, and the least and the largest of factor * cost. The sums are not kept, because few
+    strips are read again.
     """
     n = cost.size
     low, least, most = np.inf, np.inf, -np.inf
@@ -86,9 +86,8 @@ def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):
 def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
 
-    Columns are taken in the order of their prices, found price by price: a column that cannot take all of
-    what is left is rare, so few prices are looked for.  What the bounds lack of a total but for rounding is
-    no contradiction.
+    Columns are taken in the order of their prices, found price by price, because few are needed: a column
+    that cannot take all that is left is rare. A total that the bounds miss by rounding is no contradiction.
     """
     left, value, last = total, 0.0, -np.inf
     while left > 0.0:
@@ -147,9 +146,10 @@ def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyp
 
 @kernel(inner=True)
 def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[no-untyped-def]
-    """What the least price ``low`` of a request may be too high by, if its prices are off by ``off`` at most.
+    """By how much the least price ``low`` of a request may be too high, if its prices are off by ``off`` at
+    most.
 
-    A column whose price is far above the least does not matter, however dear it is.
+    A column whose price is far above the least does not matter, however large its cost.
     """
     least = low
     for j in range(n):

@@ -43,12 +43,9 @@ _LITTLE_PRICES = (0.0, 1e-9, 1e-6)
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
-    """Ray of an infeasible program from prices of its row slots; None if they prove nothing.
+    """Return the ray of an infeasible program from prices y of its row slots; None if they prove nothing.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-        Positive where an upper bound is paid for; those of infinite bounds count as 0.
+    A price is positive where an upper bound is paid for; those of infinite bounds count as 0.
     """
     store = program.store
     y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
@@ -85,12 +82,8 @@ def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
-    """Ray of an unbounded program from a direction of its columns; None if it proves nothing.
-
-    Parameters
-    ----------
-    direction : SparseX
-        Of it the columns that nothing holds count.
+    """Return the ray of an unbounded program from the unbounded columns of a direction; None if it proves
+    nothing.
     """
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column

@@ -25,7 +25,7 @@ _FIGURES = 5
 
 
 class Rest(NamedTuple):
-    """Sums over requests of which is known what their allocation x loses at the prices in question.
+    """Sums over requests whose allocation x has a known loss at the prices in question.
 
     Attributes
     ----------
@@ -67,21 +67,12 @@ class Rest(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """What single requests add to the sums of a :class:`Rest`, copied from the program.
+    """Contributions of k single requests to the sums of a :class:`Rest`.
 
-    A request has ``start[k + 1] - start[k]`` columns that are not 0, and such a column ``entry_start[e + 1] -
-    entry_start[e]`` coefficients.  So the sums do not depend on what the program holds later.
-
-    Attributes
-    ----------
-    total, forced, lost : (k,) ndarrays
-        Total of the sum row, forced price of a unit of it, and what the request loses.
-    width : (k,) ndarray
-        Number of columns of the request.
-    start : (k + 1,) ndarray
-    value, cost : (columns,) ndarrays
-    entry_start : (columns + 1,) ndarray
-    row, coefficient : (entries,) ndarrays
+    They are copied from the program, so that the sums do not depend on later edits. A request has ``start[k +
+    1] - start[k]`` nonzero columns, and such a column ``entry_start[e + 1] - entry_start[e]`` coefficients.
+    `total`, `forced`, `lost`, `width` (k,): total of the sum row, forced price of a unit of it, loss, and
+    number of columns of each request.
     """
 
     total: NDArray[np.float64]
@@ -105,15 +96,10 @@ def collect(
     lost: NDArray[np.float64],
     step: NDArray[np.float64],
 ) -> Contributions:
-    """Copy from a program what some requests contribute with their allocations.
+    """Copy what some requests (k,) contribute with their allocations, loss `lost` each, from a program.
 
-    Parameters
-    ----------
-    slots, lost : (k,) ndarrays
-    start : (k + 1,) ndarray
-    column, value : (start[-1],) ndarrays
-    step : (row slots,) ndarray
-        Of a :class:`Rest`; lowered to the requests' own.
+    `start` (k + 1,) has where the nonzeros of each begin. `step` (row slots,), of a :class:`Rest`, is lowered
+    to theirs.
     """
     total, width = view.total[slots], view.n_columns[slots].astype(np.int32)
     collected = _collect(view, slots, start, column, step)
@@ -121,12 +107,8 @@ def collect(
 
 
 class RestSums:
-    """Exact sums over the contributions of requests, which are added and taken off.
-
-    Parameters
-    ----------
-    rows : int
-        Row slots.
+    """Exact sums over contributions of requests that can be added and taken off; `rows` is the number of row
+    slots.
     """
 
     def __init__(self, rows: int) -> None:
@@ -148,13 +130,7 @@ class RestSums:
         )
 
     def add(self, parts: Contributions, which: NDArray[np.int64], sign: float = 1.0) -> None:
-        """Add the contributions of some requests; a sign of -1 takes them off.
-
-        Parameters
-        ----------
-        which : (m,) ndarray
-            Places of the requests among the contributions.
-        """
+        """Add the contributions of the requests at some places; a sign of -1 takes them off."""
         if not which.size:
             return
         most = int((parts.start[which + 1] - parts.start[which]).sum())

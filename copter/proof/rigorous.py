@@ -73,11 +73,10 @@ class LinearProgram(Protocol):
 
 
 class _OutwardBound(NamedTuple):
-    """A bound that holds.
+    """A rigorous bound, rounded outwards.
 
-    `value`: no more than the optimum, in exact arithmetic; -inf if the prices show nothing. `y` (m,): the
-    prices at which it was found, those of infinite bounds 0. `rounding`: by how much it was lowered for
-    rounding, about: the rounding error of its terms.
+    `value`: at most the optimum, in exact arithmetic; -inf if the prices prove nothing. `y` (m,): its prices,
+    0 for infinite bounds. `rounding`: about the rounding error by which it was lowered.
     """
 
     value: float
@@ -143,9 +142,9 @@ def _as_they_are(lp: LinearProgram, y: Floats) -> Floats:
 
 
 def round_prices(lp: LinearProgram, y: Floats, bits: int) -> Floats:
-    """Prices as multiples of a power of 2, of which the largest has so many bits.
+    """Round prices to multiples of a power of 2, of which the largest has so many bits.
 
-    Of data with few digits optimal prices often are such numbers, where rounding errors only hide it.
+    Data with few digits often have such optimal prices, hidden by rounding errors only.
     """
     largest = float(abs(y).max(initial=0.0))
     grain = 2.0 ** (math.frexp(largest)[1] - bits)
@@ -175,11 +174,11 @@ def _joined(lp: LinearProgram) -> LinearProgram:
 
 
 def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _OutwardBound:
-    """A bound at prices near ``y`` that need not be numbers of floating point.
+    """Return a bound at prices near ``y`` that floating point need not represent.
 
-    Columns that no bound holds at all must cost exactly 0.  If the equations that say so can be solved for
-    the prices of some rows, then within a radius of y they are (:func:`_solvable`), and d is no worse than at
-    the worst prices within it.
+    Columns without any bound must cost exactly 0. If the equations that say so can be solved for the prices
+    of some rows, a solution lies within a radius of y (:func:`_solvable`), and d is no worse than at the
+    worst prices in it.
     """
     nothing = _OutwardBound(-math.inf, y, 0.0)
     z, error, magnitude = reduced_costs(lp, y)
@@ -214,11 +213,11 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _
 
 
 def _solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
-    """How far at most the unknowns of linear equations are from 0; None if they may have no solution.
+    """Return how far the unknowns of linear equations are from 0, at most; None if they may have no solution.
 
-    ``matrix`` d = r, |r| <= ``residual``, for some d with |d_k| no more than what is returned: a square part
-    of the matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969).  Unknowns
-    are measured in the units ``size`` > 0.
+    ``matrix`` d = r, |r| <= ``residual``, has a d with |d_k| at most the result: a square part M of the
+    matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969). `size` > 0: units
+    of the unknowns.
     """
     from scipy.linalg import qr
 
@@ -248,10 +247,10 @@ def _solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
 
 
 def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
-    """The direction next to a given one along which the objective falls and no bound is met; None if none is.
+    """Return the direction next to a given one along which the objective falls and no bound is met, or None.
 
-    A bound that is met by a rounding error is met: rows with A d = 0 that must not be left are equations,
-    which must have an exact solution near d.  It is returned to a rounding error, its largest entry about 1.
+    Rows with A d = 0 that must not be left are equations, which must have an exact solution near d, because a
+    rounding error may meet a bound. The result is correct to a rounding error, its largest entry about 1.
     """
     largest = abs(direction).max(initial=0.0)
     d = np.where(abs(direction) <= _NEAR * 1e-5 * largest, 0.0, direction / (largest or 1.0))
@@ -375,10 +374,10 @@ def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]) -> Floats:
-    """z = c + A'y of some columns, each rounded once or twice: the sign is that of the exact number.
+    """Return z = c + A'y of some columns, each rounded once or twice, with the sign of the exact number.
 
-    Entry after entry of all columns at once, in three numbers of floating point a column; the few columns
-    that these do not hold exactly are summed one by one.
+    Entries of all columns are added at once in three floats a column; the few columns that these do not hold
+    exactly are summed one by one.
     """
     A, counts = lp.A, np.diff(lp.A.indptr)[columns]
     begin = A.indptr[columns]
@@ -450,9 +449,10 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
 
 
 def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
-    """Bounds of the columns, with finite ones that rows imply where there is none, rounded outwards.
+    """Return the bounds of the columns, with finite ones that rows imply where there is none, rounded
+    outwards.
 
-    A row a'x <= u holds x_j, a_j > 0, by (u - the least that the other terms come to) / a_j.
+    A row a'x <= u bounds x_j, a_j > 0, by (u - the least of the other terms) / a_j.
     """
     rows = lp.A.tocsr()
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
@@ -490,9 +490,10 @@ def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
 
 
 def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
-    """Prices near ``y`` whose reduced costs have the right sign on every column that lacks a bound.
+    """Return prices near ``y`` with reduced costs of the right sign on every column that lacks a bound, or
+    None.
 
-    None if none were found.  Columns that lack both bounds must cost exactly 0.
+    Columns that lack both bounds must cost exactly 0.
     """
     up, down = np.isinf(lp.upper), np.isinf(lp.lower)
     loose = np.flatnonzero(up | down)
@@ -524,10 +525,11 @@ def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
 
 
 def inward_prices(lp: LinearProgram, y: Floats, far: float = 8.0) -> Floats | None:
-    """As :func:`right_prices`, by a linear program: the smallest step that gives all the right sign at once.
+    """Return prices as :func:`right_prices` does, by an LP: the smallest step that gives all the right sign
+    at once.
 
-    Where more reduced costs are 0 than prices can be chosen, least squares find no step that suits them all.
-    ``far`` times its rounding error is what each is to be inside.
+    Least squares find no such step if more reduced costs are 0 than prices can be chosen. Each reduced cost
+    gets a margin of ``far`` times its rounding error.
     """
     from scipy.optimize import linprog
     from scipy.sparse import hstack

@@ -42,20 +42,10 @@ _ROUNDING = 1e-14
 def term_bound(
     batch: TermBatch, view: StoreView, y: Floats, floors: Floats | None = None
 ) -> tuple[Pair, Pair, float]:
-    """(sum of min p'x + phi(a'x) over X_q, its rounding error, relative violation of unbounded columns) at y.
+    """Return sum of min p'x + phi(a'x) over X_q at y (row slots,), its rounding error, and the dual residual.
 
-    Parameters
-    ----------
-    view : StoreView
-        Of the store that the batch is of.
-    y : (row slots,) ndarray
-    floors : (columns,) ndarray, optional
-        What the violation of each column is judged against at least.
-
-    Returns
-    -------
-    (float, float), (float, float), float
-        Sum and error as pairs (:mod:`copter.sums.compensated`), and the largest violation.
+    Sum and error are pairs (:mod:`copter.sums.compensated`). The residual is the largest relative violation
+    of unbounded columns, judged against at least `floors` (columns,).
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:
@@ -66,14 +56,9 @@ def term_bound(
 def tangent_bound(
     batch: TermBatch, p: Floats, size: Floats, image: Floats, upper: Floats
 ) -> tuple[float, float]:
-    """As :func:`term_bound` for prices p, images and bounds of the columns in units of their own.
+    """Return :func:`term_bound` for prices p, images and bounds of the columns in units of their own.
 
-    Parameters
-    ----------
-    p : (columns,) ndarray
-    size : (columns,) ndarray
-        |c_j| + |a_j|'|y|, which a violation is relative to.
-    image, upper : (columns,) arrays
+    `size` (columns,): |c_j| + |a_j|'|y|, the denominator of a violation.
     """
     bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return sum_of([bound]), float(violation)
@@ -102,8 +87,8 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
 def _response(p, size, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
     """Minimiser of r'x over X_q, r = p + steep a: a'x, r'x, p'x, and relative r < 0 of columns without bound.
 
-    p'x is summed for itself: where it is steep, nothing is left of it in r'x - steep a'x.
-    r_j of a column without bound that is 0 but for rounding counts as 0: the steepest tangent makes it so.
+    p'x has its own sum, because cancellation leaves nothing of it in r'x - steep a'x. r_j of a column without
+    bound that is 0 but for rounding counts as 0: the steepest tangent makes it so.
     """
     reach, best, cost, violation = 0.0, 0.0, 0.0, 0.0
     if relation == NO_TOTAL:
@@ -160,7 +145,7 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
 def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
     """Where the best tangent touches at least, infinity if none is flat enough, and at most.
 
-    It is flatter by the rounding errors of the prices than the steepest that a column without bound allows.
+    Rounding errors of the prices make it flatter than the steepest that a column without bound allows.
     """
     steepest, most, largest = np.inf, 0.0, 0.0
     for j in range(begin, end):
@@ -177,9 +162,9 @@ def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: 
 
 @kernel(inner=True)
 def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(bound, violation, terms) of the best tangent of one term; follows the hull from both of its ends.
+    """(bound, violation, terms) of the best tangent of one term, from both ends of its lower envelope.
 
-    ``terms`` is the sum of what is added up in the bound, without signs.
+    ``terms`` is the sum of the absolute terms of the bound.
     """
     low, high = _ends(phi, q, p, size, begin, end, image, upper, relation, total)
     hopeless = low == np.inf

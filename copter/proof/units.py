@@ -23,23 +23,17 @@ _MEAN_PASSES, _SAMPLE = 12, 16
 
 
 def least_stake(store: ConstraintStore, enough: float) -> float:
-    """The least stake of any request, or any that is no more than ``enough``; infinite if none has a choice.
+    """Return the least cost range of any request, or any at most ``enough``; infinite if none has a choice.
 
-    What a request with a sum row would lose by its next best choice is its stake: (second smallest cost -
-    smallest) times the most that a column can be.  Where hardly anything is paid that is a unit of cost which
-    the program itself names.
-
-    Parameters
-    ----------
-    enough : float
-        In the unit of the objective.
+    The cost range of a request with a sum row is (second smallest cost - smallest) times the most that a
+    column can be. Where hardly anything is paid, it is a unit of cost that the program itself sets.
     """
     least = min(store.executor.once(_stake_part, 0.0, slots=_sample(store)))
     return least if least <= enough else min(store.executor.map(_stake_part, enough))
 
 
 class LooseColumns(NamedTuple):
-    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
+    """Columns (k,) without a bound or sum row, ascending; only the rows tell how large they are.
 
     Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to
     one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j
@@ -80,15 +74,7 @@ class LooseColumns(NamedTuple):
         return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Natural units of some columns, ascending by slot and column; 0 for those that are not loose.
-
-        Parameters
-        ----------
-        slot, column : (k,) arrays
-
-        Returns
-        -------
-        (k,) ndarray
+        """Return the natural units of columns, ascending by slot and column; 0 for those that are not loose.
         """
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
@@ -99,17 +85,10 @@ class LooseColumns(NamedTuple):
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`.
+        """Return the largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to
+        :meth:`floors`.
 
-        Parameters
-        ----------
-        store : ConstraintStore
-            The one that the columns are of.
-        y : (row slots,) ndarray
-        little : float
-            What is little for a unit of a column, in the unit of the objective.
-        cost_factor : float
-            Costs count this many times: 0 for a ray.
+        The columns are those of `store`; y (row slots,). Costs count `cost_factor` times, 0 for a ray.
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         view, column = store.executor.columns(self.slot, self.column)
@@ -124,21 +103,12 @@ class LooseColumns(NamedTuple):
     def floors(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float
     ) -> NDArray[np.float64]:
-        """What reduced costs of some columns are judged against at least: what is little for a unit of each.
+        """Return the floor of the denominator of relative reduced costs: what is negligible for a unit of
+        each column.
 
-        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
-
-        Parameters
-        ----------
-        slot, column : (k,) arrays
-            Ascending.
-        little : float
-            What is little for a unit of a column, in the unit of the objective.
-
-        Returns
-        -------
-        (k,) ndarray
-            0 for columns that are not loose.
+        Otherwise mere rounding errors would count where a column has no costs and its rows no prices.
+        `little`: negligible for a natural unit of a column, in the unit of the objective. Columns ascend; 0
+        for those that are not loose.
         """
         return _floors(self.units_of(slot, column), little)
 

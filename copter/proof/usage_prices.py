@@ -22,7 +22,7 @@ _EPS = 2.0**-52
 
 
 class UsagePrices(NamedTuple):
-    """Of the usages that several requests share.
+    """Prices of the usages that several requests share.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def
 
 @kernel(inlined=True)
 def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def]
-    """What a price of a request may be off by: of its largest |c_j|, |a_j|'|y| and number of entries.
+    """Rounding error of a price of a request, from its largest |c_j|, |a_j|'|y| and number of entries.
 
-    Where nothing is paid for rows a price is the cost itself, and a total of 1 of it is exact too.
+    Where nothing is paid for rows a price is the cost itself, so that a total of 1 of it is exact too.
     """
     return 0.0 if widest == 0.0 and total == 1.0 else (longest + 4) * _EPS * (dearest + widest)
 
@@ -73,7 +73,7 @@ def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def
 def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
     """A'y of every usage that several requests share, and the most of |A|'|y| and of entries of its columns.
 
-    ``references`` and ``n_columns``, (usages,): who uses it, and how many columns it has.
+    ``references`` and ``n_columns``, (usages,): how many requests use it, and how many columns it has.
     """
     offset, length = np.full(references.size, -1), 0
     for usage in range(references.size):

@@ -42,16 +42,7 @@ _TINY = 1e-300
 
 
 class Terms(NamedTuple):
-    """Terms of some sums, in any order.
-
-    Attributes
-    ----------
-    row : (k,) int ndarray
-        Which sum each belongs to.
-    coefficient, value : (k,) ndarrays
-    whole : (k,) bool ndarray
-        Whether the value is that of a column of whole numbers.
-    """
+    """Terms (k,) of sums, in any order; `row` is the sum of each, `whole` whether its column is integral."""
 
     row: NDArray[np.integer]
     coefficient: NDArray[np.float64]
@@ -76,12 +67,7 @@ class Terms(NamedTuple):
 
 
 def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
-    """The first sum that is not within its bounds; -1 if all are.
-
-    Parameters
-    ----------
-    lower, upper : (m,) ndarrays
-    """
+    """Return the first sum that is not within its bounds (m,); -1 if all are."""
     m = lower.size
     product = terms.coefficient * terms.value
     gross = np.bincount(terms.row, abs(product), m).astype(np.float64)
@@ -129,12 +115,7 @@ def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cost_between(cost: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[float, float]:
-    """What an allocation costs, from below and from above: the same where whole numbers make it up.
-
-    Parameters
-    ----------
-    cost, value : (k,) ndarrays
-    """
+    """Return bounds on the cost of an allocation, equal where whole numbers make it up."""
     terms = Terms(np.zeros(cost.size, np.int64), cost, value, np.ones(cost.size, np.bool_))
     gross = np.array([abs(cost * value).sum()])
     if _error(terms, gross)[0] == 0.0:
@@ -155,12 +136,9 @@ _FEW = 2_000
 
 
 def broken(store: ConstraintStore, x: SparseX) -> str:
-    """What an allocation does not keep, in words; empty if it keeps all.
+    """Return what an allocation violates, in words; empty if nothing.
 
-    Parameters
-    ----------
-    x : SparseX
-        Values of columns that want whole numbers are judged as such.
+    Values of integral columns are judged as whole numbers.
     """
     table, rows = store.requests, store.rows
     integral = table.integral[x.slot] | (x.value == np.rint(x.value))
@@ -193,15 +171,11 @@ def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
 
 
 def integral_gap(solution: Solution, objective: float) -> float:
-    """What an allocation may cost too much, (objective - bound) / size, as a solution's gap is.
+    """Return the gap (objective - bound) / size of an integral allocation, with the size as in a solution's
+    gap.
 
-    The size is the larger of |objective - f| and |bound - f|, f what every allocation costs; where these are
-    next to nothing, what takes their place in the solution (``Solution.size``).
-
-    Parameters
-    ----------
-    objective : float
-        Of the allocation; infinite if it is none.
+    The size is the larger of |objective - f| and |bound - f|, f the constant cost; where both are negligible,
+    the denominator of the solution (``Solution.size``). `objective` is infinite without an allocation.
     """
     if not math.isfinite(objective) or not math.isfinite(solution.bound):
         return math.inf
@@ -212,20 +186,10 @@ def integral_gap(solution: Solution, objective: float) -> float:
 
 
 def integrality_loss(objective: float, bound: float) -> float:
-    """Return what an integral allocation loses at most, over its cost: (objective - bound) / |objective|.
+    """Return the largest loss (objective - bound) / |objective| of an integral allocation.
 
-    The bound holds for fractional allocations too, so the loss to the best integral one is at most this.  In
-    contrast to :func:`integral_gap` the size is all of the cost, also what no decision changes.
-
-    Parameters
-    ----------
-    objective, bound : float
-        Of the allocation, and the certified lower bound on every allocation's cost.
-
-    Returns
-    -------
-    float
-        Not negative; infinite without an allocation or a bound, or above a cost of 0.
+    The bound holds for fractional allocations too. Unlike :func:`integral_gap`, the size is the whole cost,
+    also the constant part. Infinite without an allocation or a bound, or above a cost of 0.
     """
     if not math.isfinite(objective) or not math.isfinite(bound):
         return math.inf

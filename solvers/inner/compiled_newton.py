@@ -61,14 +61,10 @@ def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
 
 
 class CompiledNewton:
-    """Newton's method on psi; keeps the damping, and the slopes of the terms, between calls.
+    """Newton's method on psi, compiled; keeps the damping, and the slopes of the terms, between calls.
 
-    Parameters
-    ----------
-    stop : callable
-        Asked between calls of some steps whether to give up, for deadlines.
-    threads : int, optional
-        For the search of the least violation.
+    `stop` is asked between calls of some steps whether to give up. `threads` serve the search of the least
+    violation.
     """
 
     def __init__(
@@ -97,15 +93,7 @@ class CompiledNewton:
         tuning: NewtonTuning | None = None,
         threads: int | None = None,
     ) -> CompiledNewton:
-        """The method for a working set with convex terms.
-
-        Parameters
-        ----------
-        working, stop, tuning, threads
-            As without terms.
-        slopes : (k,) ndarray
-            Guess of phi'(a'x).
-        """
+        """Return the method for a working set with convex terms; `slopes` (k,) are a guess of phi'(a'x)."""
         newton, batch = cls(working, stop, tuning, threads), terms.batch
         newton.terms = terms
         scale = np.maximum(abs(slopes), 1e-300)
@@ -284,9 +272,9 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
 def _solve(  # type: ignore[no-untyped-def]
     w, tilted, terms, pull, y, centre, sigma, sizes, closeness, limit, damping, far, line, systems
 ):
-    """At most ``limit`` steps.
+    """Take at most ``limit`` Newton steps.
 
-    Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
+    Return (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
     every, once = np.arange(w.slot.size), np.ones(w.slot.size)
     spread = 0.5 * product(centre, centre) / sigma

@@ -26,12 +26,8 @@ from copter.solvers.inner.working_set import WorkingSet
 
 
 class ConvexDescent(CoordinateDescent):
-    """Inner solver by coordinate descent, and block steps for requests with terms.
-
-    Parameters
-    ----------
-    slopes : (k,) ndarray
-        Guess of phi'(a'x).
+    """Inner solver by coordinate descent with block steps for requests with terms; `slopes` (k,) guess
+    phi'(a'x).
     """
 
     def __init__(

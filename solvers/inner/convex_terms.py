@@ -21,17 +21,11 @@ _IDLE = 1e-3
 
 
 class WorkingTerms:
-    """The terms of the requests of a working set, which holds all columns of these requests.
+    """The k terms of a working set that holds all n columns of the requests with terms.
 
-    Attributes
-    ----------
-    block : (k,) block of each term
-    first : (k + 1,) where the columns of each term begin, in the arrays below
-    columns : (n,) columns of the set that belong to terms, term after term
-    image : (n,) a in the units of the set's columns
-    owner : (n,) term of each of these columns
-    start : (k,) ``first`` without its last
-    upper : (n,) bounds of these columns
+    `block`: block of each term. `first` (k + 1,), `start` (k,): where the columns of each term begin in the
+    arrays below. `columns`: their numbers in the set. `image`: a in the units of the set's columns. `owner`:
+    term of each. `upper`: their bounds.
     """
 
     def __init__(self, working: WorkingSet, batch: TermBatch) -> None:

@@ -36,10 +36,7 @@ _PAIR_STEPS = 8
 class CoordinateDescent:
     """Inner solver by coordinate descent; keeps its allocation between calls.
 
-    Parameters
-    ----------
-    stop : callable
-        Asked before every multiplier step whether to give up, for deadlines.
+    `stop` is asked before every multiplier step whether to give up.
     """
 
     def __init__(
@@ -106,9 +103,9 @@ class CoordinateDescent:
         return False
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """Least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
+        """Return the least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
-        A step is descent with y = 0 and eta = 1.
+        Each of its steps is descent with y = 0 and eta = 1.
         """
         w, tuning = costless(self.working), self.tuning.elastic
         begin = centre.copy()
@@ -188,7 +185,7 @@ def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
 def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyped-def]
     """Curvature of the penalty along e_to - e_source, of rows violated now or after ``step``.
 
-    ``ray`` is scratch, zero on entry and on return.  A column of -1 is the unused rest of a sum row.
+    ``ray`` is scratch, zero on entry and on return. Column -1 stands for the unused part of a sum row.
     """
     for j, sign in ((to, 1.0), (source, -1.0)):
         if j >= 0:

@@ -41,16 +41,10 @@ def least_violation(
     stop: Callable[[], bool],
     tuning: ElasticTuning,
 ) -> InnerResult:
-    """(Scaled) prices proportional to the least violation, and an allocation that comes as near as that.
+    """Return scaled prices proportional to the least violation, and an allocation nearly as good, from a
+    centre.
 
-    Parameters
-    ----------
-    centre : (columns,) ndarray
-        Allocation to begin with.
-    limit : int
-        On iterations.
-    stop : callable
-        Asked after every step whether to give up.
+    `limit`: on iterations. `stop` is asked after every step whether to give up.
     """
     y, sigma, iterations, done = np.zeros(rows), 1.0, 0, False
     for _ in range(tuning.steps):

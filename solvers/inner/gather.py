@@ -30,14 +30,7 @@ def union(
     more_slot: NDArray[np.int64],
     more_column: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Union of two sets of (slot, column), ascending.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-        Ascending, as the others.
-    more_slot, more_column : (l,) arrays
-    """
+    """Return the union of two sets of (slot, column), both ascending, as another one."""
     if not more_slot.size:
         return slot, column
     both: tuple[NDArray[np.int64], NDArray[np.int64]] = _union(slot, column, more_slot, more_column)
@@ -88,13 +81,10 @@ def typical_slack(
     cost_factor: float = 1.0,
     tuning: SetTuning | None = None,
 ) -> float:
-    """Slack at which about ``wanted`` columns of a screened request are candidates; from a sample.
+    """Estimate, from a sample, the slack at which about ``wanted`` columns of a screened request are
+    candidates.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    cost_factor : float
-        On the costs, 0 for the prices of a violation.
+    `cost_factor` multiplies the costs: 0 for the prices of a violation.
     """
     sample = (tuning or SetTuning()).slack_sample
     slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
@@ -119,10 +109,8 @@ def _slack_part(
 class Held(NamedTuple):
     """What a working set leaves out.
 
-    Attributes
-    ----------
-    usage : (row slots,) usage of the requests that are not in the set
-    rows : (row slots,) bool, rows that the set sees; the others count as without bounds
+    `usage` (row slots,): usage of the requests outside the set. `rows` (row slots,): rows that the set sees;
+    the others count as without bounds.
     """
 
     usage: NDArray[np.float64]
@@ -137,22 +125,13 @@ def gather(
     stands_for: NDArray[np.float64] | None = None,
     tuning: SetTuning | None = None,
 ) -> WorkingSet:
-    """Working set of the given columns.
+    """Return the working set of some columns (k,), ascending by slot and column, without duplicates.
 
     The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its
-    rows compared with others: the total itself, where all requests have the same unit.  A step of length
-    sigma then moves a large and a small request by the same share for the same difference of prices, and no
-    small one jumps while a large one still crawls.
-
-    Parameters
-    ----------
-    slot, column : (k,) ndarrays
-        Ascending by slot and column, no duplicates.
-    held : Held, optional
-        What is left out.  Where that leaves less than nothing of a row, the bounds of the row are moved to
-        what the set can reach.
-    stands_for : (request slots,) ndarray, optional
-        How many requests each stands for, if that is not 1.
+    rows compared with others. A step of length sigma then moves large and small requests by the same share
+    for the same difference of prices. Where `held` leaves less than nothing of a row, the bounds of the row
+    move to what the set can reach. `stands_for` (request slots,): sampling weight of each request, by default
+    1.
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
@@ -215,9 +194,9 @@ def _in_units(  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
-    """What a typical cost is, of those that rows or a sum row have a part in: the others decide alone.
+    """Root mean square of the costs that are not 0 and not of columns without rows and sum row.
 
-    The root of the mean square of those that are not 0; of all of them if these are; 1 without any.
+    Of all costs if these are 0; 1 without any.
     """
     square = of_all = 0.0
     count = count_all = 0
@@ -257,10 +236,10 @@ def _levelled(
 
 
 class _Taken(NamedTuple):
-    """Columns as they stand in the store, by blocks as in :class:`WorkingSet`.
+    """Columns as stored, by blocks as in :class:`WorkingSet`.
 
-    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none.  What blocks use of rows
-    in any case, ``forced``, is taken off their entries.
+    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none. ``forced``: what blocks
+    use of rows in any case, which is taken off their entries.
     """
 
     slot: NDArray[np.int64]
@@ -307,10 +286,10 @@ def _take(
 
 @kernel(allocates=True)
 def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
-    """Take off the entries of a row what all columns of a block use of it in any case, where that is most.
+    """Subtract from the entries of a row what all columns of a block use of it in any case, where that is
+    most.
 
-    With sum(x) == total a row's own entries are their differences: of 1e9 and 1e9 + 1 nothing but the 1
-    decides, and a row that is off by 1 is off by all of it.
+    With sum(x) == total only the differences of a row's entries decide: of 1e9 and 1e9 + 1, the 1.
     """
     count, least = np.zeros(forced.size, np.int64), np.empty(forced.size)
     largest = np.empty(forced.size)

@@ -95,12 +95,8 @@ def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[
 class SemismoothNewton:
     """Newton's method on psi; keeps the damping between calls.
 
-    Parameters
-    ----------
-    stop : callable
-        Asked before every step whether to give up, for deadlines.
-    sums : Sums, optional
-        Over the set; by default by threads of this process.
+    `stop` is asked before every step whether to give up. `sums`: over the set, by default by threads of this
+    process.
     """
 
     def __init__(
@@ -126,15 +122,8 @@ class SemismoothNewton:
         self._rows = RowTest(working)
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
-        """psi, its gradient and the projection at prices ``y``.
-
-        Parameters
-        ----------
-        y : (rows,) ndarray
-        centre : (columns,) ndarray
-            z.
-        sigma : float
-            Length of the step, > 0.
+        """Return psi, its gradient and the projection at prices y (rows,) for centre z (columns,) and length
+        sigma > 0.
         """
         self.sums.begin(centre, sigma)
         return self._evaluate(y)
@@ -157,12 +146,8 @@ class SemismoothNewton:
     ) -> InnerResult:
         """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
 
-        Parameters
-        ----------
-        y, centre, sigma, closeness, limit
-            As of :class:`copter.solvers.proximal.steps.InnerSolver`.
-        enough : float
-            Ends, without having converged, where rows are off by no more than this share of how far x moved.
+        It also ends, without having converged, where rows are off by at most the share `enough` of how far x
+        moved. The other arguments are those of :class:`copter.solvers.proximal.steps.InnerSolver`.
         """
         here = self.evaluate(y, centre, sigma)
         left, far = self._left(here, closeness), runaway_price(self.working)
@@ -212,7 +197,7 @@ class SemismoothNewton:
             self._sampler = Sampler(self._weight, self._blocks)
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """Least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
+        """Return the least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
         Its dual is psi with zero costs less |y|^2 / 2.
         """

@@ -62,10 +62,11 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     w, cost, y, centre, sigma, first, last, x, free, tight
 ):
-    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); (part of psi, of A x, of x'x).
+    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); return (part of psi, of A x, of
+    x'x).
 
-    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
-    the caller's, so that only the support of x counts here.
+    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p. The caller adds z'z,
+    so that only the support of x counts here.
     """
     activity = np.zeros(y.size)
     value = square = 0.0
@@ -265,9 +266,10 @@ def to_the_kinks(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-untyped-def]
-    """The Newton system of active rows: (matrix, right-hand side, their rows, step of the others).
+    """Return the damped Newton system of active rows: (matrix, right-hand side, their rows, step of the
+    others).
 
-    It is damped, and knows of the prices that go to their kink.
+    It accounts for prices that move to their kink.
     """
     largest, diagonal = 0.0, np.full(y.size, np.inf)
     for a in range(active.size):
@@ -294,7 +296,7 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
 def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # type: ignore[no-untyped-def]
     """Begin conjugate gradients from a step, whose product with the Hessian is in ``residual``.
 
-    Writes the residual and the first search direction; returns (norm at which to end, residual'search).
+    Write the residual and the first search direction; return (norm at which to end, residual'search).
     """
     for i in range(residual.size):
         residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
@@ -305,9 +307,9 @@ def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # t
 
 @kernel
 def next_gradient(curved, rest, diagonal, damping, step, residual, search, along):  # type: ignore[no-untyped-def]
-    """A step of conjugate gradients, in place; ``curved`` is the product of the search with the Hessian.
+    """Take a step of conjugate gradients in place; ``curved`` is the product of the search with the Hessian.
 
-    Returns (residual'search of the next, norm of the residual); 0 for the latter where nothing curves.
+    Return (residual'search of the next step, norm of the residual); the norm is 0 where nothing curves.
     """
     for i in range(curved.size):
         curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
@@ -341,13 +343,13 @@ def along_ray(w, y, step, length):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def judge(line, spread, heights, promised, steepness, slopes, bracket):  # type: ignore[no-untyped-def]
-    """Look at a point of the search along a step; takes and returns numbers, so that it is for Python, too.
+    """Judge a point of the search along a step; takes and returns numbers, so that Python can call it too.
 
-    Pairs are of where the search begins and of the point: heights of psi, squares of its gradient, and its
-    slopes along the step; ``promised`` is what psi should rise by its first slope, ``spread`` |centre|^2 /
-    (2 sigma), ``bracket`` the length of the point, and between which the search looks.
+    Pairs are of the start of the search and of the point: heights of psi, squares of its gradient, and its
+    slopes along the step. ``promised`` is the rise of psi by its first slope, ``spread`` |centre|^2 / (2
+    sigma), ``bracket`` the length of the point and the interval of the search.
 
-    Returns whether it is high enough, whether the search ends there, and the next bracket.
+    Return whether the point is high enough, whether the search ends, and the next bracket.
     """
     length, low, high = bracket
     # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma

@@ -42,13 +42,7 @@ def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuni
 
 
 def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
-    """The chunks of a working set, each for itself.
-
-    Parameters
-    ----------
-    bounds : (chunks + 1,) ndarray
-        Of :class:`Sums`.
-    """
+    """Return the chunks of a working set as pieces; `bounds` (chunks + 1,) are of :class:`Sums`."""
     w, none, size = working, np.empty(0), working.lower_row
     pieces = []
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -94,17 +88,10 @@ class _Piece:
 
 
 class OffloadedSums(Sums):
-    """Sums over a working set whose chunks are offloaded.
+    """Sums over a working set whose chunks, :func:`pieces_of` it, are offloaded.
 
-    What a piece keeps can be lost with its process: then it answers None, gets all that it needs, and is
-    asked again.
-
-    Parameters
-    ----------
-    pieces : Offloaded
-        Of :func:`pieces_of` this set, with the bounds of :class:`Sums`.
-    threads : int, optional
-        For what is summed here.
+    A piece may lose what it keeps with its process. It answers None then, gets all that it needs, and is
+    asked again. `threads`: for what is summed in this process.
     """
 
     def __init__(self, working: WorkingSet, pieces: Offloaded, threads: int | None = None) -> None:

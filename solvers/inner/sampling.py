@@ -17,14 +17,7 @@ _PASSES = 20
 
 
 class Sampler:
-    """Draws from items of given sizes.
-
-    Parameters
-    ----------
-    size : (n,) ndarray
-        What each item carries, not negative; infinite if it must be in every sample.
-    wanted : int
-        Items in a sample, about.
+    """Draws about `wanted` of n items by their sizes (n,), not negative; infinite for items of every sample.
     """
 
     def __init__(self, size: NDArray[np.float64], wanted: int) -> None:

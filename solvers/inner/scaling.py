@@ -26,11 +26,11 @@ _SAME_COST = 1e-14
 def natural_units(pointer, row, value, first, relation, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
     """Units of blocks and columns, and factors of m rows and of columns that even out their entries.
 
-    Takes compressed columns, the blocks' starts, relations, totals and whether they are decided, passes of
-    means and of Ruiz, and the least share of its usual unit that a unit is.
+    Take compressed columns, the blocks' starts, relations, totals and whether they are decided, the numbers
+    of passes of means and of Ruiz, and the least ratio of a unit to the usual one.
 
-    Returns (share of its total that is the inverse of a block's unit, units of blocks, row factors, column
-    factors); rows have unit norm then.
+    Return (ratio of the inverse of each block's unit to its total, units of blocks, row factors, column
+    factors). Rows have unit norm then.
     """
     summed, single, any_single = np.empty(relation.size, np.bool_), np.zeros(first[-1], np.bool_), False
     for b in range(relation.size):
@@ -49,10 +49,10 @@ def natural_units(pointer, row, value, first, relation, total, decided, m, passe
 
 @kernel(allocates=True, inner=True)
 def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # type: ignore[no-untyped-def]
-    """How much of its rows each column uses compared with others, by geometric means: in no unit.
+    """How much of its rows each column uses compared with others, by geometric means, without a unit.
 
-    The columns of a sum row have the same weight, at values of its total; where all requests have the same
-    unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
+    The columns of a sum row have the same weight, at values of its total; if all requests have the same unit
+    that is the total, up to a factor. Columns without a sum row have one weight each, at values of 1.
     """
     group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
     _, own = geometric_means(pointer, row, size, starts, counted, m, passes)
@@ -82,9 +82,10 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
 
 @kernel(allocates=True)
 def _units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
-    """(share, unit of blocks, unit of columns) by the weights of the columns; a share is at least ``least``.
+    """Return (share, unit of blocks, unit of columns) by the weights of the columns; a share is at least
+    ``least``.
 
-    The usual weight is the mean of those of blocks with a choice, each weighted by itself; 1 without any.
+    The usual weight is the mean over blocks with a choice, each weighted by itself; 1 without any.
     """
     most = once = twice = 0.0
     for b in range(summed.size):
@@ -126,7 +127,7 @@ def levels(
     upper_row: NDArray[np.float64],
     upper: NDArray[np.float64],
 ) -> _Levels:
-    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected.
+    """Typical values of connected columns without a sum row to set them, by bounds of rows, else of columns.
 
     Columns of a sum row that leaves no choice are neither tied nor single, and what they use is taken off the
     bounds.
@@ -180,9 +181,9 @@ def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def
 
 @kernel(allocates=True, inner=True)
 def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
-    """Ruiz' passes: rows, and columns that no sum row ties, by the roots of their largest entries.
+    """Ruiz' passes: scale rows, and columns without a sum row, by the roots of their largest entries.
 
-    Before that rows alone, by their largest entries: from then on no unit of a row matters.
+    Before, scale rows alone by their largest entries, so that units of rows do not matter.
     """
     size = np.empty(value.size)
     for j in range(single.size):

@@ -64,21 +64,10 @@ class _Here(Projection):
 
 
 class Sums:
-    """Sums over a working set that is here.
+    """Sums over a working set by at most `threads` threads of this process, by default one a processor.
 
-    Parameters
-    ----------
-    threads : int, optional
-        At most; by default one a processor.
-
-    Attributes
-    ----------
-    bounds : (chunks + 1,) ndarray
-        Blocks at which the chunks begin and end.
-    centre : (columns,) ndarray
-        z of the step under way.
-    centre_square : float
-        z'z.
+    `bounds` (chunks + 1,): blocks at which chunks begin and end. `centre`, `centre_square`: z and z'z of the
+    present step.
     """
 
     def __init__(self, working: WorkingSet, threads: int | None = None) -> None:
@@ -88,12 +77,9 @@ class Sums:
         self.centre, self.sigma, self.centre_square = np.empty(0), 1.0, 0.0
 
     def begin(self, centre: NDArray[np.float64], sigma: float) -> None:
-        """Begin a step of length ``sigma`` from a centre; what was projected before is of no use then.
+        """Begin a step of length ``sigma`` from centre z (columns,), which must not change later.
 
-        Parameters
-        ----------
-        centre : (columns,) ndarray
-            z; it is not to be changed later.
+        Earlier projections cannot be used any more.
         """
         if centre is not self.centre:
             self.centre, self.centre_square = centre, dot(centre, centre)
@@ -159,13 +145,7 @@ class Sums:
 
 
 class Curvature:
-    """H at a point, from a sample of the blocks.
-
-    Parameters
-    ----------
-    dense : bool
-        Whether it is wanted as a matrix.
-    """
+    """H at a point, from a sample of the blocks; `dense` if it is wanted as a matrix."""
 
     def __init__(self, sums: Sums, at: Projection, sample: Sample, dense: bool) -> None:
         self._sums, self._at, self._sample = sums, at, sample
@@ -208,14 +188,7 @@ def added(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def cut_sample(sample: Sample, bounds: NDArray[np.int64], own: bool = False) -> list[Sample]:
-    """The sample of each chunk.
-
-    Parameters
-    ----------
-    bounds : (chunks + 1,) ndarray
-    own : bool
-        Whether blocks are to be numbered from the first one of their chunk.
-    """
+    """Return the sample of each chunk; with `own`, blocks are numbered from the first one of their chunk."""
     places = np.searchsorted(sample[0], bounds)
     return [
         (sample[0][a:b] - bounds[k] if own else sample[0][a:b], sample[1][a:b])

@@ -42,8 +42,8 @@ _RUNAWAY = 1e10
 class RowTest:
     """How far rows are from where they should be, each relative to its own size.
 
-    The size of a row is its bound; where that is 0 the least that a column can use of it, or, where nothing
-    bounds these, what flows through it (:mod:`copter.proof.measure`).
+    The size of a row is its bound. If that is 0, it is the least that a column can use of the row, or, if
+    nothing bounds these, what flows through it (:mod:`copter.proof.measure`).
     """
 
     def __init__(self, working: WorkingSet) -> None:
@@ -52,19 +52,10 @@ class RowTest:
         """Sizes by bounds, and which rows may have more flow through them, for kernels."""
 
     def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
-        """The largest of the distances ``off`` over what the rows may be off by.
+        """Return the largest ratio of a distance ``off`` (rows,) to what the row may be off by; at most 1 if
+        all are met.
 
-        That is ``closeness`` of their sizes, and rounding errors.
-
-        Parameters
-        ----------
-        off : (rows,) ndarray
-        x : (columns,) ndarray
-
-        Returns
-        -------
-        float
-            At most 1 if no row is too far off.
+        A row may be off by ``closeness`` of its size, and by rounding errors.
         """
         return float(worst_row(self.working, off, x, self.sizes, closeness))
 
@@ -75,27 +66,16 @@ class RowTest:
         weight: Callable[[], NDArray[np.float64]],
         closeness: float,
     ) -> float:
-        """The same of an allocation of which only sums are known.
+        """Return the ratio of :meth:`worst` for an allocation of which only sums are known.
 
-        Parameters
-        ----------
-        off : (rows,) ndarray
-        square : float
-            x'x.
-        weight : callable
-            Returns |A| |x|, (rows,); asked where it may be what matters.
-
-        Returns
-        -------
-        float
-            At most 1 if no row is too far off.
+        `square`: x'x. `weight` returns |A| |x| (rows,), and is called if it may matter.
         """
         worst, doubtful = _worst_by_bounds(off, square, self.sizes, closeness)
         return float(_worst_by_weight(off, square, weight(), self.sizes, closeness) if doubtful else worst)
 
 
 class InnerResult(NamedTuple):
-    """What an inner solver returns.
+    """Result of an inner solver: allocation, scaled prices, and how far it got.
 
     Attributes
     ----------
@@ -120,21 +100,16 @@ class InnerResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkingSet(ArrayRecord):
-    """Blocks b = requests with columns in the set; columns ascending by slot and column.
+    """Scaled program of some columns; blocks are the requests with columns in it, ascending by slot and
+    column.
 
-    Attributes
-    ----------
-    slot, relation, total : (blocks,) arrays
-    first : (blocks + 1,) starts of the blocks' columns
-    block, column, cost, upper : (columns,) arrays
-    pointer, row, value : compressed columns of the scaled coupling matrix (unsigned rows: kernels that
-        gather by them are a third faster, because nothing counts from the end)
-    lower_row, upper_row : (rows,) scaled row bounds
-    row_scale : (rows,) factor on each row
-    column_scale : (columns,) unit of each column: its value in the set is x / unit
-    cost_scale : unit of cost; a price of the scaled row is price / (row_scale cost_scale)
-    dust : values that are no more count as 0, where no bound or total says what is large: only 0 or a ray is
-        then an answer
+    `slot`, `relation`, `total` (blocks,). `first` (blocks + 1,): starts of the blocks' columns. `block`,
+    `column`, `cost`, `upper` (columns,). `pointer`, `row`, `value`: compressed columns of the scaled coupling
+    matrix (unsigned rows: kernels that gather by them are a third faster, because nothing counts from the
+    end). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row. `column_scale`
+    (columns,): the value in the set is x / unit. `cost_scale`: unit of cost; the price of a scaled row is
+    price / (row_scale cost_scale). `dust`: values up to this count as 0 if no bound or total tells what is
+    large: only 0 or a ray is then an answer.
     """
 
     slot: NDArray[np.int64]
@@ -179,40 +154,21 @@ class WorkingSet(ArrayRecord):
         return replace(self, cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
     def holding(self, x: NDArray[np.float64], y: NDArray[np.float64], sigma: float) -> WorkingSet:
-        """The set with costs of which x is an optimum, and that hold columns at the bounds where they are.
+        """Return the set with costs for which x is optimal, and which hold columns at their present bounds.
 
-        They are the reduced costs at prices y of columns that are 0, or at their bounds, and what a unit of
-        a sum row is worth; columns between their bounds move freely.
-
-        Parameters
-        ----------
-        x : (columns,) ndarray
-        y : (rows,) ndarray
-            Scaled prices.
-        sigma : float
-            Factor on these costs.
+        The costs are `sigma` times the reduced costs at scaled prices y of columns at their bounds, and the
+        dual price of the sum row; columns between their bounds move freely.
         """
         return replace(self, cost=sigma * _holding_costs(self, x, y))
 
     def with_full_rows(self, y: NDArray[np.float64]) -> WorkingSet:
-        """The set in which rows that have a price are used to the full.
-
-        Parameters
-        ----------
-        y : (rows,) ndarray
-            Scaled prices.
-        """
+        """Return the set in which rows that have a scaled price are used to the full."""
         lower = np.where(y > 0.0, self.upper_row, self.lower_row)
         return replace(self, lower_row=lower, upper_row=np.where(y < 0.0, self.lower_row, self.upper_row))
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Size of the objective, objective - bound and dual residual of the set as a program of its own.
-
-        Parameters
-        ----------
-        x : (columns,) ndarray
-        y : (rows,) ndarray
-            Scaled prices.
+        """Return gap denominator, objective - bound and dual residual of the set as a program, at scaled
+        prices.
         """
         spent, objective = _spent(self.cost, x)
         bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
@@ -222,18 +178,11 @@ class WorkingSet(ArrayRecord):
     def bound(
         self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
     ) -> tuple[float, float]:
-        """Bound and dual residual at scaled prices, without what some blocks add to them.
+        """Return bound and dual residual at scaled prices y, without the contribution of some blocks (or
+        none).
 
-        x helps where sum rows bind; ``size`` of the objective says what is little for a reduced cost.
-
-        Parameters
-        ----------
-        x : (columns,) ndarray
-        y : (rows,) ndarray
-            Scaled prices.
-        without : (blocks,) truth values, or none of them
-        size : float
-            In the set's unit of cost.
+        x helps where sum rows bind. `size`, the denominator of the gap in the set's unit of cost, says what
+        is negligible for a reduced cost.
         """
         bound, dual = _bound(self, x, y, without, TRIFLE * size)
         return float(bound), float(dual)
@@ -311,9 +260,9 @@ def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
+    """sum_q min p_q'x over X_q; for a capped sum row a lower bound, by the multiplier that x suggests.
 
-    And the largest -p of a column without bound, relative to |c| + |a|'|y|, or to what is little.
+    Also the largest -p of a column without bound, relative to |c| + |a|'|y| or to what is negligible.
     """
     bound, dual = 0.0, 0.0
     for b in range(w.slot.size):

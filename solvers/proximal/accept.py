@@ -47,12 +47,8 @@ def accept_first(run: Run, now: Iterate) -> End | None:
 
 
 def accept(run: Run, now: Iterate, found: StepsResult | None = None) -> End | None:
-    """The end if an iterate is optimal, its steps found a ray, or it is late.
-
-    Parameters
-    ----------
-    found : StepsResult, optional
-        What steps on a set of columns came to, if it is from these.
+    """Return the end of the solve if an iterate is optimal, its steps (`found`) proved a ray, or time is
+    over.
     """
     ray, by_highs = (None, False) if found is None else (found.ray, found.by_highs)
     how = ", by HiGHS" if by_highs else ""

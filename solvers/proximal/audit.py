@@ -50,22 +50,11 @@ def audit(
     summed: int,
     threads: int | None = None,
 ) -> None:
-    """Compare what a round says with what all columns say.
+    """Compare the sums and the certificate of a round that read active requests only with those of all
+    columns.
 
-    Parameters
-    ----------
-    index : InactiveIndex
-        Of the set that the round has made.
-    x : SparseX
-        Of all requests.
-    y : (row slots,) ndarray
-    summed : int
-        Numbers of x that belong to active requests: so many additions have rounding errors.
-
-    Raises
-    ------
-    AuditError
-        They differ: a fault of copter; it says where.
+    `x`: the allocation of all requests. `summed`: number of nonzeros of active requests, which bounds the
+    rounding errors of the sums. Raise AuditError if they differ, which is a fault of copter.
     """
     faults = [] if index.sums_agree() else ["the sums of the inactive requests are others"]
     faults += inactive_faults(program, index.inactive)
@@ -75,9 +64,9 @@ def audit(
 
 
 def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[str]:
-    """What is wrong with a set of inactive requests of a program, in words.
+    """Return what is wrong with a set of inactive requests, in words.
 
-    Requests that were edited since the set was made are left out: they will be active.
+    Requests edited since the set was made are skipped, because they become active.
     """
     edited = program.store.edited_since(inactive.revision)
     if edited is None:

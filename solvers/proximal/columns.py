@@ -21,12 +21,10 @@ _Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Screening:
-    """Passes over a store; their slack keeps what they collect at about as many columns as are wanted.
+    """Pricing passes over a store, whose slack adapts until they collect about the wanted number of columns.
 
-    Attributes
-    ----------
-    slack : float
-        How much more than the best a column of a screened request may cost; NaN before the first pass.
+    `slack`: how much more than its request's best column a collected column may cost; NaN before the first
+    pass.
     """
 
     def __init__(
@@ -65,14 +63,10 @@ class Screening:
         return pricing
 
     def missing(self, violation: NDArray[np.float64], misses: int) -> _Columns:
-        """Columns that would lessen a violation of the rows, more the more often they were not enough.
+        """Return columns that reduce a violation of the rows, more of them after each of the `misses` failed
+        attempts.
 
-        Parameters
-        ----------
-        violation : (row slots,) ndarray
-            Prices of the least violation.
-        misses : int
-            How often the columns that there are could not meet the rows before.
+        `violation` (row slots,): prices of the least violation.
         """
         wanted = self.tuning.wanted * self.tuning.more_wanted**misses
         slack = np.inf
@@ -93,15 +87,7 @@ class Screening:
 
 
 class ColumnSet:
-    """The columns that steps are taken on: it grows by what passes collect, and is thinned out.
-
-    Parameters
-    ----------
-    pricing : Pricing
-        A pass at the prices that the steps begin with.
-    x : SparseX
-        The allocation that they begin with.
-    """
+    """The columns that steps work on. The set grows by what pricing passes collect, and is thinned out."""
 
     def __init__(self, screening: Screening, pricing: Pricing, x: SparseX) -> None:
         self._screening = screening
@@ -110,14 +96,10 @@ class ColumnSet:
         self.slot, self.column = union(*columns, *lightest(screening.store))
 
     def extend(self, pricing: Pricing, x: SparseX, violation: NDArray[np.float64] | None) -> bool:
-        """Take in what a pass collected, and what would lessen a violation; whether that is more than before.
+        """Add what a pass collected and what reduces a violation; return whether the set grew.
 
-        Parameters
-        ----------
-        x : SparseX
-            The allocation whose columns are kept in any case.
-        violation : (row slots,) ndarray, optional
-            Prices of the least violation of the rows, if the columns that there are cannot meet them.
+        The columns of `x` stay in any case. `violation` (row slots,): prices of the least violation of the
+        rows, if the present columns cannot meet them.
         """
         known, columns = self.slot.size, (self.slot, self.column)
         if known > self._screening.most_columns() and not self._misses:

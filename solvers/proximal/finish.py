@@ -45,17 +45,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 class HandOver:
     """The attempts of one solve to have HiGHS finish its working sets.
 
-    Parameters
-    ----------
-    allowed : bool
-        Whether there are to be any.
-
-    Attributes
-    ----------
-    successes : int
-        How often HiGHS had an answer.
-    gave_up : bool
-        Whether it had none for a small set.
+    `allowed`: whether there may be any. `gave_up`: whether HiGHS had no answer for a small set.
     """
 
     def __init__(
@@ -75,14 +65,10 @@ class HandOver:
         return True
 
     def finish(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
-        """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer.
+        """Return the answer of HiGHS for a set on which steps stall; None if they do not, or it has no
+        answer.
 
-        Parameters
-        ----------
-        idle : int
-            Passes in a row that brought no progress.
-        size : float
-            Of the objective.
+        `idle`: consecutive passes without progress. `size`: denominator of the gap.
         """
         columns, iterations = working.column.size, self.budget.iterations
         self._columns = columns
@@ -106,10 +92,10 @@ class HandOver:
         return result
 
     def _attempt(self, working: WorkingSet, size: float) -> StepsResult | None:
-        """Optimum, least violation or ray of a set; None if HiGHS has no answer in time.
+        """Return the optimum, least violation or ray of a set by HiGHS; None if it has no answer in time.
 
-        Each attempt goes another way.  In every second one the ``size`` of the objective is the unit of cost:
-        reduced costs then hold relative to it.
+        Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
+        tolerance of reduced costs is relative to it.
         """
         # only programs that stall pay for HiGHS
         from copter.models.highs import engine, pass_model, run_until, set_option, status_of

@@ -6,10 +6,10 @@ import enum
 
 
 class FullPass(enum.StrEnum):
-    """Why a solve read all columns; the value is a label, ``sentence`` is for people.
+    """Why a solve read all columns: the value is a label, ``sentence`` is for people.
 
-    It is in ``Solution.details["full_pass"]`` of each such solve.  A round that read its active requests only
-    has ``details["open_requests"]`` instead, their number.
+    It is ``Solution.details["full_pass"]`` of such a solve. A round that read its active requests only has
+    ``details["open_requests"]`` instead, their number.
     """
 
     sentence: str
@@ -44,13 +44,7 @@ class FullPass(enum.StrEnum):
 
     @classmethod
     def of(cls, label: object) -> FullPass:
-        """Return the member with a label.
-
-        Raises
-        ------
-        ValueError
-            There is no such label.
-        """
+        """Return the member with a label; raise ValueError if there is none."""
         for member in cls:
             if member.value == label:
                 return member

@@ -45,22 +45,13 @@ _LIMITS = (1024, 32_768)
 
 
 class Block(NamedTuple):
-    """Some requests with their allocations and all that was copied from the program about them.
+    """Some requests (k,) by ascending slot, with their allocations and all that was copied from the program
+    about them.
 
-    Attributes
-    ----------
-    slots : (k,) ndarray
-        Request slots, ascending.
-    group : (k,) ndarray
-        Group of columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for a request that is active.
-    threshold : (k,) ndarray
-        Accumulated price change of the group at which the request must be priced again.
-    birth : (k,) ndarray
-        Revision at which the request got its columns.
-    column : (columns,) ndarray
-        Columns that are not 0, request by request, ascending; their values are among the contributions.
-    parts : Contributions
-        What each adds to the sums.
+    `group`: columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for a request that is active.
+    `threshold`: accumulated price change of the group at which the request must be priced again. `birth`:
+    revision at which the request got its columns. `column`: the nonzero columns, request by request,
+    ascending; `parts`, what each adds to the sums, has their values.
     """
 
     slots: NDArray[np.int64]
@@ -92,12 +83,7 @@ class Block(NamedTuple):
         return cls(slots, np.full(slots.size, ACTIVE, np.int32), none, many, np.empty(0, np.int64), parts)
 
     def take(self, which: NDArray[np.int64]) -> Block:
-        """Return some requests, by their places in the block, in that order.
-
-        Parameters
-        ----------
-        which : (m,) ndarray
-        """
+        """Return the requests at some places (m,) of the block, in that order."""
         slots, group, threshold, birth, column, *taken = _take(which, *self[:5], *self.parts)
         return Block(slots, group, threshold, birth, column, Contributions(*taken))
 
@@ -106,12 +92,7 @@ class Block(NamedTuple):
         return SparseX(self.slots.repeat(self.counts), self.column, self.parts.value)
 
     def last_x(self, program: ContinualProgram, which: NDArray[np.int64]) -> LastX:
-        """Return the allocation of some requests as an earlier answer for a program.
-
-        Parameters
-        ----------
-        which : (m,) ndarray
-            Their places, ascending.
+        """Return the allocation of the requests at some ascending places as an earlier answer for a program.
         """
         parts = self.parts
         mine = self.slots, self.birth, parts.total, parts.start, self.column, parts.value
@@ -180,17 +161,9 @@ def _last_x(which, slots, birth, total, start, column, value):  # type: ignore[n
 
 @kernel(allocates=True)
 def find(slots, wanted):  # type: ignore[no-untyped-def]
-    """Return the places of some numbers among ascending ones; -1 for those that are not there.
+    """Return the place of each wanted number (m,) among ascending ones (k,); -1 if it is not there.
 
-    Parameters
-    ----------
-    slots : (k,) ndarray
-    wanted : (m,) ndarray
-        Fastest if they ascend: the search begins at the place of the one before.
-
-    Returns
-    -------
-    (m,) ndarray
+    Fastest if `wanted` ascends, because each search begins at the place of the one before.
     """
     places, low = np.empty(wanted.size, np.int64), 0
     for k in range(wanted.size):
@@ -219,12 +192,9 @@ def starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def combined(blocks: Sequence[Block], *, drop_active: bool = False) -> Block:
-    """Return the requests of several blocks as one; of a request in several of them the last one counts.
+    """Return the requests of several blocks as one. If several blocks have a request, the last one counts.
 
-    Parameters
-    ----------
-    drop_active : bool
-        Whether requests that are active are left out.
+    `drop_active` leaves out the active requests.
     """
     some = [block for block in blocks if block.size]
     if not some:
@@ -258,12 +228,9 @@ def _concatenated(blocks: list[Block]) -> Block:
 
 
 def updated(before: Block, block: Block, active: NDArray[np.int64] = _NOBODY) -> Block:
-    """Return a block with the requests of another one in place of its own, and with some that are active.
+    """Return a block with the requests of another one in place of its own, and with active ones.
 
-    Parameters
-    ----------
-    active : (k,) ndarray
-        Slots, ascending, of requests that are not in ``block``.
+    `active` (k,): slots, ascending, of requests that are not in `block`.
     """
     old, new = before.parts, block.parts
     found = _update(*before[:5], *old, *block[:5], *new, active)
@@ -350,35 +317,19 @@ class _Groups(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class InactiveSet:
-    """Which requests are inactive, with what, until when; a value that never changes.
+    """An immutable set of inactive requests with their allocations, and the price changes up to which they
+    stay so.
 
-    Attributes
-    ----------
-    revision : int
-        The store's revision counter when the set was made.
-    y : (row slots,) ndarray
-        Prices of that moment.
-    blocks : tuple of Block
-        A request that lies in several has what the last of them says.
-    active : (k,) ndarray
-        Slots of all other requests of that revision, ascending.
-    low, high : (row slots,) ndarrays
-        Least and largest coefficient of each row, 0 counted, over the inactive requests of the group
-        :data:`copter.proof.margins.OWN_COLUMNS`.
-    step : (row slots,) ndarray
-        Of :class:`copter.proof.rest.Rest`; it is never raised, for what becomes active need not be the least.
-    local, squares : float
-        Of :class:`copter.proof.rest.Rest`; they are never lowered, for the same reason.
-    longest : int
-        Coefficients of the longest column of an inactive request so far.
-    fixed : bool
-        Whether requests are inactive as they are, and not at their best vertex.
-    rounds : int
-        Solves since the set was made from all requests.
-    gap, gap_each : float
-        Gap of the last solve, and what each edited request is expected to add to it if prices stay.
-    failures, pause : int
-        How often in a row the last prices were not good enough, and for how many rounds they are not tried.
+    `revision`, `y` (row slots,): the store's revision and the prices when the set was made. `blocks`: the
+    last block with a request counts. `active`: slots of all other requests of that revision, ascending.
+    `low`, `high` (row slots,): least and largest coefficient of each row, 0 counted, over the inactive
+    requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`, `squares`:
+    of :class:`copter.proof.rest.Rest`; they stay when requests become active, as valid if looser bounds.
+    `longest`: coefficients of the longest column of an inactive request so far. `fixed`: whether requests
+    keep their allocation instead of their best vertex. `rounds`: solves since the set was made from all
+    requests. `gap`, `gap_each`: gap of the last solve, and what each edited request is expected to add if
+    prices stay. `failures`, `pause`: how often in a row the last prices failed, and for how many rounds they
+    are not tried.
     """
 
     revision: int
@@ -401,24 +352,13 @@ class InactiveSet:
 
     @classmethod
     def nothing(cls, revision: int, y: NDArray[np.float64], active: NDArray[np.int64]) -> InactiveSet:
-        """Return the set of no requests at prices y, (row slots,).
-
-        Parameters
-        ----------
-        active : (k,) ndarray
-            Slots of all requests.
-        """
+        """Return the set without inactive requests at prices y; `active` has the slots of all requests."""
         none, empty = np.zeros(y.size), Block.active(_NOBODY)
         blocks = empty, empty, empty
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with the requests of a block as it says, others active, and other fields.
-
-        Parameters
-        ----------
-        others : (k,) ndarray
-            Slots of requests that are active and not in the block, ascending.
+        """Return the set with a block's requests, with `others` (ascending slots outside the block) active.
         """
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
@@ -443,13 +383,7 @@ class InactiveSet:
                 left = left[at < 0]
 
     def pick(self, slots: NDArray[np.int64]) -> Block:
-        """Return what is known of some requests; those that no block has are active.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Ascending.
-        """
+        """Return the block of some ascending slots; requests that no block has are active in it."""
         found = Block.active(_NOBODY)
         for block, places in self.places(slots):
             if places.size:
@@ -470,17 +404,7 @@ class InactiveSet:
         return mine.column, mine.parts.value, int(mine.parts.width.sum())
 
     def widths(self, size: int) -> NDArray[np.int64]:
-        """Return the number of columns of each inactive request, and 0 for all others, by slot.
-
-        Parameters
-        ----------
-        size : int
-            Number of request slots.
-
-        Returns
-        -------
-        (size,) ndarray
-        """
+        """Return the number of columns of each inactive request, and 0 for all others, by slot (size,)."""
         widths = np.zeros(size, np.int64)
         for block in self.blocks:
             widths[block.slots] = block.parts.width
@@ -497,12 +421,8 @@ class InactiveSet:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any], name: str) -> InactiveSet:
-        """Return what :meth:`to_arrays` returned.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The arrays are no inactive set of this program.
+        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit this
+        program.
         """
         template = cls.nothing(0, np.empty(0), np.empty(0, np.int64))
         found: InactiveSet = _restored(replace(template, blocks=template.blocks[:1]), arrays, name)
@@ -546,13 +466,11 @@ class InactiveSet:
         return "" if 0 <= self.revision <= store.clock else "a revision that the program has not had yet"
 
     def differs(self, other: InactiveSet) -> NDArray[np.int64] | None:
-        """Return the requests that are not inactive in both sets with the same allocation.
+        """Return the slots, ascending, of requests that are not inactive in both sets with the same
+        allocation.
 
-        Returns
-        -------
-        (k,) ndarray or None
-            Slots, ascending; also of requests that are active in both.  None if the sets have no block in
-            common, so that all requests had to be compared.
+        Requests that are active in both are among them. None if the sets share no block, so that all requests
+        would have to be compared.
         """
         if self.blocks[0] is not other.blocks[0]:
             return None
@@ -580,9 +498,9 @@ def _flat(value: Any, name: str) -> dict[str, Any]:
 
 
 def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
-    """A record of the kind of a template from what :func:`_flat` returned.
+    """Return a record like a template from what :func:`_flat` returned.
 
-    Raises ValueError, KeyError: a field is missing or of another type than the template's.
+    Raise ValueError or KeyError if a field is missing or has another type than the template's.
     """
     if isinstance(template, np.ndarray):
         return as_vector(arrays, name, template.dtype).copy()
@@ -614,14 +532,7 @@ def _compare(same, start, column, value, other_start, other_column, other_value)
 class KeptValues:
     """Values of an answer: those of the active requests, and an inactive set for all others.
 
-    Attributes
-    ----------
-    active : SparseX
-        Nonzeros of the active requests.
-    widths : (active requests,) ndarray
-        Their numbers of columns.
-    count : int
-        Number of nonzeros of all requests.
+    `widths`: number of columns of each active request. `count`: nonzeros of all requests.
     """
 
     inactive: InactiveSet

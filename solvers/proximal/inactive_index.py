@@ -44,10 +44,11 @@ ROUNDING = 32 * _EPS
 
 
 class _Bucket:
-    """Requests near their thresholds, and how far changes may accumulate before others must be looked at.
+    """Requests near their thresholds.
 
     `reach`: all other inactive requests had more than this left when the bucket was chosen. `moved`: largest
-    change that any group has accumulated since.
+    accumulated price change of any group since. The other requests need no check while `moved` is below
+    `reach`.
     """
 
     def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
@@ -72,27 +73,12 @@ class _Bucket:
 
 
 class InactiveIndex:
-    """Index of an inactive set, which moves on with the rounds of a program.
+    """Index of an inactive set, updated from round to round; the program is local and has no convex terms.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        The one that it is of; its requests are in this process, and none has a convex term.
-
-    Attributes
-    ----------
-    inactive : InactiveSet
-        The set that it is the index of, before a round and after :meth:`commit`.
-    y : (row slots,) ndarray
-        Prices of now.
-    requests, nonzeros : int
-        How many requests are inactive, and how many columns they use.
-    known : list of LastX
-        Last allocations of requests that are active, or have become so in this round.
-    view : StoreView
-        All columns of the program, during a round.
-    edited : (k,) ndarray
-        Slots of the requests that there are and that were edited since the set was made, ascending.
+    `y` (row slots,): present prices. `requests`, `nonzeros`: number of inactive requests and of their
+    columns. `known`: last allocations of requests that are active, or became so in this round. `view`: all
+    columns of the program, during a round. `edited`: slots of present requests that were edited since the set
+    was made, ascending.
     """
 
     def __init__(self, inactive: InactiveSet, program: ContinualProgram) -> None:
@@ -107,14 +93,10 @@ class InactiveIndex:
         self._sums.add(block.parts, np.arange(block.size))
 
     def begin(self, active: LastX, edited: NDArray[np.int64]) -> None:
-        """Begin a round: what was edited becomes active.
+        """Begin a round: edited requests become active.
 
-        Parameters
-        ----------
-        active : LastX
-            Last allocation of the active requests.
-        edited : (k,) ndarray
-            Slots that were edited since the set was made, ascending; also of requests that are gone.
+        `active`: last allocation of the active requests. `edited`: slots edited since the set was made,
+        ascending, also of removed requests.
         """
         inactive, store = self.inactive, self.program.store
         self.view = store.executor.all_columns()
@@ -163,17 +145,9 @@ class InactiveIndex:
         return self._all_active
 
     def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], SparseX]:
-        """Return margins and best vertices of some requests at the prices of now.
+        """Return margins (k,) and best vertices of requests, by ascending slot, at the present prices.
 
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Ascending.
-
-        Returns
-        -------
-        margin : (k,) ndarray
-            Not positive where several vertices may be the best.
+        A margin is not positive where several vertices may be the best.
         """
         margin, _, count, column, value = self._vertices(slots)
         return margin, SparseX(slots.repeat(count), column, value)
@@ -188,22 +162,10 @@ class InactiveIndex:
         return np.flatnonzero(self._group >= 0)
 
     def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[Block, bool]:
-        """Find the active requests that can become inactive at the prices of now.
+        """Find the active requests, of ascending slots, that can become inactive at the present prices.
 
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Ascending.
-        x : SparseX
-            Their allocations.
-
-        Returns
-        -------
-        Block
-            The requests whose best vertex is the only best one, and that have it but for rounding errors;
-            with the very values of the vertices.
-        bool
-            Whether all of them have exactly these values.
+        Return those that have their only best vertex, up to rounding errors, with the exact values of the
+        vertices, and whether their values in `x` were exactly these.
         """
         blocks, exact = [], np.ones(1, np.bool_)
         for begin in range(0, slots.size, _CHUNK):
@@ -219,14 +181,10 @@ class InactiveIndex:
         return combined(blocks or [Block.active(slots)]), bool(exact[0])
 
     def as_they_are(self, slots: NDArray[np.int64], x: SparseX, lost: NDArray[np.float64]) -> Block:
-        """Return active requests as they are, to be made inactive.
+        """Return active requests (ascending slots) with their allocation x as a block that can become
+        inactive.
 
-        Parameters
-        ----------
-        slots, lost : (k,) ndarrays
-            Ascending; what each loses at the prices of now.
-        x : SparseX
-            Their allocations.
+        `lost`: what each loses at the present prices.
         """
         start = np.searchsorted(x.slot, np.append(slots, np.iinfo(np.int64).max))
         own, never = np.full(slots.size, OWN_COLUMNS, np.int32), np.full(slots.size, np.inf)
@@ -248,19 +206,10 @@ class InactiveIndex:
     # ---- prices ------------------------------------------------------------------------------------
 
     def move(self, y: NDArray[np.float64], most: float = np.inf) -> NDArray[np.int64] | None:
-        """Move the prices.
+        """Move the prices, and return the slots, ascending, of the inactive requests that have passed their
+        thresholds.
 
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        most : float
-            Requests that may pass their thresholds.  If more would, the prices stay as they were.
-
-        Returns
-        -------
-        (k,) ndarray or None
-            Slots of the inactive requests that have passed their thresholds, ascending; None if the prices
-            stay.
+        If more than `most` would, the prices stay and the result is None.
         """
         d = y - self.y
         if not d.any():
@@ -280,12 +229,9 @@ class InactiveIndex:
         return passed
 
     def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Price inactive requests again that have passed their thresholds.
+        """Price inactive requests that have passed their thresholds.
 
-        Returns
-        -------
-        (k,) ndarray
-            Slots of those that have another best allocation now, and so have become active.
+        Return the slots of those whose best allocation has changed; they are active now.
         """
         if not slots.size:
             return slots
@@ -304,12 +250,9 @@ class InactiveIndex:
         return slots[~keep]
 
     def holds_best(self, block: Block, clear: float) -> bool:
-        """Whether inactive requests have their best vertices, but for rounding errors.
+        """Return whether inactive requests have their best vertices, up to rounding errors.
 
-        Parameters
-        ----------
-        clear : float
-            Margin from which on the best vertex is known.
+        A margin from `clear` on proves that a vertex is the best one.
         """
         margin, _, count, column, value = self._vertices(block.slots)
         some = margin > clear
@@ -323,10 +266,8 @@ class InactiveIndex:
         return self._threshold[slots] - self._change[self._group[slots]]
 
     def nearest(self, most: int) -> NDArray[np.int64]:
-        """Return the slots of the inactive requests that are nearest to their thresholds, so many at most.
-
-        Of requests that are as near those with the lowest slots are taken: which they are depends on the
-        inactive set alone.
+        """Return the slots of the `most` inactive requests nearest to their thresholds; ties go to the lowest
+        slots.
         """
         if not most or not self.requests:
             return np.empty(0, np.int64)
@@ -419,14 +360,10 @@ class InactiveIndex:
     # ---- the end of a round ------------------------------------------------------------------------
 
     def commit(self, block: Block, **fields: object) -> InactiveSet:
-        """Make the set of the requests that are inactive now, and become its index.
+        """Make the set of the requests that are inactive now, with a block of active ones that become so, and
+        index it.
 
-        Parameters
-        ----------
-        block : Block
-            Active requests that become inactive.
-        **fields
-            Of the set, as far as the index does not know them.
+        `fields`: fields of the set that the index does not know.
         """
         self._note(block)
         self._sums.add(block.parts, np.arange(block.size))
@@ -549,9 +486,9 @@ def _groups_of(slots, usage, n_columns, references, known_usage, first, width): 
 def _agree(  # type: ignore[no-untyped-def]
     start, column, value, other_start, other_column, other_value, tolerance, same, exact
 ):
-    """Take out of ``same`` the requests whose nonzeros differ by more than a tolerance, times their largest.
+    """Set ``same`` to false for requests whose nonzeros differ by more than a tolerance times their largest.
 
-    ``exact[0]`` becomes false where those of a request that stays differ at all.
+    ``exact[0]`` becomes false if the nonzeros of a request that stays differ at all.
     """
     for k in range(start.size - 1):
         if not same[k]:

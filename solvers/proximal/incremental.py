@@ -62,9 +62,9 @@ log = logging.getLogger("copter")
 
 
 class IndexCache:
-    """The index that a solver keeps from round to round, so that it need not be made again.
+    """The index that a solver keeps between rounds to save time; it changes no answer.
 
-    What it holds changes no answer.  A copy of it is empty, for two solvers cannot go on with one index.
+    Its copy is empty, because two solvers cannot use one index.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
 
 
 def can_hold(program: ContinualProgram, options: Options) -> bool:
-    """Whether columns are held at their bounds while rows are met, for requests to become inactive some day.
+    """Whether columns are held at their bounds while rows are met, so that requests may become inactive.
 
     The answer must not depend on where the requests are stored, because it affects the solution.
     """
@@ -254,10 +254,9 @@ class _Round:
         self._some: _Excerpt | None = None
 
     def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
-        """Return the point that is good enough, from the last one.
+        """Return a point that is good enough, from the last prices y (row slots,).
 
-        `y` (row slots,): last prices of the rows that there are. `given` (k,): slots of the requests that
-        come with an allocation to begin with, ascending. `starts`: these allocations.
+        `given`: ascending slots of the requests that come with an allocation (`starts`) to begin with.
         """
         tuning, index = self.options.tuning.lazy, self.index
         edited = index.edited
@@ -333,8 +332,8 @@ class _Round:
     def moving(self, edited: NDArray[np.int64], y: NDArray[np.float64]) -> float:
         """Estimate how many inactive requests must be active for rows whose bounds were edited.
 
-        A row asks for the requests nearest to their thresholds that use as much of it as it is over, or as is
-        left although it has a price, times ``tuning.moving``.
+        For each row: the requests nearest to their thresholds that use as much of the row as it is over, or
+        as is left although it has a price, times ``tuning.moving``.
         """
         if not edited.size:
             return 0.0

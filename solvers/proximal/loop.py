@@ -60,26 +60,12 @@ def solve(
     starts: Starts,
     cache: IndexCache | None = None,
 ) -> tuple[Solution, State]:
-    """Solve a program as it is now, until it is solved or the clock is over.
+    """Solve a program as it is now, from the state of the last solve, until it is solved or the clock is
+    over.
 
-    :class:`copter.solvers.proximal.solver.ProximalPoint` keeps the state from round to round, and sees to it
-    that nobody edits the program meanwhile.
-
-    Parameters
-    ----------
-    state : State
-        Where it begins: what the last solve left.  It is not changed.
-    starts : Starts
-        Values that came with edits, by request slot, for the requests in question.
-    cache : IndexCache, optional
-        Saves time if it was given to the last solve, too; it changes no answer.
-
-    Returns
-    -------
-    Solution
-        Of the best pass that was completed.
-    State
-        For the next solve; the same one if no pass was completed.
+    The given state is not changed. `starts`: values that came with edits, by request slot. `cache` saves time
+    if it was given to the last solve too; it changes no answer. Return the solution of the best completed
+    pass, and the state for the next solve, which is the given one if no pass was completed.
     """
     cache = IndexCache() if cache is None else cache
     found = solve_active(program, state, options, clock, starts, cache)
@@ -223,9 +209,10 @@ def _restrict(run: Run, columns: ColumnSet) -> WorkingSet:
 
 
 def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
-    """Steps on a set, no closer than the columns that are left out allow; HiGHS takes them where they stall.
+    """Take steps on a set, no closer than the columns left out allow, or have HiGHS finish it where they
+    stall.
 
-    `first`, `sigma`: of :class:`Aim`. `idle`: passes in a row that brought no progress.
+    `first`, `sigma`: see :class:`Aim`. `idle`: consecutive passes without progress.
     """
     options, tuning, proof = run.options, run.options.tuning, now.certificate
     found = run.hand_over.finish(working, idle, proof.size)

@@ -57,15 +57,10 @@ class _Moved(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Choices of the requests at the prices of a pass.
+    """Best column and relative margin of each request slot at the prices of a pass.
 
-    Attributes
-    ----------
-    column : (request slots,) ndarray
-        The best for each; -1 for nothing, -2 where there is no one choice: without a sum row, or with a
-        column that cannot take all.
-    margin : (request slots,) ndarray
-        Relative margins; 0 where there is no one choice, infinite where there is no other.
+    `column` is -1 for none, -2 without a single choice: no sum row, or a column that cannot take all of it.
+    `margin` is 0 without a single choice, and infinite without an alternative.
     """
 
     column: NDArray[np.int64]
@@ -80,15 +75,9 @@ class Choices(NamedTuple):
         seen: NDArray[np.bool_],
         threads: int | None,
     ) -> Choices:
-        """The choices among the candidates of a pass.
+        """Return the choices among the candidates of a pass at prices y (row slots,).
 
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        pricing : Pricing
-            The pass at these prices.
-        seen : (row slots,) ndarray of bool
-            Rows that may matter: who uses none of them has no other choice that matters.
+        `seen` (row slots,): rows that may matter. A request that uses none of them keeps its choice.
         """
         size = store.requests.size
         view, place = store.executor.columns(pricing.slot, pricing.column)
@@ -105,13 +94,7 @@ class Choices(NamedTuple):
         return cls(best, margin)
 
     def of_requests(self, store: ConstraintStore, slots: NDArray[np.int64]) -> SparseX:
-        """The allocation in which some requests have what they would choose.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Ascending.
-        """
+        """Return the allocation in which requests of ascending slots have their choices."""
         some = slots[self.column[slots] >= 0]
         return SparseX(some, self.column[some], store.requests.total[some])
 
@@ -126,12 +109,8 @@ class Choices(NamedTuple):
 class PartialSteps:
     """Partial steps of one solve; the requests that move accumulate.
 
-    Parameters
-    ----------
-    flow : (row slots,) ndarray, optional
-        A x, about, of an answer that the first step will come near to; by default that of the answer before.
-    hold : bool
-        Of :func:`copter.solvers.proximal.steps.run_steps`.
+    `flow` (row slots,): approximate A x of an answer near that of the first step; by default that of the
+    previous answer. `hold`: see :func:`copter.solvers.proximal.steps.run_steps`.
     """
 
     def __init__(
@@ -151,10 +130,8 @@ class PartialSteps:
         self._needed = _needed(self.store)
 
     def step(self, now: Iterate) -> _Moved | None:
-        """One step from an answer; None if this leads no further.
-
-        That is if there are no prices, if a ray shows that there is no optimum, or if none moves that did not
-        before and rows cannot be met more closely.
+        """Take a step from an answer; None if there are no prices, a ray proves that there is no optimum, or
+        no further request moves and the rows cannot be met more closely.
         """
         budget, store, moves = self.budget, self.store, self._moves
         if not now.y.any():
@@ -197,9 +174,10 @@ class PartialSteps:
         return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
 
     def _more_move(self, now: Iterate) -> bool:
-        """Let all move if nearly all would, or prices are worth little; False if that leads no further.
+        """Select more requests to move, or all if nearly all would or prices are worth little; False if it is
+        no use.
 
-        Where no more move than before, the steps go on to meet rows more closely, twice.
+        If no further request moves, the steps go on, twice, to meet the rows more closely.
         """
         moves = self._moves
         self._share *= self.tuning.more

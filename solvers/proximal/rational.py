@@ -32,11 +32,11 @@ _NONE, _ONE = Fraction(0), Fraction(1)
 
 
 class _Rational(NamedTuple):
-    """What is true of a program.
+    """Exact result for a program.
 
-    `x` (n,): an optimum, or a feasible point, or no point, rounded to floats. `ray` (n,): A direction in
-    which an unbounded program goes on for ever. `y` (m,): prices of the resources, or those that prove a
-    program infeasible, in whole numbers if they fit. `bound`: the optimum, rounded down.
+    `x` (n,): an optimum, a feasible point, or no point, rounded to floats. `ray` (n,): direction in which the
+    objective is unbounded. `y` (m,): prices, or a proof of infeasibility, in whole numbers if they fit.
+    `bound`: the optimum, rounded down.
     """
 
     status: Literal["optimal", "infeasible", "unbounded"]
@@ -55,7 +55,7 @@ def _is_tiny(program: ContinualProgram) -> bool:
 def solve_in_rationals(program: ContinualProgram, clock: Clock) -> _Rational | None:
     """Solve a program without convex terms in rational numbers.
 
-    None if it is too large for that, or its rows contradict each other by no more than rounding errors.
+    None if it is too large, or its rows contradict each other by no more than rounding errors.
     """
     if not _is_tiny(program):
         return None

@@ -46,27 +46,12 @@ class Options:
 
 @dataclass
 class Run:
-    """What the steps of one solve share.
+    """State that the steps of one solve share.
 
-    Attributes
-    ----------
-    begin : WarmStart
-        Where it begins.
-    repair : callable or None
-        The program's own, ``program.mend``; None once it failed.
-    before : SparseX or None
-        The allocation that churn is counted against.
-    compiled : float
-        Seconds that this process had spent on compiling before.
-    why : FullPass
-        Why all columns are read.
-    incumbent : Iterate or None
-        The best iterate so far.
-    in_rationals : bool
-        Whether rational numbers were tried.
-    holds : bool
-        Whether columns are held at their bounds while rows are met: a request between them cannot become
-        inactive.
+    `repair`: the program's own, ``program.mend``; None once it failed. `before`: the allocation that churn is
+    counted against. `compiled`: seconds that this process had spent on compiling before. `why`: why all
+    columns are read. `in_rationals`: whether rational numbers were tried. `holds`: whether columns are held
+    at their bounds while rows are met, because a request between its bounds cannot become inactive.
     """
 
     program: ContinualProgram

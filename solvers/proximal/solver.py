@@ -239,9 +239,9 @@ def rehearse_few_changes() -> None:
 
 
 def _small_programs() -> Iterator[ContinualProgram]:
-    """Yield a program with all kinds of requests, one with many rows, and one without a solution.
+    """Yield programs whose solution compiles or loads the code that rounds need.
 
-    Solved before a first round, they compile or load the code that rounds need.
+    They are one with all kinds of requests, one with many rows, and one without a solution.
     """
     program = _mixed(3)
     yield program

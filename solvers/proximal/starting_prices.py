@@ -48,13 +48,7 @@ _IDLE = 0.5
 
 
 class Sampled(NamedTuple):
-    """What a sample says of the whole.
-
-    Attributes
-    ----------
-    y : (row slots,) prices
-    flow : (row slots,) A x, about; None where there is no sample
-    """
+    """Prices y (row slots,) of a sample, and its approximate A x (row slots,), None if there is no sample."""
 
     y: NDArray[np.float64]
     flow: NDArray[np.float64] | None
@@ -68,12 +62,10 @@ def sampled_prices(
     budget: Budget,
     tuning: ProximalTuning,
 ) -> Sampled:
-    """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
+    """Return the prices of a sample of the requests, with all their columns; those of `y` if a sample is no
+    use.
 
-    Parameters
-    ----------
-    x, y : SparseX and (row slots,) ndarray
-        Allocation and prices to begin with.
+    `x`, `y` (row slots,): allocation and prices to begin with.
     """
     sample = _sample(program, tuning)
     if sample is None:
@@ -91,9 +83,9 @@ def sampled_prices(
 def _sample(
     program: ContinualProgram, tuning: ProximalTuning
 ) -> tuple[WorkingSet, Held | None, NDArray[np.float64]] | None:
-    """A sample as a working set, what it leaves out, and how many requests each stands for.
+    """Return a sample as a working set, what it leaves out, and the sampling weight of each request.
 
-    None if the program is small, or a sample could not know every price.
+    None if the program is small, or a sample could not determine every price.
     """
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests

@@ -79,18 +79,9 @@ class Iterate:
 class Budget:
     """Time and iterations that a solve may use, and has used.
 
-    Attributes
-    ----------
-    tolerance : float
-        Relative residuals and gap that are wanted.
-    most_piece : float
-        Share of a deadline that is kept for one more piece of work at most.
-    reserve : float
-        Seconds that are kept for the pass which certifies what the steps find: those of the last one.
-    iterations : int
-        Inner iterations so far.
-    until : int, optional
-        Iterations in all at which steps pause, for HiGHS to go on.
+    `most_piece`: share of a deadline kept for one more piece of work at most. `reserve`: seconds kept for the
+    pass that certifies what the steps find, as long as the last one took. `until`: iterations at which steps
+    pause for HiGHS.
     """
 
     tolerance: float
@@ -114,9 +105,9 @@ class Budget:
         self.reserve = self.clock() - self._pass
 
     def late(self) -> bool:
-        """Whether it is time to certify what there is, or the solve was cancelled.
+        """Whether the solve was cancelled or must certify what there is now.
 
-        Work goes on in pieces between which this is asked: the next one may take as long as the last.
+        Solves ask between pieces of work; the next piece may take as long as the last.
         """
         now = self.clock()
         piece, self._asked = now - self._asked, now
@@ -136,7 +127,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class State:
-    """What a solve leaves to the next one: plain data, to hold, to copy, to save, and to continue from.
+    """What a solve leaves to the next one: plain data to copy, to save, and to continue from more than once.
 
     A solve never changes the state that it begins in, so it can be continued from more than once.
 
@@ -221,13 +212,7 @@ class State:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any]) -> Self:
-        """Return the state that was saved.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The arrays are no state of this program.
-        """
+        """Return the saved state; raise ValueError or KeyError if the arrays do not fit this program."""
         slack, revision, misses, wait = (arrays[name] for name in ("slack", "revision", "misses", "wait"))
         if not isinstance(slack, float):
             raise ValueError("slack is not a number")

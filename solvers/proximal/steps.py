@@ -49,20 +49,10 @@ class InnerSolver(Protocol):
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` steps.
+        """Solve it from prices y (rows,) with centre z (columns,) and step length sigma > 0, in at most
+        `limit` steps.
 
-        Parameters
-        ----------
-        y : (rows,) ndarray
-            Prices to begin with, in the set's units.
-        centre : (columns,) ndarray
-            z, in the set's units.
-        sigma : float
-            Length of the step, > 0.
-        closeness : float
-            Share of its size that a row may be off by.
-        limit : int
-            Steps at most.
+        All are in the set's units. Each row is met to a share `closeness` of its size.
         """
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
@@ -70,18 +60,10 @@ class InnerSolver(Protocol):
 
 
 class Inner(NamedTuple):
-    """An inner solver and what it works on.
+    """An inner solver with its working set in the solver's units.
 
-    Attributes
-    ----------
-    working : WorkingSet
-        In the units of the solver.
-    measured : WorkingSet or WorkingTerms
-        What knows the gap of its answers.
-    unit : float
-        What a column typically gets, over what it costs: step lengths are multiples of it.
-    free : bool
-        Whether any point that meets the rows is optimal.
+    `measured`: computes the gap of its answers. `unit`: typical ratio of what a column gets to what it costs;
+    step lengths are multiples of it. `free`: whether any point that meets the rows is optimal.
     """
 
     solver: InnerSolver
@@ -114,20 +96,12 @@ class StepsResult:
 
 @dataclass(frozen=True)
 class Aim:
-    """Where steps begin, and what they are to reach.
+    """Where steps begin and end.
 
-    Attributes
-    ----------
-    goal : float
-        Gap and dual residual of the set, as a program of its own, at which they end.
-    first : float
-        First step length, as a multiple of what a column typically gets over what it typically costs.
-    sigma : float
-        First step length itself, to go on with that of earlier steps; 0 if there are none.
-    least : float
-        The gap is relative to the size of the objective, but not to less than this.
-    loose : float
-        Gap at which they end although rows are off, which counts at the rows' prices; 0: never.
+    `goal`: gap and dual residual of the set, as a program of its own, at which they end. `first`: first step
+    length as a multiple of what a column typically gets over what it costs; `sigma`: that length itself, of
+    earlier steps, or 0. `least`: least denominator of the gap. `loose`: gap, with the rows' violations
+    counted at their prices, at which steps end although rows are off; 0: never.
     """
 
     goal: float
@@ -151,19 +125,11 @@ def run_steps(
     project: bool = True,
     hold: bool = False,
 ) -> StepsResult:
-    """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
+    """Take proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
 
-    Parameters
-    ----------
-    budget : Budget
-        Its iterations are counted on.
-    y : (row slots,) ndarray
-    rays_of : ContinualProgram, optional
-        The program that the set is of, for rays that prove something of it; without it none is looked for.
-    project : bool
-        Whether the rows are to be met closely in the end; where only prices are asked for they need not.
-    hold : bool
-        Whether columns that are at their bounds for good reason are kept there meanwhile, if that can be.
+    `y` (row slots,). `rays_of`: the program of the set, if rays that prove something of it are wanted.
+    `project`: whether the rows must be met closely in the end, not only prices found. `hold`: whether columns
+    that are at their bounds for good reason are kept there meanwhile, if possible.
     """
     centre = working.values_at(x)
     if store.terms:
@@ -191,18 +157,10 @@ def on_rows(
     *,
     full: bool,
 ) -> SparseX:
-    """The allocation next to x that meets the rows.
+    """Return the allocation next to x that meets the rows, if possible without columns leaving their bounds.
 
-    As far as it can, it does so without columns leaving their bounds.
-
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-        Prices, which say what it costs if they do.
-    sigma : float
-        How many times that counts.
-    full : bool
-        Whether rows that have a price are used to the full.
+    Leaving a bound costs what prices y (row slots,) say, times `sigma`. `full`: whether rows with a price are
+    used to the full.
     """
     values, prices = working.values_at(x), working.scaled_prices(y)
     if full:
@@ -221,10 +179,11 @@ def _on_rows(
     sigma: float,
     most: int,
 ) -> NDArray[np.float64]:
-    """The point next to x that meets the rows much more closely than the steps do; x if none was found.
+    """Return the point next to x that meets the rows much more closely than the steps do; x if none was
+    found.
 
-    It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma; but
-    columns that are at a bound, for good reason at prices y, stay there if they can.
+    It is a step without costs, so its rounding errors are those of x, not of costs times sigma. Columns that
+    prices y hold at a bound stay there if they can.
     """
     closeness = tuning.steps.feasible * budget.tolerance
     for hold in (True, False) if sigma and not store.terms else (False,):
@@ -455,9 +414,8 @@ class _Steps:
 def _linear_inner(
     store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
 ) -> Inner:
-    """Inner solver of a working set without convex terms.
-
-    `store`: its executor may take a part of the work.
+    """Return the inner solver of a working set without convex terms; the executor of `store` may share the
+    work.
     """
     solver: InnerSolver
     if method == "cd":
@@ -478,9 +436,9 @@ def _curved_inner(
     budget: Budget,
     tuning: ProximalTuning,
 ) -> Inner:
-    """Inner solver of a working set with convex terms, in the unit of cost that is typical at a centre.
+    """Return the inner solver of a working set with convex terms, in the typical unit of cost at a centre.
 
-    `working`: all columns of the requests that have terms are in it.
+    All columns of the requests with terms must be in `working`.
     """
     slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
     working = working.with_cost_unit(cost)
