@@ -39,19 +39,10 @@ def yardstick() -> float:
 
 
 class Calm:
-    """Times the yardstick before rounds and keeps the garbage collector out of them.
+    """Times the calibration loop before rounds and keeps the garbage collector out of them.
 
-    Parameters
-    ----------
-    best : float
-        Seconds of the yardstick at full speed, as far as others have seen.
-    patience : float, optional
-        Seconds to wait in all; 0 if nobody will look at times.
-
-    Attributes
-    ----------
-    waited : float
-        Seconds that went into this so far.
+    `best`: seconds of the loop at full speed, as far as known. `patience`: seconds to wait in all; 0 if times
+    do not matter. `waited`: seconds used for this so far.
     """
 
     def __init__(self, best: float = math.inf, patience: float | None = None) -> None:

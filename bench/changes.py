@@ -33,18 +33,10 @@ _SMALL = 60_000
 
 @dataclass(frozen=True)
 class Changes(Course):
-    """Rounds in which so many requests get new costs.
+    """Rounds in which `changed` requests get new costs, in a program of so many `columns`.
 
-    Attributes
-    ----------
-    columns : int
-        Of all requests.
-    changed : int
-        Requests that change in a round.
-    own : bool
-        Whether each request has coefficients of its own.
-    left_out : int
-        Rounds that only prepare: the first is cold, and the next ones take stock of what does not change.
+    `own`: whether each request has its own coefficients. `left_out`: rounds that only prepare, because the
+    first is cold, and the next ones detect what does not change.
     """
 
     columns: int

@@ -49,12 +49,7 @@ _FIGURES = ("checked_primal", "checked_dual", "checked_gap")
 class Checked(Wrapper):
     """A solver whose answers are checked as they come.
 
-    Attributes
-    ----------
-    found : dict of str to float
-        What the checker found of the last answer; empty without one.
-    checking : float
-        Seconds that it took.
+    `found`: figures of the checker for the last answer; empty without one. `checking`: seconds that it took.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -107,7 +102,8 @@ class Checks:
 class _Checker:
     """How the answers of a case are judged.
 
-    `sentence`: what `certified` says. `within`: whether a record, with what was found, is within a tolerance.
+    `sentence`: meaning of `certified`. `within`: whether a record, with the checker's figures, is within a
+    tolerance.
     """
 
     sentence: str
@@ -182,11 +178,11 @@ def unconfirmed(one: SolverResult) -> list[int]:
 
 
 def problems(suite: SuiteResult) -> list[str]:
-    """Say what is wrong with the results of a suite, a sentence each.
+    """Return a sentence for each problem of the results of a suite.
 
-    An answer of copter's that is not certified, a claim that the checker does not confirm, a solver that
-    failed, programs of one round that differ, two certified answers for it whose objectives cannot both be
-    right, a line that is not done.
+    A problem is an answer of copter's that is not certified, a claim that the checker does not confirm, a
+    failed solver, different programs in one round, two certified answers whose objectives cannot both be
+    right, or an unfinished line.
     """
     found = [f"{name}: not begun" for name in suite.order if name not in suite.lines]
     for line in suite.lines.values():

@@ -34,21 +34,10 @@ _SAME = 1e-3
 
 
 def composition(program: ContinualProgram, solution: Solution) -> tuple[float, float]:
-    """Shares of values and of requests that are integral.
+    """Return the percentages of values and of requests that are integral in an allocation.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        Whose requests each share out a total.
-    solution : Solution
-        With an allocation of it.
-
-    Returns
-    -------
-    values : float
-        Share of the variables that are 0 or all of their request's total, within :data:`_SAME`; in percent.
-    requests : float
-        Share of the requests that have no other variables; in percent.
+    A value is integral if it is 0 or all of its request's total, within :data:`_SAME`; a request, if all of
+    its values are. Every request has a total.
     """
     slot, _, value = solution.x.sparse
     share = value / program.store.requests.total[slot]

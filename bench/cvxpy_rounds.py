@@ -37,7 +37,7 @@ def _allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, 
 
 
 def _measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple[float, float, float]]:
-    """Compilation, solve (seconds) and iterations of each round.
+    """Return compilation and solve seconds, and iterations, of each round.
 
     `solver`: ``copter``, a name of cvxpy's, or either with ``-cold`` for solves without a warm start.
     `sizes`: as of :func:`_allocation`.

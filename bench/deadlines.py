@@ -107,9 +107,9 @@ def load_kernels(names: Sequence[str]) -> None:
 
 
 def _measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[_Timed]:
-    """Solve random programs with deadlines; each is printed as it is done if it was late.
+    """Solve random programs with deadlines, and print each that was late when it is done.
 
-    `solves`: of each program: a cold solve and, after an edit, a warm one. `largest`: columns of the largest
+    `solves`: of each program, a cold solve and, after edits, warm ones. `largest`: columns of the largest
     program; sizes are drawn from a thousand on, evenly on a logarithmic scale. `names`: solvers to draw from.
     """
     rng, timed = np.random.default_rng(seed), []

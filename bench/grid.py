@@ -40,31 +40,16 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Derived:
-    """Figures made of the outcomes of several rows, one for each choice of the axes that the texts name.
+    """Figures computed from the outcomes of several rows, one for each choice of the axes that the texts
+    name.
 
-    Attributes
-    ----------
-    column : str
-        Column of the figure.
-    of : str or list of str
-        Row of the outcomes, or rows whose outcomes are averaged sample by sample.
-    over : str or list of str
-        Row or rows that `of` is compared with; none for the outcomes themselves.
-    row : str
-        Row of the figure; by default `of`.  Choices with the same row and column are pooled.
-    field, base : str
-        Column of the outcomes of `of`, by default `column` or, if there is no such one, their first; and of
-        those of `over`, by default `field`.
-    how : str
-        "ratio", or the percent that `of` is "below" or "above" `over`.
-    paired : bool
-        Whether samples are compared one by one, or their means.
-    pick : str
-        "mean" of what is pooled, or "least" or "most" of its choices.
-    itself : bool
-        Whether rows are compared with themselves, too.
-    unit : str
-        Unit; by default that of what `how` says.
+    `column`, `row`: place of the figure, the row by default `of`; choices with the same place are pooled.
+    `of`: row of the outcomes, or rows to average sample by sample. `over`: row or rows compared with; none
+    for the outcomes themselves. `field`, `base`: column of the outcomes of `of`, by default `column` or else
+    their first, and of `over`, by default `field`. `how`: "ratio", or the percent that `of` is "below" or
+    "above" `over`. `paired`: whether samples are compared one by one, or their means. `pick`: "mean" of what
+    is pooled, or "least" or "most" of its choices. `itself`: whether rows are compared with themselves too.
+    `unit`: by default that of `how`.
     """
 
     column: str
@@ -116,29 +101,14 @@ def grid(
     paper: Callable[..., _Outcome] | None = None,
     **shared: Any,
 ) -> list[Figure]:
-    """Play all choices and return their rows and what is derived of them.
+    """Play all choices and return their rows and the figures derived from them.
 
-    Parameters
-    ----------
-    play : callable
-        Function of a module that takes an effort, the row, the number of the sample and the settings.
-    units : mapping of str to str
-        Units by column; an empty column has that of all others.
-    columns : sequence of str
-        Columns to show for each row; by default all, unless something is derived.
-    samples : int, optional
-        Samples to play at most; a choice may have a setting of this name as well.
-    timed : bool
-        Whether outcomes are times: all is then played here, one after the other.
-    paper : callable, optional
-        Takes an effort and the settings of a row, and returns what the paper's data have of it.
-    **shared
-        Settings of all choices.
-
-    Raises
-    ------
-    ValueError
-        Two choices have the same row.
+    `play`: function of a module that takes an effort, the row, the number of the sample and the settings.
+    `units`: by column; an empty column has that of all others. `columns`: to show for each row, by default
+    all, unless something is derived. `samples`: at most; a choice may have a setting of this name as well.
+    `timed`: whether outcomes are times, so that all is played in this process, one after the other. `paper`:
+    takes an effort and the settings of a row, and returns the paper's data. `shared`: settings of all
+    choices. Raise ValueError if two choices have the same row.
     """
     rows, cases = {}, []
     for labels, settings in choices(axes):

@@ -40,12 +40,8 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def read_lp(path: Path) -> GeneralLP:
-    """Linear program in an MPS or LP file, or in the arrays of scipy's benchmarks (npz).
-
-    Raises
-    ------
-    CopterError
-        The file holds none.
+    """Return the linear program of an MPS or LP file, or of scipy's benchmark arrays (npz); CopterError if
+    there is none.
     """
     return _read_arrays(path) if path.suffix == ".npz" else read_mps(path)
 
@@ -114,16 +110,11 @@ _MAKERS = {
 def measure(
     paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(_WAYS)
 ) -> list[dict[str, Any]]:
-    """One record a file that holds a linear program: the truth, and status, objective and time of each way.
+    """Return a record for each file with a linear program: the truth, and status, objective and time of each
+    way.
 
-    Parameters
-    ----------
-    limit : float
-        Seconds that each way has for a program.
-    report : callable
-        Told the name of each program, and of a file that holds none.
-    ways : iterable of str
-        Keys of :data:`_WAYS`.
+    `limit`: seconds of each way for a program. `report` gets the name of each program, and of a file without
+    one. `ways`: keys of :data:`_WAYS`.
     """
     ways, records = list(ways), []
     for way in ways:  # compiled code is loaded before anything is timed

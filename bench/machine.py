@@ -28,9 +28,9 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the last commit that changed the program, "+" at its end if it was changed since.
+    """Return the last commit that changed the program, with "+" if it was changed since.
 
-    Documents and tests do not count; empty where there is no repository.
+    Documents and tests do not count; empty without a repository.
     """
     there = ("--", ":/", *(f":(top,exclude){each}" for each in ("docs", "tests", "*.md")))
     here = Path(__file__).resolve()
@@ -90,7 +90,7 @@ def _processor() -> str:
 def peak_memory_mb() -> float:
     """Return the most memory this process has held, in MB.
 
-    On Linux from VmHWM: ru_maxrss of a started process also counts what its parent held before the exec.
+    On Linux from VmHWM, because ru_maxrss of a started process includes what its parent held before the exec.
     """
     status = Path("/proc/self/status")
     if status.exists():

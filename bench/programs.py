@@ -39,15 +39,7 @@ _MOST_FILES = 40
 
 @dataclass(frozen=True)
 class Programs(Course):
-    """Linear programs, one a round.
-
-    Attributes
-    ----------
-    folder : Path, optional
-        Without it programs are generated.
-    small_ones : bool
-        Whether those that are generated are small.
-    """
+    """Linear programs, one a round, from a folder or generated; `small_ones` makes generated ones small."""
 
     folder: Path | None = None
     seed: int = 0

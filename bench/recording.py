@@ -43,13 +43,7 @@ INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
-    """Writes the edits of a :class:`RecordingProgram`, round by round.
-
-    Parameters
-    ----------
-    path : Path
-        File to write; overwritten.
-    """
+    """Writes the edits of a :class:`RecordingProgram`, round by round, to a file, which is overwritten."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,20 +79,10 @@ class RecordingProgram(WrittenProgram):
 
 
 def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Edit]]:
-    """Iterate over the rounds of a recording, each an iterator over its edits, to be exhausted before
-    the next round is asked for.
+    """Iterate over the first `rounds` rounds of a recording, each an iterator over its edits.
 
-    Parameters
-    ----------
-    path : Path
-        A file written by :class:`Recorder`.
-    rounds : int, optional
-        Stop after this many.
-
-    Raises
-    ------
-    FileError
-        The file is damaged, ends within a round, or is no recording.
+    A round must be exhausted before the next one. Raise FileError if the file is damaged, ends within a
+    round, or is no recording.
     """
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
@@ -136,13 +120,7 @@ class _Edits:
 
 
 class Replayer:
-    """Makes recorded edits in a program.
-
-    Parameters
-    ----------
-    program : ContinualProgram, optional
-        Empty; by default one in this process.
-    """
+    """Makes recorded edits in an empty program, by default one in this process."""
 
     def __init__(self, program: ContinualProgram | None = None) -> None:
         self.program = ContinualProgram() if program is None else program
@@ -154,15 +132,11 @@ class Replayer:
 
 @dataclass(frozen=True)
 class Recorded(Course):
-    """Recorded rounds to measure, and what belongs to them.
+    """Recorded rounds to measure.
 
-    Attributes
-    ----------
-    rounds, warm_up : Path
-        The recording, and a small one of the same kind that is run first, untimed.
-    shim : str
-        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns a
-        :class:`copter.shims.choose_one.Rounded`.
+    `warm_up`: a small recording of the same kind that is run first, untimed. `shim`: ``module:name`` of a
+    class without arguments whose ``round(program, solution)`` returns a
+    :class:`copter.shims.choose_one.Rounded`.
     """
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
@@ -213,7 +187,7 @@ class Recorded(Course):
 class ProvenRounds(Recorded):
     """A recording whose allocations are to be proven optimal, with figures on the proofs.
 
-    Objectives of all solvers in a round are compared: a proof that is right leaves none of them below it.
+    The objectives of all solvers in a round are compared: a correct proof leaves none below it.
     """
 
     figures: ClassVar[Sequence[Figure]] = (
@@ -242,29 +216,18 @@ class ProvenRounds(Recorded):
 class IntegralChurn:
     """Measures the share of requests whose integral allocation changes from one round to the next.
 
-    A request that is in both rounds changed if what it uses of the resources did.  Another column may use the
-    same (a pinned job's only column is the one that it had among many), and the same place may use something
-    else (a request's columns were replaced).  So what is compared is the usage of the chosen column, entry by
-    entry.
+    A request that is in both rounds changed if its usage of the resources did, entry by entry. The number of
+    the chosen column does not tell: another column may have the same usage (a pinned job has one column
+    instead of many), and the same place may have another usage if a request's columns were replaced.
     """
 
     def __init__(self) -> None:
         self._last: dict[Hashable, bytes] = {}
 
     def measure(self, program: ContinualProgram, choice: Choice) -> float:
-        """Compare a round's allocation with the one before.
+        """Return the share of the requests in both rounds that changed; NaN if there are none.
 
-        Parameters
-        ----------
-        program : ContinualProgram
-            As it was rounded.
-        choice : Choice
-            Column of each request, None for none.
-
-        Returns
-        -------
-        float
-            Share of the requests in both; NaN if there are none.
+        `program` is as it was rounded; `choice` has the column of each request, None for none.
         """
         now = _usages(program, choice)
         both = [(used, now[id]) for id, used in self._last.items() if id in now]

@@ -48,8 +48,8 @@ GROUP = "copter.reproductions"
 class Figure:
     """One figure of a table: the mean over the seeds and their standard deviation, which is NaN for one seed.
 
-    It stands in a row and a column, such as "sia" and "average JCT", and has a unit such as "h", "x" (a
-    ratio) or "".  The value of the paper is NaN where the paper prints none.
+    It has a row and a column, such as "sia" and "average JCT", and a unit such as "h", "x" (a ratio) or "".
+    The value of the paper is NaN where the paper prints none.
     """
 
     row: str
@@ -71,20 +71,10 @@ def mean_figure(row: str, column: str, unit: str, values: Iterable[float], paper
 class Effort:
     """How much of an experiment to run.
 
-    Attributes
-    ----------
-    seeds : int
-        Samples to average over, at most; a reproduction says in `differs` if the paper has more.
-    data : Path or None
-        Folder of the real traces, where the experiment needs one.
-    seed : int
-        First seed.
-    quick : bool
-        A smaller instance of the same kind, for a first look; figures are then not those of the paper.
-    say : callable
-        Takes a line about what is being run.
-    spread : Spread
-        Where runs are played that are not timed; those that are stay here, one after the other.
+    `seeds`: samples to average over, at most; a reproduction says in `differs` if the paper has more. `data`:
+    folder of the real traces, where needed. `seed`: the first. `quick`: a smaller instance of the same kind,
+    whose figures are not the paper's. `say` gets a line about what is being run. `spread`: runs experiments
+    that are not timed; timed ones run in this process, one after the other.
     """
 
     seeds: int = 3
@@ -95,9 +85,10 @@ class Effort:
     spread: Spread = field(default_factory=Here)
 
     def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Play some cases, all at once where they are spread, and return what came of each, in order.
+        """Play some cases, in parallel if they are distributed, and return their results in order.
 
-        `play` is a function of a module; it takes an effort, whose `say` is heard here, and what a case has.
+        `play` is a function of a module; it takes an effort, whose `say` reports to this process, and the
+        values of a case.
         """
         plain = Effort(self.seeds, self.data, self.seed, self.quick, _silent)
         tasks = [Task(_name(play, case), _play, (plain, play, case)) for case in cases]
@@ -121,9 +112,10 @@ def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Claimed:
-    """A claim of a paper, in words, that is the figure at a row and a column.
+    """A claim of a paper, in words, with row and column of its figure.
 
-    `better` is "more" or "less"; `why` is the reason if ours is worse by more than the page of papers allows.
+    `better` is "more" or "less"; `why` is the reason if the measured figure is worse by more than the page of
+    papers allows.
     """
 
     words: str
@@ -137,28 +129,12 @@ class _Claimed:
 class Reproduction:
     """A table or figure of a paper.
 
-    Attributes
-    ----------
-    name : str
-        As in `copter reproduce NAME`: paper, kind, number, such as "sia-table-3.3".
-    title : str
-        What it shows.
-    source : str
-        Paper and place.
-    differs : str
-        What differs from the paper's set-up.
-    measure : callable
-        From an :class:`Effort` to figures, in the order of the table.
-    needs_data : bool
-        Whether it needs a folder of real traces.
-    minutes : float
-        About how long it takes with three seeds.
-    seeds : int
-        Samples that its document of record has.
-    printed : mapping of (str, str) to float
-        What the table has of the paper, by row and column; some papers' data have more.
-    claims : tuple of Claimed
-        Figures that the page of papers judges.
+    `name`: as in `copter reproduce NAME`: paper, kind, number, such as "sia-table-3.3". `title`: what it
+    shows. `source`: paper and place. `differs`: differences from the paper's set-up. `measure`: from an
+    :class:`Effort` to figures, in the order of the table. `needs_data`: whether it needs a folder of real
+    traces. `minutes`: approximate, with three seeds. `seeds`: samples of its document of record. `printed`:
+    the paper's figures by row and column; some papers' data have more. `claims`: figures that the page of
+    papers judges.
     """
 
     name: str
@@ -207,13 +183,7 @@ def _printed(table: Sequence[Sequence[Any]]) -> dict[tuple[str, str], float]:
 
 
 def read_table(module: str) -> list[Reproduction]:
-    """Read the table beside a module, without an import of the module.
-
-    Raises
-    ------
-    ImportError
-        There is no such module.
-    """
+    """Read the table next to a module, without importing it; raise ImportError if there is no such module."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ImportError(f"no module named {module!r}")
@@ -250,9 +220,9 @@ def _reproduction(name: str, module: str, texts: Mapping[str, str], settings: di
 
 
 def reproductions() -> dict[str, Reproduction]:
-    """All tables and figures that the installed packages know, by name.
+    """Return all tables and figures that the installed packages have, by name.
 
-    A package whose reproductions cannot be loaded is warned of, and takes no other's away.
+    A package whose reproductions cannot be loaded causes a warning and does not affect the others.
     """
     listed: list[Reproduction] = []
     for entry in installed(GROUP).values():

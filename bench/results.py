@@ -40,20 +40,9 @@ _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
 class Family:
     """Lines of one kind, as a report shows them.
 
-    Attributes
-    ----------
-    axis : str
-        Name in `LineResult.x`.
-    across : str
-        Label of that axis.
-    shown : callable
-        A value on it, as text.
-    memory : bool
-        Whether memory has a picture of its own.
-    grows : bool
-        Whether its lines are one program in several sizes, so that a picture may connect them.
-    integral : bool
-        Whether bounds are on the integral allocation.
+    `axis`: name in `LineResult.x`, with its label `across` and the function `shown` that makes a value text.
+    `memory`: whether memory has a picture of its own. `grows`: whether its lines are one program in several
+    sizes, so that a picture may connect them. `integral`: whether bounds are on the integral allocation.
     """
 
     title: str
@@ -117,32 +106,17 @@ FAMILIES: Mapping[str, Family] = {
 
 @dataclass(frozen=True)
 class SolverResult:
-    """What one solver came to on one line.
+    """Result of one solver on one line.
 
-    Attributes
-    ----------
-    solver, label : str
-        Name of the file, and for people.
-    threads : int
-        That it was given, or uses where it takes no such setting.
-    reason : str
-        Why the status is no other; for people, empty where it was measured.
-    records : list of dict
-        As of :func:`copter.bench.course.solved_record`, one a round; with ``certified``, whether the checker
-        of the line found the answer to be within the tolerance, ``disagrees``, whether the solver claimed
-        that it was and the checker found that it is not (:mod:`copter.bench.checks`), what the checker found
-        (``checked_primal``, ``checked_dual``, ``checked_gap``), and the speed of the machine before the round
-        (``t_yardstick``).
-    peak_memory_mb : float
-        Of its process; NaN if it had none of its own.
-    compile_seconds : float
-        Of what was made and compiled before the first round, that no round has in its seconds.
-    seconds : float
-        Of the whole run, warm-up included.
-    stopping : dict
-        What the solver itself stops at, by its own names.
-    machine : dict
-        Where it ran (:func:`copter.bench.machine.machine`), if it had a process of its own.
+    `solver`, `label`: name of the file, and for people. `threads`: given, or used if there is no such
+    setting. `reason`: explains the status; empty if measured. `records`: as of
+    :func:`copter.bench.course.solved_record`, one a round, with ``certified``, whether the line's checker
+    found the answer within the tolerance, ``disagrees``, whether only the solver claimed so
+    (:mod:`copter.bench.checks`), the checker's figures (``checked_primal``, ``checked_dual``,
+    ``checked_gap``), and the speed of the machine before the round (``t_yardstick``). `peak_memory_mb`: of
+    its process; NaN without its own. `compile_seconds`: spent before the first round, and part of no round.
+    `seconds`: of the whole run, warm-up included. `stopping`: the solver's own stopping criteria, by its
+    names. `machine`: of its process (:func:`copter.bench.machine.machine`).
     """
 
     solver: str
@@ -160,34 +134,15 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class LineResult:
-    """What a case came to, as a line of the report: the program and its rounds, and its solvers.
+    """Result of a case, as a line of the report: the program and its rounds, and its solvers.
 
-    Attributes
-    ----------
-    name : str
-        Of its folder.
-    title : str
-        For people.
-    command : str
-        Reruns this line alone (:func:`copter.bench.conditions.rerun`).
-    tolerance : float
-        Relative, of residuals and gap; the same for every solver.
-    threads, rounds : int
-        The same for every solver.
-    left_out : int
-        Rounds at the start that belong in no statistic: they start from nothing.
-    limit : float
-        Seconds that a solve may take.
-    x : dict of str to float
-        Where it stands on the axes: ``columns``, ``churn``, ``gpus``, ...
-    checker : str
-        What `certified` of a record says, in a sentence.
-    order : tuple of str
-        The solvers, as they are to be shown.
-    solvers : dict of str to SolverResult
-        Those that are done, in this order.
-    own_rounds : bool
-        Whether a round hangs on the solver's own last answer, so that programs and objectives differ.
+    `name`: of its folder. `title`: for people. `command`: reruns this line alone
+    (:func:`copter.bench.conditions.rerun`). `tolerance`: relative, of residuals and gap, `threads`, `rounds`:
+    the same for every solver. `left_out`: rounds at the start that are in no statistic. `limit`: seconds of a
+    solve. `x`: place on the axes ``columns``, ``churn``, ``gpus``, ... `checker`: meaning of `certified` in a
+    record, as a sentence. `order`: of the solvers to show. `solvers`: those done, in this order.
+    `own_rounds`: whether a round depends on the solver's own last answer, so that programs and objectives
+    differ.
     """
 
     name: str
@@ -211,9 +166,10 @@ class LineResult:
         return records[self.left_out :] or records
 
     def certified(self, solver: str) -> bool:
-        """Whether a solver answered each round that it played, and the checker found all of that certified.
+        """Whether a solver answered each round that it played, and the checker certified all answers.
 
-        One that used up its seconds on the line played fewer rounds than the others: its reason says so.
+        A solver that used up its seconds on the line played fewer rounds than the others, and its reason says
+        so.
         """
         one = self.solvers.get(solver)
         if one is None or one.status != "measured" or not one.records:
@@ -225,24 +181,10 @@ class LineResult:
 class SuiteResult:
     """A folder of results.
 
-    Attributes
-    ----------
-    profile : str
-        ``quick`` or ``full``.
-    version : str
-        Of copter.
-    machine : dict
-        Of :func:`copter.bench.machine.machine`.
-    settings : dict
-        Of the suite; a folder goes on only with the same, and with the same version and machine.
-    begun : str
-        UTC, ISO 8601.
-    seconds : float
-        Of all solvers together; an interruption is not in them.
-    order : tuple of str
-        Names of the lines, as they are to be shown.
-    lines : dict of str to LineResult
-        Those that were begun, in this order.
+    `profile`: ``quick`` or ``full``. `version`: of copter. `machine`: of
+    :func:`copter.bench.machine.machine`. `settings`: of the suite; a folder is continued only with the same
+    settings, version and machine. `begun`: UTC, ISO 8601. `seconds`: of all solvers, without interruptions.
+    `order`: names of the lines to show. `lines`: those begun, in this order.
     """
 
     profile: str
@@ -267,12 +209,8 @@ Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
 
 
 def load_suite(folder: Path) -> SuiteResult:
-    """Read a folder of results, whole or under way.
-
-    Raises
-    ------
-    FileError
-        It is no such folder, or a file in it is none of these.
+    """Read a folder of results, finished or not; raise FileError if it or a file in it is not of
+    that kind.
     """
     if not (folder / SUITE).is_file():
         raise FileError(folder, f"is no folder of results: there is no {SUITE}; copter bench all makes one")
@@ -304,13 +242,7 @@ def save_line(folder: Path, line: LineResult) -> None:
 
 
 def save_solver(folder: Path, line: str, result: SolverResult) -> None:
-    """Write what a solver came to on a line.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the suite.
-    """
+    """Write the result of a solver on a line to the folder of the suite."""
     document = _without(result, "records") | {"records": _by_field(result.records)}
     document.pop("machine")  # the suite's
     _write(_solver_file(_line_folder(folder, line), result.solver), document)

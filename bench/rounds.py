@@ -61,22 +61,12 @@ _REASON_LENGTH = 300
 class Job:
     """A course to play with one solver.
 
-    Attributes
-    ----------
-    checker : str
-        A key of :data:`copter.bench.checks.CHECKERS`.
-    rounds : int, optional
-        At most this many; all of the course if not given.
-    seconds : float
-        For all rounds after the third, the warm-up not counted.
-    limit : float
-        Seconds of an edit or a solve; a round that takes longer is missed, and the last one.
-    warm_up_seconds : float, optional
-        Of one round that solvers which compile nothing warm up with; a few rounds if not given.
-    brief : bool
-        Whether two rounds of the course itself are warm-up enough: it is tiny, and nobody looks at seconds.
-    best : float
-        Seconds of the yardstick on this machine at full speed, as far as is known.
+    `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: at most; all of the course if not
+    given. `seconds`: for all rounds after the third, the warm-up not counted. `limit`: seconds of an edit or
+    a solve; a round that takes longer is missed, and the last one. `warm_up_seconds`: of the one round that
+    solvers without compilation warm up with; a few rounds if not given. `brief`: whether two rounds of the
+    course itself are warm-up enough, because it is tiny and times do not matter. `best`: seconds of the
+    calibration loop on this machine at full speed, as far as known.
     """
 
     course: Course
@@ -140,18 +130,10 @@ def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
 def run(
     jobs: Iterable[Job], spread: Spread, hear: Callable[[str, Any], None] = lambda name, said: None
 ) -> Iterator[tuple[SolverResult, Exception | None]]:
-    """Play jobs, none beside another on one machine, whatever becomes of each.
+    """Play jobs, one at a time on a machine, and yield each result in order, with its error or None.
 
-    Parameters
-    ----------
-    hear : callable
-        Called with the name of a solver and what its job tells: the name itself as it begins, then as
-        :func:`play`.
-
-    Yields
-    ------
-    SolverResult, Exception or None
-        Of each job in order; one that raised an error or lost its process has the records that it told.
+    A job that raised an error or lost its process has the records that it reported. `hear` is called with the
+    name of a solver and a message: the name itself at the beginning, then as of :func:`play`.
     """
     jobs = list(jobs)
     tasks = [Task(job.settings.name, _play, (job, os.getpid())) for job in jobs]
@@ -183,15 +165,10 @@ def run_watched(job: Job, memory_mb: float) -> SolverResult:
 
 
 def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
-    """Run the small version of a course: compiles or loads every kernel, starts the threads.
+    """Run the small version of a course, to compile or load every kernel and start the threads.
 
-    What a later round may be the first to need is rehearsed too.  The deadline of the settings does not hold
-    here.
-
-    Parameters
-    ----------
-    seconds_of_others : float, optional
-        Solvers that compile nothing play one round only, and have this many seconds for it.
+    The solver also warms up what only later rounds may need. The deadline of the settings does not apply.
+    Solvers that compile nothing play one round only, for `seconds_of_others`.
     """
     compile_at_once()  # and none of the rounds that are measured
     # a method of the course's own is no solver

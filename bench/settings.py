@@ -23,22 +23,11 @@ _MIP_GAP = 1e-3
 class SolverSettings:
     """How a solver is run.
 
-    Attributes
-    ----------
-    name : str
-        Of a registered solver, of one that is only measured, or of a method of the course's own.
-    tolerance : float
-        Relative tolerance on residuals and gap.
-    time_limit : float, optional
-        Seconds a solve may take.
-    mip_gap : float
-        Relative gap at which branch and bound stops; only solvers with such a setting are given it.
-    actors : int
-        Number of Ray actors that its programs are spread over; 0 for programs in this process.
-    python : Path, optional
-        Python of the environment of DeDe.
-    wrap : callable, optional
-        Applied to every solver that is made; the runner checks answers by it.
+    `name`: of a registered solver, of one that is only measured, or of a method of the course's own.
+    `tolerance`: relative, on residuals and gap. `time_limit`: seconds of a solve. `mip_gap`: relative gap at
+    which branch and bound stops, for solvers with such a setting. `actors`: Ray actors that hold the
+    programs; 0 for programs in this process. `python`: of the environment of DeDe. `wrap`: applied to every
+    solver, for the runner to check answers.
     """
 
     name: str

@@ -50,18 +50,10 @@ def keeps_edits(solver: str) -> bool | None:
 
 
 def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
-    """Return median, mean, p99, smallest and largest of the finite numbers (NaN if there are none).
+    """Return ``median, mean, p99, min, max`` of the finite numbers (NaN if there are none).
 
-    Parameters
-    ----------
-    truncated : sequence of bool, optional
-        Which of them would be larger had their round not been cut off.
-
-    Returns
-    -------
-    dict
-        ``median, mean, p99, min, max``; ``not_finite``, the number of values that are NaN or infinite; and
-        ``at_least``, the names of the figures that are only lower bounds.
+    Also ``not_finite``, how many are NaN or infinite, and ``at_least``, the names of figures that are only
+    lower bounds, because values that are `truncated` would be larger had their round not been cut off.
     """
     array = np.fromiter(values, float)
     finite = np.isfinite(array)
@@ -92,21 +84,12 @@ def summarise(
 ) -> dict[str, Any]:
     """Summarise the rounds of each solver.
 
-    Parameters
-    ----------
-    figures : sequence of str
-        Further fields of the records.
-    left_out : int
-        Rounds at the start that are in no spread; if there are no others, none is left out.
-
-    Returns
-    -------
-    dict
-        Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
-        not optimal and how many were missed (the solver had no answer at all), and as ``over_copter`` its
-        median edit + solve over the whole of copter's median round (edit, solve, shim); where copter was not
-        measured, over that of ``copter-exact``.  That is None without either, or if that median is only a
-        lower bound; ``over_copter_at_least`` says whether it is itself one.
+    `figures`: further fields of the records. `left_out`: rounds at the start that are in no spread, unless
+    there are no others. Return, by solver, the first (cold) round separately, the spread of the other rounds,
+    how many of them are not optimal, and how many were missed (no answer at all). ``over_copter`` is the
+    median edit + solve over the whole of copter's median round (edit, solve, shim), or that of
+    ``copter-exact`` if copter was not measured; None without either or if that median is only a lower bound.
+    ``over_copter_at_least`` says whether the ratio is only a lower bound.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter", summary.get("copter-exact"))
@@ -153,7 +136,7 @@ def _loss(record: Record) -> float:
 def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row per solver: what it keeps between rounds, its median round, its ratio to copter's.
 
-    ``warm_start`` is what its rounds after the first reported; None if there were none.
+    ``warm_start`` is what its rounds after the first reported; None without such rounds.
     """
     return [
         {
@@ -178,22 +161,9 @@ def document(
 ) -> dict[str, Any]:
     """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation.
 
-    Parameters
-    ----------
-    machine : dict
-        Of :func:`copter.bench.machine.machine`.
-    settings : dict
-        Of the whole benchmark; where each solver stops is added.
-    measured : sequence of SolverResult
-        One a solver.
-    course : Course
-        The one that they played; it compares their records first.
-
-    Returns
-    -------
-    dict
-        With the summaries of each kind of round too if there is more than one kind, and as ``machines`` those
-        of the solvers that ran on another one.
+    The stopping criteria of each solver are added to the settings. The course compares the records first. If
+    there is more than one kind of round, each has its summaries too; ``machines`` are those of solvers that
+    ran on another one.
     """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
@@ -232,19 +202,12 @@ def _by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict
 
 @dataclass(frozen=True)
 class Verdict:
-    """Who is the fastest on a line at equal certified quality.
+    """The fastest solver on a line at equal certified quality.
 
-    Attributes
-    ----------
-    ours : str
-        The solver of copter that is held against the others: the line's first.
-    rival : str
-        The fastest of the others with a certified answer; empty if there is none.
-    ratio, low, high : float
-        Seconds of the rival over ours: the median over the rounds, the smallest and the largest; above 1
-        copter is faster.  Infinite without a rival, NaN without a certified answer of ours.
-    fastest : str
-        Of all, copter's variants included; empty if nobody has a certified answer.
+    `ours`: the line's first solver, copter's. `rival`: the fastest of the others with a certified answer, or
+    empty. `ratio`, `low`, `high`: seconds of the rival over those of `ours`, median, smallest and largest
+    over the rounds; above 1 copter is faster. Infinite without a rival, NaN without a certified answer of
+    `ours`. `fastest`: of all, copter's variants included; empty without a certified answer.
     """
 
     line: str
@@ -279,28 +242,17 @@ def _typical(line: LineResult, solver: str) -> float:
 
 
 def _shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
-    """Shifted geometric mean of seconds; NaN of none.
-
-    `shift`: seconds.
-    """
+    """Return the shifted geometric mean of seconds; NaN of no values."""
     if not len(values):
         return math.nan
     return float(np.exp(np.mean(np.log(np.asarray(values, np.float64) + shift))) - shift)
 
 
 def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[float, int, int]]:
-    """Shifted geometric mean of a solver's medians over the lines that it takes part in.
+    """Return, by solver, the shifted geometric mean of its medians over the lines that it takes part in.
 
-    Parameters
-    ----------
-    shift : float
-        Seconds.
-
-    Returns
-    -------
-    dict of solver to (float, int, int)
-        The mean, on how many lines it has certified answers, and on how many it takes part.  Where it has
-        none the limit of the line's rounds counts.
+    Also on how many lines it has certified answers, and on how many it takes part. A line without a certified
+    answer counts with its limit.
     """
     found = {}
     for solver in takes_part(lines):
@@ -320,17 +272,10 @@ def takes_part(lines: Sequence[LineResult]) -> list[str]:
 
 
 def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> dict[str, NDArray[np.float64]]:
-    """Share of lines that a solver ends within ``tau`` times the seconds of the fastest.
+    """Return, by solver, the share (k,) of its lines that it ends within each of ``taus`` times the fastest's
+    seconds.
 
-    Parameters
-    ----------
-    lines : sequence of LineResult
-        Those to which nobody has a certified answer do not count.
-
-    Returns
-    -------
-    dict of solver to (k,) ndarray
-        Each over the lines that it takes part in.
+    Lines without any certified answer do not count.
     """
     ratios: dict[str, list[float]] = {solver: [] for solver in takes_part(lines)}
     for line in lines:

@@ -53,22 +53,10 @@ _WARM_UP_SECONDS = 2.0
 class SuiteSettings:
     """What is measured, and how.
 
-    Attributes
-    ----------
-    threads : int
-        Of every solver that takes such a setting.
-    limit : float
-        Seconds a solve.
-    seconds : float
-        For all rounds of a solver on a line; it plays three in any case.
-    rounds : int, optional
-        At most so many a line.
-    data, lps : Path, optional
-        See :class:`copter.bench.case.Inputs`.
-    dede_python : Path, optional
-        Python of an environment with the package dede.
-    solvers : tuple of str
-        Only these; all if empty.
+    `threads`: of every solver with such a setting. `limit`: seconds a solve. `seconds`: for all rounds of a
+    solver on a line; it plays three in any case. `rounds`: at most, a line. `data`, `lps`: see
+    :class:`copter.bench.case.Inputs`. `dede_python`: Python of an environment with the package dede.
+    `solvers`: only these; all if empty.
     """
 
     profile: Profile
@@ -102,16 +90,9 @@ DEFAULTS: dict[Profile, SuiteSettings] = {"quick": _QUICK, "full": _FULL}
 
 @dataclass(frozen=True)
 class Step:
-    """A solver on a line, about to run or done.
+    """A solver on a line, number `number` of `of`, about to run or done.
 
-    Attributes
-    ----------
-    number, of : int
-        Which of how many it is.
-    result : SolverResult, optional
-        Once it is done.
-    left : float
-        Seconds until the end of the suite, about; NaN if nothing is known.
+    `result`: once it is done. `left`: estimated seconds until the end of the suite; NaN if unknown.
     """
 
     line: str
@@ -126,20 +107,10 @@ _Follow = Callable[[Step], None]
 
 
 class Suite:
-    """A suite and its folder.
+    """A suite and its folder, which is made, or continued if the suite was begun.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if need be; one that was begun goes on.
-    only : sequence of str
-        Names of lines or families; all if empty.
-
-    Raises
-    ------
-    CopterError
-        The folder was begun with other settings, another version or on another machine, or no line is called
-        so.
+    `only`: names of lines or families; all if empty. Raise CopterError if the folder was begun with other
+    settings, another version or on another machine, or a name is unknown.
     """
 
     def __init__(self, folder: Path, settings: SuiteSettings, only: Sequence[str] = ()) -> None:
@@ -153,17 +124,9 @@ class Suite:
         self._best = _fastest(done, math.inf)
 
     def run(self, follow: _Follow = lambda step: None) -> SuiteResult:
-        """Run what is not done yet.
+        """Run what is not done yet, and return the result with every line in the folder.
 
-        Parameters
-        ----------
-        follow : callable
-            Called before and after each solver of a line.
-
-        Returns
-        -------
-        SuiteResult
-            With every line in the folder, those of earlier runs too.
+        `follow` is called before and after each solver of a line.
         """
         waiting = [(line, solver) for line in self.lines for solver in self._waiting(line)]
         save_suite(self.folder, self.result)

@@ -37,16 +37,10 @@ _SMALL = 60_000
 
 @dataclass(frozen=True)
 class Synthetic(Course):
-    """Rounds of a synthetic program.
+    """Rounds of a synthetic program of ``requests * width`` columns.
 
-    Attributes
-    ----------
-    requests, width : int
-        Columns are their product.
-    churn : float
-        Share of the requests that leave, and arrive, and change, in a round.
-    costs : "own" or "shared"
-        Whether the costs of every column are its own, or requests of a kind share a vector that each scales.
+    `churn`: share of the requests that leave, arrive, and change, in a round. `costs`: "own" for every
+    column's own, or "shared" if requests of a kind scale shared costs.
     """
 
     requests: int

@@ -43,18 +43,12 @@ def requests(
     room: float,
     whole: bool,
 ) -> ContinualProgram:
-    """Requests of so many columns that ask for about two rows each, more than the rows hold.
+    """Return a program of requests whose columns use about two rows each, and ask for more than the rows
+    hold.
 
-    Parameters
-    ----------
-    rows, count, width : int
-        Rows, requests, and columns of each request.
-    relation : "<=", "==" or None
-        Of the requests' totals; without one their columns have upper bounds instead.
-    room : float
-        What the rows hold, as a share of what the totals ask for, about.
-    whole : bool
-        Whether costs are 1, 2 or 3, so that many are equal.
+    `relation`: of the requests' totals; without one their columns have upper bounds instead. `room`:
+    approximate share of the totals' demand that the rows hold. `whole`: whether costs are 1, 2 or 3, so that
+    many are equal.
     """
     program = ContinualProgram()
     shape = rows, count * width
@@ -127,22 +121,14 @@ def numbers(record: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
 
 
 def changed(record: Any, name: str, value: float) -> Any:
-    """The tuning with another value of a number.
-
-    Parameters
-    ----------
-    record : dataclass or named tuple
-        Not changed.
-    name : str
-        Dotted, as of :func:`numbers`.
-    """
+    """Return the tuning with another value of a number, whose dotted name is as of :func:`numbers`."""
     first, _, rest = name.partition(".")
     new = changed(getattr(record, first), rest, value) if rest else value
     return record._replace(**{first: new}) if hasattr(record, "_replace") else replace(record, **{first: new})
 
 
 def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
-    """How many more iterations than ``base``, and seconds, a quarter and four times of a number take.
+    """Return a line: how many more iterations and seconds a quarter and four times of a number take.
 
     Parameters
     ----------

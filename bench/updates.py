@@ -57,12 +57,8 @@ def measure_updates(
 ) -> list[dict[str, Any]]:
     """Return one record per size.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Numbers of columns, rounded to whole requests of 1,000; measured in ascending order.
-    on_size : callable, optional
-        Called with each size before it is measured.
+    `sizes`: numbers of columns, rounded to whole requests of 1,000 and measured in ascending order. `on_size`
+    is called with each before it is measured.
     """
     _measure_size(_WIDTH * 4, np.random.default_rng(seed))  # compiles the store's kernels
     records = []
@@ -181,7 +177,8 @@ class _Replacing:
 def _scipy_builders(
     n_requests: int, rows: np.ndarray, values: np.ndarray
 ) -> tuple[Callable[[], csr_array], Callable[[], csr_array], int]:
-    """What builds the CSR of the program from triplets and from column pointers, and its nonzeros.
+    """Return builders of the program's CSR from triplets and from column pointers, and its number of
+    nonzeros.
 
     `rows`, `values` (WIDTH,): resource and coefficient of each column of a request; its other entry is 1, in
     its sum row.
@@ -230,13 +227,7 @@ EDITORS = ("copter", "scipy-coo", "scipy-csc")
 
 @dataclass(frozen=True)
 class Edits(Course):
-    """Rounds of edits of a program of so many columns.
-
-    Attributes
-    ----------
-    columns : int
-        Rounded to whole requests of 1,000.
-    """
+    """Rounds of edits of a program of so many columns, rounded to whole requests of 1,000."""
 
     columns: int
     rounds: int = 12

@@ -39,13 +39,13 @@ _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "chec
 
 @dataclass(frozen=True)
 class _Change:
-    """A solver on a line, then and now.
+    """A solver on a line, in the old and the new results.
 
     `old`, `new`: median seconds of a round; NaN without rounds. `ratio`, `low`, `high`: new over old, with
     the ends of its spread. `memory`: peak memory, new over old; NaN if one was not measured. `outcome`:
-    ``slower`` or ``faster`` if the whole spread is beyond the threshold, or what became of the certificate,
-    or of answers that had none; ``gone`` and ``new`` if only one side was asked; ``-`` if neither has an
-    answer. `reason`: of a solver that has no answer now.
+    ``slower`` or ``faster`` if the whole spread is beyond the threshold, or a change of the certificate or of
+    having an answer; ``gone`` and ``new`` if only one side was run; ``-`` if neither has an answer. `reason`:
+    why the solver has no answer now.
     """
 
     line: str
@@ -67,15 +67,7 @@ class _Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two folders of results.
-
-    Attributes
-    ----------
-    differences : tuple of str
-        What else differs: machine, versions, settings, conditions of lines.
-    changes : tuple of Change
-        In the order of the lines.
-    """
+    """Two folders of results, with other differences: machine, versions, settings, conditions of lines."""
 
     differences: tuple[str, ...]
     changes: tuple[_Change, ...]
@@ -99,12 +91,8 @@ def compare(
 ) -> Comparison:
     """Compare two folders of results.
 
-    Parameters
-    ----------
-    threshold : float
-        Ratio, above 1, that counts as slower; its inverse counts as faster.
-    everybody : bool
-        Whether other solvers than copter's are compared too.
+    `threshold`: ratio, above 1, that counts as slower; its inverse counts as faster. `everybody`: also other
+    solvers than copter's.
     """
     changes = []
     for name in dict.fromkeys([*old.lines, *new.lines]):
@@ -121,14 +109,10 @@ def compare(
 
 
 def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Ratio of new to old seconds with the ends of its spread; NaN without rounds on both sides.
+    """Return the ratio of new to old seconds (rounds,), with the ends of its spread; NaN unless both have
+    rounds.
 
     Medians are those of logarithms, so that the ratio of old to new is the inverse.
-
-    Parameters
-    ----------
-    old, new : (rounds,) ndarray
-        Positive.
     """
     if not old.size or not new.size:
         return math.nan, math.nan, math.nan

@@ -57,7 +57,7 @@ class Claim:
 class Lost:
     """A line on which copter is not the fastest with a certified answer.
 
-    The text says who is faster and by how much, the note why, if somebody wrote it down.
+    The text has the faster solver and its ratio, the note the reason, if one was written down.
     """
 
     line: str
@@ -68,10 +68,9 @@ class Lost:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What a reader who stops after a minute has to know.
+    """The summary at the top of the report.
 
-    Remarks are what would mislead if it were left out: lines that are not done, answers that the checker
-    refused.
+    Remarks prevent misreading: unfinished lines, and answers that the checker refused.
     """
 
     title: str

@@ -28,12 +28,8 @@ def make_report(
 ) -> Report:
     """Make the report of a folder of results.
 
-    Parameters
-    ----------
-    notes : mapping of str to str, optional
-        Why copter is not the fastest on a line, by its name.
-    documents : Path, optional
-        Folder of the documents of ``copter reproduce``, for the papers' figures.
+    `notes`: why copter is not the fastest, by line. `documents`: folder of ``copter reproduce``, for the
+    papers' figures.
     """
     suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
@@ -57,24 +53,12 @@ def as_html(report: Report) -> str:
 
 
 def as_markdown(report: Report, pictures: str = PICTURES) -> str:
-    """Return the report in Markdown.
-
-    Parameters
-    ----------
-    pictures : str
-        Where its pictures lie, from where it lies.
-    """
+    """Return the report in Markdown; `pictures` is the relative path of its pictures."""
     return _environment(escape=False).get_template("report.md.j2").render(report=report, folder=pictures)
 
 
 def sections_as_markdown(claims: Sequence[Claim], pictures: str) -> str:
-    """Return claims as sections of a page.
-
-    Parameters
-    ----------
-    pictures : str
-        Where their pictures lie, from where the page lies.
-    """
+    """Return claims as sections of a page; `pictures` is the relative path of their pictures."""
     module: Any = _environment(escape=False).get_template("section.md.j2").make_module({"folder": pictures})
     return "\n".join(module.section(one, 2) for one in claims)
 

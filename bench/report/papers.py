@@ -32,10 +32,7 @@ _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2
 def claims(folder: Path | None) -> list[Claim]:
     """Return the section on the papers: one claim for each table or figure that the report shows.
 
-    Raises
-    ------
-    FileError
-        A document is none of ``copter reproduce``.
+    Raise FileError if a document is not one of ``copter reproduce``.
     """
     documents = {} if folder is None else _documents(folder)
     shown = {name: one for name, one in documents.items() if name.startswith(_WANTED)}
@@ -56,10 +53,10 @@ def measured(folder: Path) -> list[Claim]:
 
 @dataclass(frozen=True)
 class _Standing:
-    """How a document stands to its paper.
+    """Agreement of a document with its paper.
 
-    The paper prints `printed` figures; `near` and `far` of ours are within :data:`NEAR` and :data:`_FAR` of
-    them.  The document has a number of seeds and took a number of seconds.
+    The paper has `printed` figures; `near` and `far` measured ones are within :data:`NEAR` and :data:`_FAR`
+    of them. The document has a number of seeds and took a number of seconds.
     """
 
     name: str
@@ -163,9 +160,9 @@ def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
 
 
 def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Our values of the first column, or of all that have its unit, row by row.
+    """Return a picture of the measured values of the first column, or of all with its unit, row by row.
 
-    Rows that are called "what: whose" are one row each for every "what".
+    Rows named "what: whose" are one row each for every "what".
     """
     if not document["figures"]:
         return None

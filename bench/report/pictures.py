@@ -57,16 +57,8 @@ _MARKS = ("o", "^", "s", "D", "v", "P")
 
 @dataclass(frozen=True)
 class Look:
-    """How a solver is drawn.
-
-    Attributes
-    ----------
-    hue : str
-        Name in :data:`HUES`.
-    mark, dash : str
-        As matplotlib names them.
-    width : float
-        Of its line, in points.
+    """How a solver is drawn: a hue of :data:`HUES`, matplotlib's mark and dash, and the line's width in
+    points.
     """
 
     hue: str
@@ -104,13 +96,7 @@ _LEFT_OUT = (
 
 
 def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
-    """Return a figure of the one style that pictures of copter have: what is drawn, and a light grid.
-
-    Parameters
-    ----------
-    width, height : float
-        Inches.
-    """
+    """Return a figure of so many inches in the common style of copter's pictures, with a light grid."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.grid(alpha=0.3)
@@ -119,10 +105,7 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 
 
 def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
-    """Return a blank figure in the hues that :func:`as_svg` leaves to the page.
-
-    `width`, `height`: inches.
-    """
+    """Return a blank figure of so many inches in the hues that :func:`as_svg` leaves to the page."""
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
     with mpl.rc_context({"font.size": _FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
         figure, axes = blank(width, height)
@@ -135,18 +118,9 @@ def _themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
 
 
 def as_svg(figure: Figure, title: str) -> str:
-    """Return a figure as an element of a page.
+    """Return a figure as an element of a page, the same for the same figure.
 
-    Parameters
-    ----------
-    title : str
-        What it shows, for those who do not see it, and what its inner names are made from: no two figures of
-        a page have the same.
-
-    Returns
-    -------
-    str
-        The same for the same figure.
+    `title`: description for screen readers, and base of its inner names, so that it must be unique on a page.
     """
     target = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": _FONT_SIZE}):
@@ -174,13 +148,7 @@ _HEAD = 22
 
 @dataclass(frozen=True)
 class Point:
-    """A median with its tail.
-
-    Attributes
-    ----------
-    high : float
-        End of the whisker; NaN if there is none.
-    """
+    """A median with its tail; `high` is the end of the whisker, NaN if there is none."""
 
     x: float
     y: float
@@ -190,13 +158,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Edge:
-    """What an axis says.
-
-    Attributes
-    ----------
-    shown : callable
-        A value as text.
-    """
+    """The label of an axis, and the function that shows a value as text."""
 
     label: str
     shown: _Shown
@@ -205,19 +167,9 @@ class Edge:
 def over(
     title: str, series: Mapping[str, Sequence[Point]], styles: Mapping[str, Look], across: Edge, up: Edge
 ) -> str:
-    """Draw a line for each solver, both axes logarithmic.
+    """Draw a line for each solver, points from left to right, both axes logarithmic; return SVG.
 
-    Parameters
-    ----------
-    title : str
-        Read out; not drawn.
-    series : mapping of str to sequence of Point
-        By solver, each from left to right.
-
-    Returns
-    -------
-    str
-        SVG.
+    The title is not drawn, but for screen readers.
     """
     figure, axes = _themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
@@ -253,23 +205,10 @@ def dots(
     *,
     mark: float | None = None,
 ) -> str:
-    """Draw a row for each line of the suite, with a mark for each solver.
+    """Draw a row for each line of the suite, with a mark for each solver; return SVG.
 
-    Parameters
-    ----------
-    title : str
-        Read out; not drawn.
-    rows : sequence of (str, sequence of (str, Point))
-        Their heads, and in them the solvers with their values as `x`; `high` is the end of the whisker.
-    across : Edge
-        Logarithmic.
-    mark : float, optional
-        Where a line stands from bottom to top.
-
-    Returns
-    -------
-    str
-        SVG.
+    `rows`: heads, and the solvers with their values as `x`, on a logarithmic axis; `high` is the end of the
+    whisker. `mark`: place of a vertical line. The title is not drawn, but for screen readers.
     """
     solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
     # the marks of a row stand one below the other, as far as it takes to tell them apart
@@ -302,17 +241,8 @@ def profile(
 ) -> str:
     """Draw a performance profile: the share of lines on which a solver takes at most so many times the best.
 
-    Parameters
-    ----------
-    title : str
-        Read out; not drawn.
-    steps : mapping of str to (sequence of float, sequence of float)
-        By solver, the ratios in ascending order and the shares from there on.
-
-    Returns
-    -------
-    str
-        SVG.
+    `steps`: by solver, the ratios in ascending order and the shares from there on. The title is for screen
+    readers. Return SVG.
     """
     figure, axes = _themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
     axes.set_xscale("log")

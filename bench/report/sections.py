@@ -59,13 +59,7 @@ _DEFINITION = (
 
 
 def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
-    """Return the first screen.
-
-    Parameters
-    ----------
-    notes : mapping of str to str
-        Why copter is not the fastest on a line, by its name.
-    """
+    """Return the summary at the top; `notes` say, by line, why copter is not the fastest."""
     found = verdicts(suite)
     rounds = sum(len(one.records) for line in suite.lines.values() for one in line.solvers.values())
     solvers = takes_part(list(suite.lines.values()))
@@ -87,10 +81,7 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:
-    """Processor, memory and system in a sentence.
-
-    `machine`: of :func:`copter.bench.machine.machine`.
-    """
+    """Return processor, memory and system of :func:`copter.bench.machine.machine` in a sentence."""
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']} "
         f"{machine['architecture']}."
@@ -218,13 +209,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
 
 
 def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
-    """Return the claim of a family.
-
-    Parameters
-    ----------
-    lines : list of LineResult
-        Its lines, one at least.
-    """
+    """Return the claim of a family from its lines, at least one."""
     words = FAMILIES[family]
     pictures = [_times(family, words, lines, styles)]
     if words.memory:
@@ -333,10 +318,7 @@ def _largest_gap(line: LineResult, solver: str) -> float:
 
 
 def _point(line: LineResult, solver: str, x: float) -> Point | None:
-    """Median and tail of a solver as a point of a picture; None if it gave no answer.
-
-    `x`: where it stands.
-    """
+    """Return median and tail of a solver as a point at x; None if it gave no answer."""
     one = line.solvers.get(solver)
     if one is None or one.status in ("failed", "not run"):
         return None

@@ -24,25 +24,11 @@ def connect(
     page_size: int = 4096,
     read_only: bool = False,
 ) -> sqlite3.Connection:
-    """Open a file, or make it with its tables, unless it is to be read only.
+    """Open an SQLite file, or make it with its tables, unless it is to be read only.
 
-    Parameters
-    ----------
-    schema : str
-        Statements that make the tables where they are not there.
-    version : int
-        Version of the schema, which the file must have.
-    application : int
-        SQLite's number for the application whose files these are.
-    page_size : int
-        Bytes of a page of a new file.
-
-    Raises
-    ------
-    FileError
-        It is no SQLite file, or one of another application or version.
-    OSError
-        It cannot be opened.
+    `schema`: statements that make missing tables. `version`: of the schema, which the file must have.
+    `application`: SQLite's number for the application. `page_size`: of a new file, in bytes. Raise FileError
+    if it is no SQLite file or of another application or version, OSError if it cannot be opened.
     """
     if read_only:
         path.open("rb").close()  # SQLite's error would not say why

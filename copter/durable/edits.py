@@ -60,9 +60,8 @@ _FIELDS = {
 
 
 class WrittenProgram(ContinualProgram):
-    """A program that hands every edit, as bytes, to :meth:`_write`.
-
-    A copy of it is a plain :class:`ContinualProgram`.
+    """A program that passes every edit, as bytes, to :meth:`_write`; its copy is a plain
+    :class:`ContinualProgram`.
     """
 
     def apply(self, edit: Edit) -> Any:
@@ -85,13 +84,7 @@ class WrittenProgram(ContinualProgram):
 
 
 def pack_edit(edit: Edit) -> bytes:
-    """Bytes of an edit.
-
-    Raises
-    ------
-    EditError
-        An id cannot be written: names it.
-    """
+    """Return the bytes of an edit; raise EditError with the id if one cannot be written."""
     if not set(map(type, edit.ids)) <= _PLAIN:
         plain_ids(edit.ids)
     fields = {
@@ -103,17 +96,9 @@ def pack_edit(edit: Edit) -> bytes:
 
 
 def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = None) -> Edit:
-    """The edit that bytes stand for; :func:`make_edit` makes it if it can be made.
+    """Return the edit of some bytes, for :func:`make_edit`; raise ValueFormatError if they are none.
 
-    Parameters
-    ----------
-    terms : mapping, optional
-        Classes of terms by name; by default copter's own.
-
-    Raises
-    ------
-    ValueFormatError
-        They stand for none.
+    `terms`: classes of terms by name; by default copter's own.
     """
     fields = decode(content, terms)
     if not isinstance(fields, dict) or not isinstance(fields.get("verb"), str):
@@ -135,13 +120,10 @@ def read_edit(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = Non
 
 
 def make_edit(program: ContinualProgram, edit: Edit) -> None:
-    """Make an edit that was read, as it was made in the program that wrote it.
+    """Make an edit that was read, as the program that wrote it did.
 
-    Raises
-    ------
-    ValueFormatError
-        It is none of this program: something it names is not there, arrays do not fit, or numbers are none
-        that a verb takes.  Then nothing was changed.
+    Raise ValueFormatError, with nothing changed, if it does not fit this program: a name is unknown, arrays
+    do not fit, or the edit method rejects a number.
     """
     if edit.verb not in _FIELDS:
         raise ValueFormatError(f"there is no verb {edit.verb!r}")

@@ -17,17 +17,10 @@ TEMPORARY = ".part"
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file so that whoever opens ``path``, after a crash too, finds the old file or the new one.
+    """Write a file so that, after a crash too, ``path`` is the old file or the new one.
 
-    Parameters
-    ----------
-    write : callable
-        Is given a file to write to, in the same folder.
-
-    Raises
-    ------
-    OSError
-        It could not be written; names the folder if that is missing, or in the file's place.
+    `write` is given a file in the same folder. Raise OSError if it could not be written; the error names the
+    folder if that is missing, or in the file's place.
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -57,22 +50,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock_file(path: Path, taken: str) -> int:
-    """Lock a file, made if it is not there, that nobody else has locked.
+    """Lock a file, made if needed, and return a handle; the lock ends with it, or with the process.
 
-    Parameters
-    ----------
-    taken : str
-        What the error says if somebody has.
-
-    Returns
-    -------
-    int
-        Handle; the lock ends with it, or with the process.
-
-    Raises
-    ------
-    CopterError
-        Somebody has.
+    Raise CopterError with the text `taken` if it is locked already.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

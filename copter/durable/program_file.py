@@ -45,19 +45,9 @@ _Key = tuple[str] | tuple[int, int]
 
 
 class ProgramFile:
-    """A program in an SQLite file.
+    """A program in an SQLite file, made if needed unless it is to be read only.
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there, unless it is to be read only.
-
-    Raises
-    ------
-    FileError
-        It is none of copter's, or of another version.
-    OSError
-        It cannot be opened.
+    Raise FileError if the file is not copter's or of another version, OSError if it cannot be opened.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -73,25 +63,11 @@ class ProgramFile:
     # ---- writing -------------------------------------------------------------------------------
 
     def begin_after(self, snapshot: Iterable[tuple[str, Any]], round: int, last: Mapping[str, Any]) -> int:
-        """Take a snapshot in the place of all that is there, whole or not at all.
+        """Replace the whole content by a snapshot (names and values) after a round, or leave it as it is on
+        OSError.
 
-        Parameters
-        ----------
-        snapshot : iterable of (name, value)
-        round : int
-            The round after which the program was so.
-        last : mapping
-            The kind and the state of the solver at the end of that round.
-
-        Returns
-        -------
-        int
-            Bytes of the snapshot.
-
-        Raises
-        ------
-        OSError
-            It could not be written; the file is as before.
+        `last`: the kind and the state of the solver at the end of that round. Return the bytes of the
+        snapshot.
         """
         with self._transaction():
             for table in ("items", "edits", "rounds"):
@@ -102,22 +78,10 @@ class ProgramFile:
         return size
 
     def add_round(self, round: int, edits: Sequence[bytes], last: Mapping[str, Any]) -> None:
-        """Write a round; it is complete, and on disk, when this returns.
+        """Write a round; it is complete, and on disk, when this returns. On OSError the file is as before.
 
-        An interrupt may come after the round was written and before the caller knows: so it can be written
-        again.
-
-        Parameters
-        ----------
-        round : int
-            The number of the round.
-        last : mapping
-            The kind and the state of the solver at the end of the round.
-
-        Raises
-        ------
-        OSError
-            It could not be written; the file is as before.
+        `last`: the kind and the state of the solver at the end of the round. A round can be written again,
+        because an interrupt may come after it was written and before the caller knows.
         """
         with self._transaction():
             self.database.execute("DELETE FROM edits WHERE round = ?", (round,))
@@ -155,13 +119,7 @@ class ProgramFile:
         return self._rows("SELECT count(*) FROM items")[0][0] > 0
 
     def get(self, name: str) -> Any:
-        """Return an item's value.
-
-        Raises
-        ------
-        FileError
-            It is not there, or damaged.
-        """
+        """Return an item's value; raise FileError if it is missing or damaged."""
         rows = self._rows("SELECT piece, content, crc FROM items WHERE name = ? ORDER BY piece", name)
         try:
             return decode(self._joined((name,), rows))
@@ -169,12 +127,9 @@ class ProgramFile:
             raise self.wrong(f"{name} cannot be read: {wrong}") from None
 
     def facts(self, name: str) -> dict[str, Any]:
-        """Return the item ``"snapshot"`` or ``"last"``: a dict with the number of a round.
+        """Return the item ``"snapshot"`` or ``"last"``, a dict with the number of a round.
 
-        Raises
-        ------
-        FileError
-            It is not there, damaged, or has no such number.
+        Raise FileError if it is missing or damaged, or has no such number.
         """
         found = self.get(name)
         if not isinstance(found, dict) or type(found.get("round")) is not int:
@@ -182,12 +137,8 @@ class ProgramFile:
         return found
 
     def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Iterate over the rounds after a snapshot: number and edits.
-
-        Raises
-        ------
-        FileError
-            One is missing or damaged.
+        """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is missing or
+        damaged.
         """
         counts = self._rows("SELECT round, edits FROM rounds ORDER BY round")
         if [round for round, _ in counts] != list(range(base + 1, last + 1)):

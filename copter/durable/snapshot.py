@@ -36,17 +36,10 @@ _Classes = dict[str, type[ConvexTerm]]
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-    """Write a program to a file, whole or not at all: :meth:`copter.ContinualProgram.save`.
+    """Write a program, and a solver's state, to a file, whole or not at all:
+    :meth:`copter.ContinualProgram.save`.
 
-    Parameters
-    ----------
-    solver : Remembers, optional
-        Its state goes into the file too.
-
-    Raises
-    ------
-    OSError
-        It could not be written.
+    Raise OSError if it could not be written.
     """
     last = solver_values(solver, program)
 
@@ -70,21 +63,11 @@ def load(
     solver: Remembers | None = None,
     terms: Iterable[type[ConvexTerm]] = (),
 ) -> None:
-    """Read a snapshot into an empty program: :meth:`copter.ContinualProgram.load`.
+    """Read a snapshot into an empty program, and the state into a solver:
+    :meth:`copter.ContinualProgram.load`.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        Empty.
-    solver : Remembers, optional
-        Gets the state that the file has.
-    terms : iterable of type
-        Classes of terms other than copter's.
-
-    Raises
-    ------
-    FileError
-        It is no snapshot, is damaged, or has no state that fits the solver.
+    `terms`: classes of terms other than copter's. Raise FileError if the file is no snapshot, is damaged, or
+    has no state that fits the solver.
     """
     file = ProgramFile(Path(path), read_only=True)
     try:
@@ -104,10 +87,7 @@ def load(
 def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
     """Iterate over the named values of a program.
 
-    Raises
-    ------
-    EditError
-        An id is of a type that cannot be written, or two classes of terms have the same name.
+    Raise EditError if an id is of a type that cannot be written, or two classes of terms have the same name.
     """
     for index in (program._requests, program._resources):
         yield f"{index.kind}s", (plain_ids(index.ids), index.all_slots)
@@ -147,20 +127,9 @@ def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
 
 
 def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> None:
-    """Fill an empty program from the values in a file.
+    """Fill an empty program from the values in a file; `classes` are those of terms by name.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        Empty.
-    classes : dict of str to type
-        Classes of terms by name.
-
-    Raises
-    ------
-    FileError
-        They are of no program, or of one with a class of terms that is not among ``classes``; the program is
-        of no use then.
+    Raise FileError if they are no program's, or a class of terms is unknown; the program is unusable then.
     """
     store = program.store
     _check_parts(store, file)
@@ -234,19 +203,9 @@ def solver_values(solver: Remembers | None, program: ContinualProgram) -> dict[s
 def restore_solver(
     solver: Remembers, program: ContinualProgram, last: dict[str, Any], file: ProgramFile
 ) -> None:
-    """Give a solver the state that :func:`solver_values` returned.
+    """Give a solver the state in `last`, which :func:`solver_values` returned, maybe of another solver.
 
-    Parameters
-    ----------
-    last : dict
-        What was read; the solver that it is of may be of another kind.
-    file : ProgramFile
-        The file that it was read from, for messages.
-
-    Raises
-    ------
-    FileError
-        The solver is of another kind, or the state is none of its own.
+    Raise FileError, which names `file`, if the solver is of another kind, or the state does not fit it.
     """
     if last["solver"] != solver.kind:
         raise file.wrong(f"has the state of a solver of the kind {last['solver']}, not {solver.kind}")

@@ -89,10 +89,9 @@ def _check_free(table: Table, name: str) -> None:
 
 
 def _check_slices(pool: Pool, starts: _Whole, lengths: _Whole, what: str) -> None:
-    """Live and free slices of a pool cover it, each entry once.
+    """Check that live and free slices of a pool cover it, each entry once.
 
-    `starts`, `lengths` (k,): the live slices. `what`: for messages. Raises Unsound: they overlap, leave a
-    gap, or lie outside.
+    Raise Unsound if they overlap, leave a gap, or lie outside; `what` is for messages.
     """
     length, start = pool.freed().T
     _insist(_within(length, 1, pool.used) and _within(lengths, 0, pool.used), what)

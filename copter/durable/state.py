@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 
 class Remembers(Protocol):
-    """A solver whose state can be written and read; ``copter.solvers.base.Solver`` says what each verb does.
+    """A solver whose state can be written and read; ``copter.solvers.base.Solver`` describes the methods.
 
-    A program is any here: its class is saved with such a solver, and neither can be named first.
+    Programs have the type Any, because program and solver modules cannot both import the other.
     """
 
     name: str
@@ -18,13 +18,7 @@ class Remembers(Protocol):
         """Solvers of one kind can go on from each other's state."""
 
     def solve(self, program: Any, *, deadline: float | None = None) -> Any:
-        """Solve the program as it is now; returns its solution.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            Seconds.
-        """
+        """Solve the program as it is now, within `deadline` seconds, and return its solution."""
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
         """What the next solve begins from; None if from nothing."""

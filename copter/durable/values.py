@@ -38,13 +38,7 @@ def term_name(kind: type[ConvexTerm]) -> str:
 
 
 def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm]]:
-    """Return the classes of terms by name: copter's, and those that the caller knows.
-
-    Raises
-    ------
-    CopterError
-        Two have the same name.
-    """
+    """Return copter's and other classes of terms by name; raise CopterError if two have the same name."""
     classes: dict[str, type[ConvexTerm]] = {}
     every: list[type[ConvexTerm]] = [LogTerm, *known]
     for kind in every:
@@ -55,14 +49,9 @@ def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm
 
 
 def plain_ids(ids: Iterable[Hashable]) -> list[Any]:
-    """Return ids as plain Python values that equal them.
+    """Return ids as plain Python values that equal them; raise EditError with an id that cannot be written.
 
     Ids are str, int, float, bool, bytes, None, numpy's numbers, and tuples of these.
-
-    Raises
-    ------
-    EditError
-        An id cannot be written; it is named.
     """
     plain = []
     for id in ids:
@@ -98,13 +87,7 @@ def _plain_id(id: Any, depth: int) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """Return the bytes of a value.
-
-    Raises
-    ------
-    ValueFormatError
-        The value cannot be written.
-    """
+    """Return the bytes of a value; raise ValueFormatError if it cannot be written."""
     arrays: list[bytes] = []
     try:
         text = json.dumps(_form(value, arrays, 0), ensure_ascii=False, separators=(",", ":"))
@@ -154,15 +137,8 @@ def _form(value: Any, arrays: list[bytes], depth: int) -> Any:
 def decode(content: bytes, terms: Mapping[str, type[ConvexTerm]] | None = None) -> Any:
     """Return the value that was encoded.
 
-    Parameters
-    ----------
-    terms : mapping, optional
-        Classes of terms by name (:func:`term_classes`); by default copter's own.
-
-    Raises
-    ------
-    ValueFormatError
-        The bytes are no value, or have a term of an unknown class.
+    `terms`: classes of terms by name (:func:`term_classes`); by default copter's own. Raise ValueFormatError
+    if the bytes are no value, or have a term of an unknown class.
     """
     end = content.find(b"\n")
     reader = _Reader(content, end + 1, term_classes(()) if terms is None else terms)

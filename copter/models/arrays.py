@@ -23,24 +23,12 @@ _LONGEST = 200
 
 
 def program_arrays(program: ContinualProgram) -> GeneralLP:
-    """The program as it is now, in arrays.
+    """Return a program without convex terms, as it is now, in arrays.
 
-    Parameters
-    ----------
-    program : ContinualProgram
-        Without convex terms.
-
-    Returns
-    -------
-    GeneralLP
-        Columns request after request in the order of ``program.request_ids``, named ``request[column]``.
-        Rows: the resources in the order of ``program.resource_ids``, by their ids, then a row
-        ``total[request]`` for each request that has a total.
-
-    Raises
-    ------
-    UnsupportedError
-        A request has a convex term: names it.
+    The columns come request after request in the order of ``program.request_ids``, named ``request[column]``.
+    The rows are the resources in the order of ``program.resource_ids``, named by their ids, then
+    ``total[request]`` for each request with a total. Raise UnsupportedError with the name of a request that
+    has a convex term.
     """
     refuse_terms(program, "to_arrays")
     whole = compile_program(program)
@@ -70,17 +58,9 @@ def flat_lp(compiled: CompiledProgram) -> GeneralLP:
 
 
 def safe_names(names: Iterable[str], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Names that are no two the same and can stand in a file of models.
+    """Return distinct names that can be used in a file of models, none of them reserved.
 
-    Parameters
-    ----------
-    reserved : tuple of str
-        Names that none may have.
-
-    Returns
-    -------
-    tuple of str
-        Printable ASCII without spaces, at most 200 characters, and then a number where two were the same.
+    They are printable ASCII without spaces, at most 200 characters, then a number if two were the same.
     """
     safe = [_UNSAFE.sub("_", name)[:_LONGEST] or "_" for name in names]
     counts = Counter([*safe, *reserved])

@@ -44,8 +44,8 @@ _ALONE, _EQUATION, _KINDS = 2, 1, 3
 class _Blocks(NamedTuple):
     """Rows that become sum rows.
 
-    `row` (b,): row of each block. `factor` (b,): the coefficient that all columns of the block have in it.
-    `member` (n,): block of each column, -1 for none.
+    `row` (b,): row of each block. `factor` (b,): coefficient of all columns of the block in it. `member`
+    (n,): block of each column, -1 for none.
     """
 
     row: NDArray[np.int64]
@@ -60,12 +60,9 @@ def find_blocks(
     integral: NDArray[np.bool_],
     share: float | None = MOSTLY_SUMS,
 ) -> _Blocks:
-    """Blocks of a matrix, (m, n), whose columns are at least 0.
+    """Return the blocks of a matrix, (m, n), whose columns are at least 0.
 
-    Parameters
-    ----------
-    share : float or None
-        Of the rows that have to be blocks; if fewer are, none is.  None for no blocks at all.
+    There is none if fewer than the share `share` of the rows are blocks, or it is None.
     """
     m, n = A.shape
     none = _Blocks(np.empty(0, np.int64), np.empty(0), np.full(n, -1))
@@ -108,14 +105,9 @@ def _sums(
 class Changes:
     """What an update changed in the program.
 
-    Attributes
-    ----------
-    rebuilt : bool
-        Whether the program is another one, since the shape of the LP is another; nothing is counted then.
-    costs, columns, bounds, totals : int
-        Requests with new costs, new coefficients, new upper bounds, new totals.
-    resources : int
-        Resources with new bounds.
+    `rebuilt`: whether the program is a new one, because the LP has another shape; nothing is counted then.
+    `costs`, `columns`, `bounds`, `totals`: requests with new costs, coefficients, upper bounds, totals.
+    `resources`: those with new bounds.
     """
 
     rebuilt: bool = False
@@ -131,23 +123,11 @@ class Changes:
 
 
 class Formulation:
-    """The program that an LP becomes; numbers of the LP that change become edits.
+    """The program of an LP that is checked and has columns from 0 on; changed numbers of the LP become edits.
 
-    Parameters
-    ----------
-    lp : GeneralLP
-        Checked, with columns from 0 on.
-    share : float or None
-        Of the rows that have to be sums of blocks for any to become a sum row; None for no sum rows.
-    after : int
-        Clock behind which the program's begins: no answer of another program is one of it.
-
-    Attributes
-    ----------
-    sums : (b,) ndarray
-        Rows that became sum rows.
-    order : (n,) ndarray
-        Columns of the LP, request after request.
+    `share`: share of the rows that have to be sums of blocks for any to become a sum row; None for no sum
+    rows. `after`: revision after which the program's begins, so that no answer of another program counts as
+    one of it. `sums` (b,): rows that became sum rows. `order` (n,): columns of the LP, request after request.
     """
 
     def __init__(self, lp: GeneralLP, share: float | None, after: int = 0) -> None:
@@ -176,12 +156,9 @@ class Formulation:
 
     @cached_property
     def program(self) -> ContinualProgram:
-        """The program, made when it is first asked for: resources under the numbers of their rows.
+        """The program, made at the first access, with resources named by the numbers of their rows.
 
-        Raises
-        ------
-        EditError
-            A number is too large.
+        Raises EditError if a number is too large.
         """
         lp, program = self.lp, ContinualProgram()
         rows = self._resources
@@ -259,10 +236,7 @@ class Formulation:
     def follow(self, lp: GeneralLP, values: NDArray[np.float64] | None) -> Changes:
         """Make the program that of another LP, for which :meth:`keep` holds.
 
-        Parameters
-        ----------
-        values : (n,) ndarray, optional
-            From which requests with new coefficients begin.
+        `values` (n,): start of the requests with new coefficients.
         """
         columns = self._new_columns(lp, values)
         changes = Changes(

@@ -65,15 +65,12 @@ class GeneralLP:
 
 
 def checked(lp: GeneralLP) -> GeneralLP:
-    """The program with bounds of 1e20 and more made infinite, those of integral columns rounded inwards.
+    """Return the program with bounds of 1e20 and more made infinite, and those of integral columns rounded
+    inwards.
 
-    Entries of the matrix that are given twice are summed.  Semi-continuous columns without a choice are none.
-
-    Raises
-    ------
-    EditError
-        A NaN, an infinite cost or coefficient, a lower bound above an upper one, an infinite bound that no
-        number reaches, or no whole number between those of an integral column: names row or column.
+    Matrix entries given twice are summed. Semi-continuous columns without a choice become ordinary. Raise
+    EditError with the row or column of a NaN, an infinite cost or coefficient, crossed bounds, an infinite
+    bound that no number reaches, or an integral column without a whole number between its bounds.
     """
     from scipy.sparse import csc_array
 
@@ -106,9 +103,9 @@ def crossed_column(lp: GeneralLP) -> int | None:
 
 
 def _decided(lp: GeneralLP) -> GeneralLP:
-    """The program in which only those columns are semi-continuous whose bounds leave a choice.
+    """Return the program in which only columns whose bounds leave a choice are semi-continuous.
 
-    A column whose bounds contain 0 is like others, and one whose bounds leave no value is 0.
+    A column whose bounds contain 0 is an ordinary one, and one whose bounds leave no value is 0.
     """
     if lp.semi is None:
         return lp

@@ -45,7 +45,7 @@ def _own_threads() -> Iterator[None]:
     """Give HiGHS fresh threads, and end them afterwards.
 
     HiGHS keeps the threads of a run for the next run of the same Python thread, and refuses that run if it
-    asks for another number of threads.  A forked process inherits the memory of these threads and not the
+    asks for another number of threads. A forked process inherits the memory of these threads but not the
     threads, and its next run would end it by SIGSEGV.
     """
     highspy.Highs.resetGlobalScheduler(True)
@@ -56,14 +56,10 @@ def _own_threads() -> Iterator[None]:
 
 
 class Engine(highspy.Highs):
-    """A silent HiGHS whose points, prices, rays and objectives are in the units of the program that it has.
+    """A silent HiGHS whose points, prices, rays and objectives are in the units of the program passed to it.
 
-    What presolve leaves, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
-
-    Attributes
-    ----------
-    units : Units, optional
-        None if HiGHS has the program's own.
+    A presolved model, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
+    `units` is None if HiGHS has the program's own.
     """
 
     units: Units | None = None
@@ -160,13 +156,7 @@ def load(
 
 
 def set_option(highs: highspy.Highs, name: str, value: bool | int | float | str) -> None:
-    """Set an option of HiGHS.
-
-    Raises
-    ------
-    SolverError
-        HiGHS does not know it, or the value is none for it.
-    """
+    """Set an option of HiGHS; raise SolverError if it is unknown or the value is invalid."""
     check(highs.setOptionValue(name, value), f"option {name} = {value!r}")
 
 
@@ -183,21 +173,11 @@ def pass_model(
     *,
     units_of: NDArray[np.int32] | None = None,
 ) -> None:
-    """Give HiGHS a whole program, in units in which its numbers fit.
+    """Give HiGHS a whole program, to be minimised, in units in which its numbers fit.
 
-    Parameters
-    ----------
-    lp : LinearProgram
-        To be minimised; the constant of a GeneralLP counts.
-    kinds : (n,) int32 ndarray, optional
-        Kind of each column, as HiGHS and scipy number them; all are continuous by default.
-    units_of : (n,) int32 ndarray, optional
-        Kinds by which units are chosen, if the program is the relaxation of one with these kinds.
-
-    Raises
-    ------
-    SolverError
-        HiGHS refuses it; an entry that fits into HiGHS in no units is named.
+    `kinds` (n,): of the columns, as HiGHS and scipy number them; all continuous by default. `units_of` (n,):
+    kinds by which units are chosen, if the program is the relaxation of one with these kinds. Raise
+    SolverError if HiGHS refuses it, with the entry that fits in no units if there is one.
     """
     matrix = lp.A
     m, n = matrix.shape
@@ -243,12 +223,10 @@ def run(highs: highspy.Highs) -> float:
 
 
 def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
-    """Run HiGHS until ``reserve`` seconds before the clock is over; returns the seconds it took.
+    """Run HiGHS until ``reserve`` seconds before the clock is over; return the seconds it took.
 
-    Raises
-    ------
-    Interrupted
-        It was given up, and is lost: HiGHS did not keep its time limit, or the solve was cancelled.
+    Raise Interrupted if HiGHS did not keep its time limit or the solve was cancelled; the engine is lost
+    then.
     """
     # HiGHS holds the limit against the time of all runs of an instance together.
     left = clock.left(reserve)
@@ -302,12 +280,8 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
 
 
 def from_highs(lp: highspy.HighsLp) -> GeneralLP:
-    """The LP that HiGHS holds, as the minimisation of the negation if it is a maximisation.
-
-    Returns
-    -------
-    GeneralLP
-        With the names of columns and rows, if they have any.
+    """Return the LP that HiGHS holds, with its names, as the minimisation of the negation if it is a
+    maximisation.
     """
     from scipy.sparse import csc_array, csr_array
 

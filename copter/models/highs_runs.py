@@ -34,11 +34,10 @@ LEAST = 1e-10
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of HiGHS gave: ``found`` where it has an answer, ``ray`` where it has one instead.
+    """Result of a run of HiGHS: ``found`` where it has an answer, ``ray`` where it has one instead.
 
-    ``iterations`` has those of ``crossover`` in it.
-
-    ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
+    ``iterations`` include those of ``crossover``. ``ray`` has prices (m,) of an infeasible LP in copter's
+    sign, or the direction (n,) of an unbounded one.
     """
 
     status: Status
@@ -59,10 +58,10 @@ def optimize(
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Run:
-    """HiGHS without presolve, from the basis of a point, or from what the point says of one.
+    """Run HiGHS without presolve, from the basis of a point, or from one guessed from the point.
 
-    Only simplex gives rays; ``by_simplex`` asks for it whatever the size.  The tolerance of feasibility is at
-    most 1e-7, and HiGHS' own ``options`` come before those here.
+    Only simplex gives rays; ``by_simplex`` asks for it at any size. The feasibility tolerance is at most
+    1e-7, and HiGHS' own ``options`` override the ones set here.
     """
     clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))

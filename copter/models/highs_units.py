@@ -81,23 +81,13 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
 
 
 def units_for(program: LinearProgram, kinds: NDArray[np.int32] | None) -> Units | None:
-    """Units in which a program fits; None if it does as it is.
+    """Return units in which a program fits; None if it does as it is.
 
-    The tolerances of branch and bound are absolute.  So a program with integral columns is also given other
-    units if its entries are far from 1, as bytes are.
-
-    Entries below 1e-12 where those of their rows and columns are typically 1 are noise, which HiGHS may drop:
-    whatever it answers is judged on the program itself.
-
-    Parameters
-    ----------
-    kinds : (n,) int32 ndarray, optional
-        Columns of kinds other than 0 keep their unit.
-
-    Raises
-    ------
-    SolverError
-        There are none: names the entry that fits least.
+    The tolerances of branch and bound are absolute, so that a program with integral columns also gets other
+    units if its entries are far from 1, as bytes are. Columns of `kinds` (n,) other than 0 keep their unit.
+    HiGHS may drop entries below 1e-12 where those of their rows and columns are typically 1; its answer is
+    judged on the program itself. Raise SolverError, with the entry that fits least, if there are no such
+    units.
     """
     priced = abs(program.c[program.c != 0])
     tiny = priced.size > 0 and priced.max() < LEAST
@@ -149,10 +139,10 @@ def _name(program: LinearProgram, kind: str, number: int) -> str:
 
 
 def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
-    """Units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
+    """Return units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
 
-    Right-hand sides and bounds are one more column, whose factor is the unit of all columns together; costs
-    are one more row, and each bound of a column is a row of its own.
+    Right-hand sides and bounds are one more column, whose factor is the common unit of all columns; costs are
+    one more row, and each bound of a column is a row of its own.
     """
     m, n = matrix.shape
     fixed = np.zeros(n, np.bool_) if kinds is None else kinds != 0
@@ -186,10 +176,10 @@ def _balanced(program: LinearProgram, matrix: Any, kinds: NDArray[np.int32] | No
 
 
 def _by_means(program: LinearProgram, matrix: Any, fixed: NDArray[np.bool_]) -> Units:
-    """Units in which the entries of each row and column, and the costs, have a geometric mean near 1.
+    """Return units in which the entries of each row and column, and the costs, have a geometric mean near 1.
 
-    Bounds do not count, as the units of columns that are not fixed follow from the rows that link these to
-    fixed columns.  Source: Fulkerson and Wolfe (1962), "An algorithm for scaling matrices".
+    Bounds do not count, because the units of columns that are not fixed follow from the rows that link them
+    to fixed ones. Source: Fulkerson and Wolfe (1962), "An algorithm for scaling matrices".
     """
     known = matrix.data != 0.0
     row, column, size = matrix.row[known], matrix.col[known], np.log2(abs(matrix.data[known]))

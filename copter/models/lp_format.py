@@ -84,13 +84,7 @@ class _Statement:
 
 
 def read(source: Source) -> GeneralLP:
-    """The linear program in the lines of an LP file.
-
-    Raises
-    ------
-    InputError
-        Names the line, and what is wrong or not understood.
-    """
+    """Return the linear program in the lines of an LP file; raise InputError with the line that is wrong."""
     return _Reader(source).read()
 
 
@@ -249,9 +243,9 @@ class _Reader:
         return total, place
 
     def _term(self, tokens: list[_Token], place: int, sign: float, total: _Sum, right: bool) -> int:
-        """Add a number, a variable or a number of a variable; the place after it.
+        """Add a number, a variable or a multiple of a variable, and return the place after it.
 
-        On the right of a relation the number and its variable are in one line.
+        On the right of a relation the number and its variable must be in one line.
         """
         token = tokens[place]
         follows = tokens[place + 1] if place + 1 < len(tokens) else None

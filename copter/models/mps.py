@@ -45,12 +45,8 @@ _NUMBERS = (_FIXED[3], _FIXED[5])
 
 
 def read(source: Source) -> GeneralLP:
-    """The linear program in the lines of an MPS file.
-
-    Raises
-    ------
-    InputError
-        Names the line, the section, and what is wrong.
+    """Return the linear program in the lines of an MPS file; raise InputError with line and section of an
+    error.
     """
     return _Reader(source, _by_place if _has_spaced_names(source) else str.split).read()
 
@@ -373,10 +369,7 @@ OBJECTIVE = "Obj"
 def text_of(lp: GeneralLP) -> str:
     """Return a linear program, with names, in free MPS format; numbers read back as the same numbers.
 
-    Raises
-    ------
-    EditError
-        No range leads exactly from one side of a row to the other.
+    Raise EditError if no range leads exactly from one side of a row to the other.
     """
     sign = -1.0 if lp.maximize else 1.0
     sides = [

@@ -35,13 +35,9 @@ _FAR = 1e4
 
 
 class Point(NamedTuple):
-    """Values of the columns and prices of the rows, and the basis that makes them a vertex if there is one.
+    """Values of the columns (n,), prices of the rows (m,), and the basis if they are a vertex.
 
-    Attributes
-    ----------
-    x : (n,) ndarray
-    y : (m,) ndarray
-        Positive where an upper bound is paid for.
+    A price is positive where an upper bound is paid for.
     """
 
     x: NDArray[np.float64]
@@ -60,14 +56,8 @@ class _Inverse(Protocol):
 class Folded:
     """The way back to rows that became bounds.
 
-    Attributes
-    ----------
-    source, rest : GeneralLP
-        The program with these rows, and that without them: the same columns.
-    kept : (k,) ndarray
-        Rows of the source that are rows of the rest.
-    lower_row, upper_row : (n,) ndarrays
-        Row that each column's bound comes from, -1 for its own.
+    `source`, `rest`: the program with and without these rows, with the same columns. `kept` (k,): rows of the
+    source in the rest. `lower_row`, `upper_row` (n,): row of each column's bound, -1 for its own.
     """
 
     source: GeneralLP
@@ -97,9 +87,9 @@ class Folded:
 
 
 def fold_rows(lp: GeneralLP) -> tuple[GeneralLP, Folded]:
-    """An LP with its rows of one nonzero made bounds of their columns.
+    """Return an LP with its rows of one nonzero made bounds of their columns.
 
-    Bounds that contradict each other stay as they are: a lower one may be above an upper one.
+    Contradicting bounds stay as they are: a lower one may be above an upper one.
     """
     A = lp.A.copy()
     A.sum_duplicates()
@@ -146,12 +136,8 @@ def _tightest(
 class Shifted:
     """The way back to columns that were shifted, mirrored or split: x = shift, plus sign times the new ones.
 
-    Attributes
-    ----------
-    origin, sign : (k,) ndarrays
-        Column of the LP that each new one stands for, and +1 or -1.
-    shift : (n,) ndarray
-        Value of each column of the LP at which the new ones are 0.
+    `origin`, `sign` (k,): column of the LP of each new one, and +1 or -1. `shift` (n,): x where the new ones
+    are 0.
     """
 
     origin: NDArray[np.int64]
@@ -174,10 +160,10 @@ class Shifted:
 
 
 def shift_columns(lp: GeneralLP) -> tuple[GeneralLP, Shifted]:
-    """A :func:`~copter.models.general_lp.checked` LP with columns from 0 on.
+    """Return a :func:`~copter.models.general_lp.checked` LP with columns from 0 on.
 
-    The second halves of columns that are split come after all others; what the shifts add to the objective
-    is in the offset.
+    The second halves of split columns come after all others; the offset includes the shifts' part of the
+    objective.
     """
     n, lower, upper = lp.c.size, lp.lower, lp.upper
     split = (lower <= -_FAR) & (upper >= _FAR)

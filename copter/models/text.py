@@ -20,22 +20,10 @@ _NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.IGNORECASE)
 
 
 class Source:
-    """A file's lines, plain or gzipped.
+    """A file's lines, plain or gzipped; messages count the first of them as line 1.
 
-    Parameters
-    ----------
-    strict : bool
-        Whether what is in doubt is an error; otherwise it is a warning.
-
-    Attributes
-    ----------
-    lines : list of str
-        The first is line 1 in messages.
-
-    Raises
-    ------
-    FileError
-        The file is missing, or cannot be read or unpacked.
+    `strict`: whether doubtful content is an error instead of a warning. Raise FileError if the file is
+    missing, or cannot be read or unpacked.
     """
 
     def __init__(self, path: Path, strict: bool) -> None:
@@ -58,44 +46,22 @@ class Source:
                 raise self.error(number, f"the character {odd[0]!r} is none of a model")
 
     def error(self, line: int, why: str, section: str = "") -> InputError:
-        """The error that names a line, for the caller to raise.
-
-        Parameters
-        ----------
-        section : str
-            Where the line stands.
-        """
+        """Return the error that names a line, in a section, for the caller to raise."""
         return InputError(self.path, f"line {line}" + (f", {section}" if section else ""), why)
 
     def doubt(self, line: int, why: str, otherwise: str, section: str = "") -> None:
-        """Raise an error, or warn of what is done where the file need not be strict.
-
-        Parameters
-        ----------
-        otherwise : str
-            What becomes of the line if the file need not be strict, for example "it is left out".
-
-        Raises
-        ------
-        InputError
-            The file has to be strict.
+        """Raise InputError if the file has to be strict, else warn; `otherwise` says then what is done ("it
+        is left out").
         """
         if self.strict:
             raise self.error(line, f"{why} (with strict=False {otherwise})", section)
         warnings.warn(f"{self.error(line, why, section)}: {otherwise}", UserWarning, stacklevel=2)
 
     def number(self, line: int, text: str, section: str = "", *, finite: bool = False) -> float:
-        """The number that a text is; one of 1e20 or more is infinite.
+        """Return the number of a text; raise InputError if it is none or NaN.
 
-        Parameters
-        ----------
-        finite : bool
-            Whether it is no bound: an infinite one is none, and one of 1e20 is what it is.
-
-        Raises
-        ------
-        InputError
-            It is no number, or NaN.
+        One of 1e20 or more is infinite if it is a bound. With `finite` it is no bound: it stays what it is,
+        and infinity is an error.
         """
         if _NUMBER.fullmatch(text):
             value = float(text.replace("d", "e").replace("D", "e"))

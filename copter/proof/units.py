@@ -74,7 +74,8 @@ class LooseColumns(NamedTuple):
         return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the natural units of columns, ascending by slot and column; 0 for those that are not loose.
+        """Return the natural units of columns, ascending by slot and column; 0 for columns that are not
+        loose.
         """
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column

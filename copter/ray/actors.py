@@ -66,9 +66,8 @@ class LostActorError(CopterError, RuntimeError):
 
 @dataclass
 class _Snapshot:
-    """Stores of an actor's parts, in the object store.
-
-    `edits`: how many edits are in it. `size`: bytes of its arrays, once it is there.
+    """Stores of an actor's parts, in the object store, with so many edits; `size` in bytes, once it
+    is there.
     """
 
     ref: Any
@@ -79,23 +78,9 @@ class _Snapshot:
 class Actor:
     """A holder of parts in a process of its own.
 
-    Parameters
-    ----------
-    number : int
-        For messages.
-    parts : tuple of int
-        First part and one behind the last, and how many there are.
-    options : mapping
-        Of Ray's actor.
-
-    Attributes
-    ----------
-    deaths : int
-        Since it answered last.
-    revived : int
-        How often it was made again, and
-    waited : float
-        the most seconds that it kept the others waiting, both since somebody asked.
+    `parts`: first part and one behind the last, and how many exist. `options`: of Ray's actor. `deaths`:
+    since its last answer. `revived`, `waited`: how often it was made again, and the most seconds that others
+    waited for it, both since the last report.
     """
 
     def __init__(
@@ -131,13 +116,7 @@ class Actor:
         self._here: Any = self.call("here")
 
     def look_for_place(self) -> None:
-        """Report it if its process has not started for long.
-
-        Raises
-        ------
-        NoPlaceError
-            For too long.
-        """
+        """Report it if its process has not started for long; raise NoPlaceError if it is too long."""
         if self._here is None:
             return
         if ray.wait([self._here], timeout=0, fetch_local=False)[0]:
@@ -160,33 +139,19 @@ class Actor:
             self._warned = True
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Ask for something that needs the edits until now; the reference of the answer.
-
-        Parameters
-        ----------
-        method : str
-            Of :class:`copter.ray.holder.Holder`.
+        """Call a method of :class:`copter.ray.holder.Holder` that needs the edits until now; return Ray's
+        reference.
         """
         return self.call("ask", self._made, method, *arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method, whatever edits were made; the reference of what it returns.
-
-        Parameters
-        ----------
-        method : str
-            Of :class:`copter.ray.holder.Holder`.
+        """Call a method of :class:`copter.ray.holder.Holder`, whatever edits were made; return Ray's
+        reference.
         """
         return getattr(self.handle, method).remote(*arguments)
 
     def send(self, edits: list[Edit]) -> None:
-        """Let it make edits.
-
-        Parameters
-        ----------
-        edits : list of Edit
-            For all parts; cut to those of this actor here.
-        """
+        """Send edits of all parts, cut to those of this actor."""
         own = [cut for edit in edits if (cut := edit.of(self.first, self.last)) is not None]
         if not own:
             return
@@ -236,12 +201,8 @@ class Actor:
             self.call("forget", key)
 
     def revive(self, why: Exception) -> None:
-        """Make it again: the last snapshot, the edits since, the pieces that it had.
-
-        Parameters
-        ----------
-        why : Exception
-            What a call to it ended with.
+        """Make it again from the last snapshot, the edits since, and its pieces; `why` is the error of the
+        last call.
         """
         self.deaths += 1
         self.revived += 1
@@ -261,28 +222,12 @@ class Actor:
 
 
 def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Ask actors for something, each for its own, and wait; those that die are made again and asked again.
+    """Call a method of :class:`copter.ray.holder.Holder` on each actor with its arguments, and wait for the
+    answers.
 
-    Parameters
-    ----------
-    method : str
-        Of :class:`copter.ray.holder.Holder`; it changes nothing, or nothing that matters if it is repeated.
-    arguments : sequence of tuples
-        Of each actor.
-
-    Returns
-    -------
-    list
-        An answer an actor.
-
-    Raises
-    ------
-    Interrupted
-        The solve that this is a part of is late, or was cancelled.
-    UnusableError
-        An actor could not make an edit, now or before.
-    LostActorError, NoPlaceError
-        An actor dies again and again, or does not start.
+    Actors that die are made again and asked again, so that a repeated call must not matter. Raise Interrupted
+    if the present solve is late or was cancelled, UnusableError if an actor could not make an edit,
+    LostActorError or NoPlaceError if an actor dies again and again or does not start.
     """
     pending = {
         actor.ask(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
@@ -313,9 +258,9 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
 
 
 class _Watch:
-    """Looks for actors that keep the others waiting, in one call; needs two actors, to compare them.
+    """Looks, during one call, for actors that keep the others waiting; it compares at least two.
 
-    `revived`: positions of those that were made again: they have a reason.
+    `revived`: positions of those that were made again, which are expected to be late.
     """
 
     def __init__(self, actors: Sequence[Actor]) -> None:
@@ -325,10 +270,7 @@ class _Watch:
         self._said: set[int] = set()
 
     def look(self, waiting: set[int]) -> None:
-        """Note who has not answered yet.
-
-        `waiting`: positions of actors.
-        """
+        """Note the positions of actors that have not answered yet."""
         seconds = perf_counter() - self._begin
         if self._limit == math.inf and 2 * len(waiting) <= len(self._actors):
             self._limit = _SLOW_FROM + _SLOW_TIMES * seconds

@@ -33,11 +33,11 @@ _GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = We
 
 
 class _Fetched(NamedTuple):
-    """Columns as their part has them.
+    """k columns as their part has them.
 
-    `cost` (k,): as the pool has them. `upper` (k,): own upper bounds, nan where the request has one for all;
-    empty if nobody has any. `override` (k,): overrides of shared vectors, nan where there is none; empty if
-    there are none at all. `counts` (k,): entries of each. `row`, `value`: entries; values empty if all are 1.
+    `cost`: as in the pool. `upper`: own upper bounds, NaN where the request has one for all; empty if there
+    are none. `override`: overrides of shared costs, NaN where there is none; empty if there are none.
+    `counts`: entries of each. `row`, `value`: entries; values empty if all are 1.
     """
 
     cost: NDArray[np.float64]
@@ -49,19 +49,10 @@ class _Fetched(NamedTuple):
 
 
 class ColumnCache:
-    """Columns of a store whose parts are elsewhere.
+    """Columns of a store, the driver's, whose parts are in other processes.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-        The driver's, with the requests' table.
-
-    Attributes
-    ----------
-    mark : Mark
-        By which parts know what they gave already.
-    stale : list of (k,) ndarrays
-        Slots of requests whose columns are others now, which parts do not know yet.
+    `mark`: by it, parts know what they sent already. `stale`: slots of requests whose columns changed, which
+    parts do not know yet.
     """
 
     def __init__(self, store: ConstraintStore) -> None:
@@ -85,9 +76,9 @@ class ColumnCache:
             self._edits.append(slots)
 
     def fits(self, store: ConstraintStore) -> bool:
-        """Let go of columns that are others now; False where it is better to begin again.
+        """Drop columns that changed; False if it is better to begin again.
 
-        That is if a request has more columns than any had, or most columns were not looked at for a round.
+        That is so if a request has more columns than any had, or most columns were not used for a round.
         """
         if not self._edited:
             return True
@@ -150,13 +141,7 @@ class ColumnCache:
         return found
 
     def take(self, given: list[_Given], *, unseen: Columns | None = None) -> None:
-        """Take in columns that parts gave.
-
-        Parameters
-        ----------
-        unseen : Columns, optional
-            Of these, those that were prefetched: they count as looked at when they are.
-        """
+        """Add columns sent by parts; `unseen` are prefetched ones, which count as used when they are."""
         keys = [each.slot * self.mark.width + each.column for each in given]
         key = np.concatenate([self._key, *keys])
         if key.size == self._key.size:
@@ -287,25 +272,11 @@ def answer(
     mine: tuple[Any, ...],
     *own: tuple[Any, ...],
 ) -> tuple[Any, list[Any], _Given]:
-    """What a part says to a message.
+    """Answer a message for a part.
 
-    Parameters
-    ----------
-    stale : (k,) ndarray
-        Slots of requests whose columns are to be given again.
-    slot, column : (k,) ndarrays
-        Columns that are prefetched.
-    mine, *own : tuples
-        What the task, and each of the others, asks of this part alone.
-
-    Returns
-    -------
-    object
-        What the task says.
-    list of objects
-        What the others say.
-    Given
-        The columns that are prefetched, and those that the results name, but for those given before.
+    `stale`: slots of requests whose columns must be sent again. `slot`, `column`: columns to prefetch.
+    `mine`, `own`: what the task, and each of the others, ask of this part alone. Return the task's result,
+    those of the others, and the columns that are prefetched or named by results and were not sent before.
     """
     result = asked.task(part, *asked.common, *mine)
     others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]

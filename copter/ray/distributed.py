@@ -8,14 +8,9 @@ from copter.ray.workers import Workers
 
 
 class DistributedProgram(ContinualProgram):
-    """A continual program whose columns are elsewhere.
+    """A continual program whose columns are with workers, which are empty at first.
 
-    Edits are validated here and sent when a solve or a query asks for something, those of a round together.
-
-    Parameters
-    ----------
-    workers : Workers
-        Empty; who has the columns.
+    Edits are validated here. Those of a round are sent together, when a solve or a query needs them.
     """
 
     store: DistributedStore

@@ -35,15 +35,7 @@ _SEND_FROM = 1 << 26
 
 
 class DistributedExecutor(Executor):
-    """Runs tasks where the parts of a store are.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-        The tables of the program, without columns.
-    workers : Workers
-        Who has the parts.
-    """
+    """Runs tasks on workers that have the parts of a store; `store` has the tables, without columns."""
 
     local = False
 
@@ -71,12 +63,8 @@ class DistributedExecutor(Executor):
             self.flush()
 
     def flush(self) -> None:
-        """Send the edits that are in the log.
-
-        Raises
-        ------
-        UnusableError
-            The parts are closed, or some have missed edits.
+        """Send the edits of the log; raise UnusableError if the parts are closed or some have
+        missed edits.
         """
         self.check()
         if self._log:
@@ -95,12 +83,7 @@ class DistributedExecutor(Executor):
         self._log, self._logged = [], 0
 
     def check(self) -> None:
-        """Raise what :meth:`refuse` was told.
-
-        Raises
-        ------
-        UnusableError
-        """
+        """Raise the UnusableError that :meth:`refuse` was told."""
         if self._refusal:
             raise UnusableError(self._refusal)
 

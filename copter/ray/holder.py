@@ -28,19 +28,10 @@ class MissedEditsError(CopterError, RuntimeError):
 
 
 class Holder:
-    """Parts next to one another, and pieces of work that were offloaded.
+    """Neighbouring parts, from ``first`` to ``last - 1`` of ``of``, and pieces of work that were offloaded.
 
-    It counts the edits that it made.  Whoever asks says how many there are: parts that missed one, or have
+    It counts the edits that it made, and a caller says how many there are. Parts that missed an edit, or have
     half of one that failed, never answer.
-
-    Parameters
-    ----------
-    first, last : int
-        The parts from ``first`` to ``last - 1``.
-    of : int
-        How many parts there are.
-    threads : int
-        Of this process.
     """
 
     def __init__(self, first: int, last: int, of: int, threads: int) -> None:
@@ -53,13 +44,7 @@ class Holder:
         """Answer, which says that the process runs."""
 
     def send(self, edits: list[Edit], before: int) -> None:
-        """Make edits, each cut to the parts that are here.
-
-        Parameters
-        ----------
-        before : int
-            Edits until then; if not all of those were made, none of these is.
-        """
+        """Make edits, each cut to these parts; none is made if not all `before` earlier edits were."""
         if before != self._made:
             return
         try:
@@ -78,18 +63,7 @@ class Holder:
                 part.store.apply(own)
 
     def ask(self, made: int, method: str, *arguments: Any) -> Any:
-        """Call a method that looks at the parts, if they have all edits.
-
-        Parameters
-        ----------
-        made : int
-            Edits until now.
-
-        Raises
-        ------
-        MissedEditsError
-            They do not: an edit failed, or did not come.
-        """
+        """Call a method that reads the parts; raise MissedEditsError if they do not have all `made` edits."""
         if made != self._made:
             raise MissedEditsError(self._failed or f"{made - self._made} edits did not come")
         return getattr(self, method)(*arguments)
@@ -99,13 +73,7 @@ class Holder:
         return _each(self._parts, task, common, own)
 
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
-        """``task(part, *arguments)`` of one part.
-
-        Parameters
-        ----------
-        place : int
-            Of the part among those that are here.
-        """
+        """Return ``task(part, *arguments)`` of the part at some place among these."""
         return task(self._parts[place], *writable(arguments))
 
     # ---- pieces of work ------------------------------------------------------------------------
@@ -138,26 +106,12 @@ class Holder:
         return [part.store for part in self._parts]
 
     def restore(self, stores: list[LocalStore], made: int) -> None:
-        """Take stores that another process had.
-
-        Parameters
-        ----------
-        stores : list of LocalStore
-            What :meth:`snapshot` gave.
-        made : int
-            Edits that are in them.
-        """
+        """Take the stores of another process's :meth:`snapshot`, with `made` edits in them."""
         self._made, self._failed = made, ""
         self._parts = [part._replace(store=store) for part, store in zip(self._parts, stores, strict=True)]
 
     def memory(self) -> dict[str, int]:
-        """Bytes that the parts' columns take.
-
-        Returns
-        -------
-        dict of str to int
-            ``bytes`` of their pools and tables, room for more included; ``pid`` of the process.
-        """
+        """Return ``bytes`` of the parts' columns, with their reserves, and the ``pid`` of the process."""
         return {"bytes": sum(_bytes_of(part.store) for part in self._parts), "pid": os.getpid()}
 
 
@@ -170,13 +124,9 @@ def _each(
 
 
 def writable(value: Any) -> Any:
-    """A value with its arrays as kernels take them: those that cannot be written to are copied.
+    """Return a value with arrays that kernels take: those that cannot be written to are copied.
 
-    Parameters
-    ----------
-    value : object
-        An array; a tuple, list or dict of values; something that has values as attributes; anything else is
-        left as it is.
+    It looks into tuples, lists, dicts and attributes.
     """
     if isinstance(value, np.ndarray):
         return contiguous(value)

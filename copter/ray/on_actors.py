@@ -32,14 +32,7 @@ _PUT_FROM = 1 << 16
 class OnActors:
     """Parts on actors: :class:`copter.ray.workers.Workers`.
 
-    Parameters
-    ----------
-    actors : int
-        At most as many as there are parts.
-    options : mapping
-        Of Ray's actors.
-    threads : int
-        Of each actor.
+    `actors`: at most the number of parts. `options`: of Ray's actors. `threads`: of each actor.
     """
 
     def __init__(self, actors: int, parts: int, options: Mapping[str, Any], threads: int) -> None:
@@ -101,13 +94,7 @@ class OnActors:
         return found
 
     def memory(self) -> list[dict[str, int]]:
-        """Of each actor: bytes of the columns that it holds, and its process.
-
-        Returns
-        -------
-        list of dict
-            ``bytes`` and ``pid``.
-        """
+        """Return for each actor the ``bytes`` of its columns, and the ``pid`` of its process."""
         return answers(self.actors, "memory", [()] * len(self.actors))
 
     def close(self) -> None:
@@ -127,14 +114,10 @@ class OnActors:
 
 
 class OffloadedToActors:
-    """Pieces of work at actors: :class:`copter.store.executor.Offloaded`.
+    """Pieces of work at actors (:class:`copter.store.executor.Offloaded`), evenly divided, neighbours
+    together.
 
-    Parameters
-    ----------
-    key : int
-        By which actors know the pieces.
-    pieces : sequence of objects
-        Given to the actors evenly, neighbours together.
+    Actors know the pieces by `key`.
     """
 
     def __init__(self, workers: OnActors, key: int, pieces: Sequence[Any]) -> None:

@@ -24,10 +24,8 @@ _KNOWN = ("usage_of", "vector_of")
 class PartStore(LocalStore):
     """A store that edits of the program are applied to.
 
-    Attributes
-    ----------
-    usage_of, vector_of : dict of int to int
-        Slot here of each shared usage and vector that has a handle, by its slot in the program.
+    `usage_of`, `vector_of`: slot in this store of each shared usage and cost vector with a handle, by its
+    slot in the program.
     """
 
     def __init__(self) -> None:

@@ -39,12 +39,9 @@ class NoClusterError(CopterError, ConnectionError):
 
 
 class Session:
-    """A Ray that this process is connected to, and how many programs use it; :meth:`join` gives it.
+    """A connection to Ray, counted by programs that use it; made by :meth:`join`.
 
-    Parameters
-    ----------
-    started : bool
-        Whether it was started, or joined, for a program: then it ends with the last one.
+    If it was `started`, or joined, for a program, it ends with the last one.
     """
 
     _now: ClassVar[Session | None] = None
@@ -57,20 +54,8 @@ class Session:
     def join(cls, address: str | None, processors: int | None = None) -> Session:
         """Use the Ray that this process is connected to; without any, the one at an address, or a new one.
 
-        Parameters
-        ----------
-        processors : int, optional
-            Of a new one; by default those of this machine.
-
-        Returns
-        -------
-        Session
-            To be left.
-
-        Raises
-        ------
-        NoClusterError
-            There is none at the address.
+        A new one has `processors`, by default those of this machine. The caller must leave the session. Raise
+        NoClusterError if there is none at the address.
         """
         with _LOCK:
             if not ray.is_initialized():
@@ -96,19 +81,11 @@ class Session:
 def check_room(
     actors: int, needs: Mapping[str, float], setting: tuple[str, str] = ("RayProgram", "actors")
 ) -> None:
-    """Refuse actors that the cluster's nodes would not have room for even if they did nothing else.
+    """Raise SettingError if the cluster's nodes would not have room for the actors even if they did nothing
+    else.
 
-    Parameters
-    ----------
-    needs : mapping of str to float
-        What Ray sets aside for each actor, by resource; ``CPU`` is processors.
-    setting : pair of str
-        Whose setting the number of actors is, for the message.
-
-    Raises
-    ------
-    SettingError
-        It has what there is and what was asked.
+    `needs`: what Ray sets aside for each actor, by resource; ``CPU`` is processors. `setting`: the setting of
+    the number of actors, for the message.
     """
     wanted = {name: each for name, each in needs.items() if each > 0}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -145,13 +122,7 @@ def _connect(address: str | None, processors: int | None) -> None:
 
 
 def probe(address: str) -> None:
-    """Refuse an address that names a host and a port where nobody listens.
-
-    Raises
-    ------
-    NoClusterError
-        It has the address and the reason.
-    """
+    """Raise NoClusterError if nothing listens at an address of a host and a port."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         try:

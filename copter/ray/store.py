@@ -27,13 +27,7 @@ _MUCH = 1 << 20
 
 
 class DistributedStore(ConstraintStore):
-    """Tables of a program whose columns are elsewhere, and their edits.
-
-    Parameters
-    ----------
-    workers : Workers
-        Empty; who has the parts.
-    """
+    """Tables of a program, whose columns are with workers, and their edits."""
 
     def __init__(self, workers: Workers) -> None:
         super().__init__()

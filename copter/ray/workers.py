@@ -11,51 +11,21 @@ from copter.store.local import LocalStore
 
 
 class Workers(Protocol):
-    """Who has the parts of a spread store.
-
-    Attributes
-    ----------
-    parts : int
-        How many there are.
-    """
+    """Holders of the parts of a distributed store, `parts` of them."""
 
     parts: int
 
     def send(self, edits: list[Edit]) -> None:
-        """Let the parts make edits, before whatever is asked of them next.
-
-        Parameters
-        ----------
-        edits : list of Edit
-            Not to be changed afterwards.
-        """
+        """Make edits on the parts before what is asked of them next; they must not change afterwards."""
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """``task(part, *common, *own[k])`` of every part k, in the order of the parts.
+        """Return ``task(part, *common, *own[k])`` of every part k, in the order of the parts.
 
-        Parameters
-        ----------
-        task : callable
-            At the top of its module; it changes nothing.
-        common : tuple
-            For all parts.
-        own : sequence of tuples, optional
-            For each part its own.
-
-        Returns
-        -------
-        list
-            A result a part.
+        The task is at the top of its module, and changes nothing.
         """
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """``task(part, *arguments)`` of one part.
-
-        Parameters
-        ----------
-        task : callable
-            At the top of its module; it changes nothing.
-        """
+        """Return ``task(part, *arguments)`` of one part; the task is as in :meth:`each`."""
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
         """Give pieces of work to the workers, evenly; None if that is of no use."""
@@ -64,13 +34,10 @@ class Workers(Protocol):
         """Put stores, one a part, in place of those of the parts."""
 
     def diagnostics(self) -> dict[str, float]:
-        """What was out of the ordinary since it was asked the last time, by name.
+        """Return irregularities since the last call, by name.
 
-        Returns
-        -------
-        dict of str to float
-            Of actors: as ``slow_actor_3`` the most seconds that one kept the others waiting, and as
-            ``revived_actor_3`` how often it was made again.
+        ``slow_actor_3``: the most seconds that an actor kept the others waiting. ``revived_actor_3``: how
+        often it was made again.
         """
 
     def close(self) -> None:

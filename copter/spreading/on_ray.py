@@ -38,18 +38,11 @@ _RETRIES = 1
 
 
 class OnRay(Spread):
-    """On Ray.
+    """Runs tasks on Ray.
 
-    Parameters
-    ----------
-    address : str
-        "local" starts it here, "auto" joins the cluster of this machine, ``ray://host:port`` or ``host:port``
-        another one.  A Ray that this process is connected to already is taken as it is.
-
-    Raises
-    ------
-    NoClusterError
-        There is no cluster at the address.
+    `address`: "local" starts Ray in this process, "auto" joins the cluster of this machine,
+    ``ray://host:port`` or ``host:port`` another one. An existing connection of this process is used as it is.
+    Raise NoClusterError if there is no cluster at the address.
     """
 
     def __init__(self, address: str = _LOCAL) -> None:
@@ -93,10 +86,10 @@ class OnRay(Spread):
 
 
 def _remote(alone: bool) -> tuple[Any, float]:
-    """The function that workers run, and how many of it at most.
+    """Return the function that workers run, and how many calls of it may run at most.
 
-    It has a processor, or, alone, all of a node of the largest size.  Of those no more are sent than there
-    are nodes: one that waits for tasks of its own gives its processors back, and the next would come.
+    It has a processor, or, alone, all of a node of the largest size. No more of those are sent than there are
+    nodes, because one that waits for its own tasks gives its processors back, and the next would come.
     """
     if not alone:
         return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work), math.inf

@@ -54,16 +54,9 @@ class _Running:
 
 
 class Processes(Spread):
-    """Runs tasks in processes on this machine.
+    """Runs tasks in at most `count` processes on this machine.
 
-    Parameters
-    ----------
-    count : int
-        At most this many at a time.
-    memory_mb : float
-        A process that holds more is killed.
-    silence : callable, optional
-        Returns the seconds without a word after which a process is killed; asked while it is silent.
+    A process that holds more than `memory_mb` is killed, or one that is silent for `silence()` seconds.
     """
 
     def __init__(

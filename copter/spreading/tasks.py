@@ -36,16 +36,8 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Something to compute.
-
-    Attributes
-    ----------
-    name : str
-        For people: in errors, and beside progress.
-    function : callable
-        Of a module, or a partial of one.
-    arguments : tuple
-        What it is called with.
+    """Something to compute: a function of a module, or a partial of one, with arguments; its name is for
+    people.
     """
 
     name: str
@@ -55,15 +47,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Ended:
-    """A task that ended, one way or the other.
-
-    Attributes
-    ----------
-    value : object
-        What its function returned.
-    error : Exception, optional
-        What it raised; a note in it names the task.
-    """
+    """A task that ended, with the value or the error of its function; a note in the error names the task."""
 
     task: Task
     value: Any = None
@@ -89,17 +73,10 @@ class Held(ABC, Generic[Kept]):
 
     @abstractmethod
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects, all at once where they are apart.
+        """Call a method of some of the objects, in parallel if they are in other processes, and return the
+        results.
 
-        Parameters
-        ----------
-        arguments : mapping of int to tuple
-            Of each call, by the number of its object.
-
-        Returns
-        -------
-        dict of int to object
-            What each returned.
+        Arguments and results are by the number of the object.
         """
 
 
@@ -110,19 +87,10 @@ class Spread(ABC):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks.
+        """Run tasks, and yield the end of each, in the order of the tasks.
 
-        Parameters
-        ----------
-        hear : callable, optional
-            Takes a task and what it tells; functions then get ``tell`` by that name.
-        alone : bool
-            Whether no task may share its machine with another.
-
-        Yields
-        ------
-        Ended
-            Of each task, in the order of the tasks.  A caller that stops listening ends those under way.
+        `hear` takes a task and what its function tells by an argument ``tell``. `alone`: no task may share
+        its machine with another. A caller that stops iterating ends the tasks under way.
         """
 
     @abstractmethod
@@ -189,26 +157,14 @@ def _noted(error: Exception, task: Task) -> Exception:
 
 @dataclass
 class InOrder:
-    """Answers that come in any order, given out in that of their tasks.
-
-    Attributes
-    ----------
-    given : int
-        How many were given out.
-    """
+    """Puts answers that come in any order into that of their tasks; `given` counts those returned so far."""
 
     tasks: Sequence[Task]
     given: int = 0
     _waiting: dict[int, Ended] = field(default_factory=dict)
 
     def put(self, number: int, ended: Ended) -> None:
-        """Take the answer of a task.
-
-        Parameters
-        ----------
-        number : int
-            Of the task.
-        """
+        """Take the answer of the task with a number."""
         self._waiting[number] = ended
 
     def ready(self) -> Iterator[Ended]:
@@ -239,13 +195,7 @@ class TaskError(RuntimeError):
 
 
 class Outcome(NamedTuple):
-    """What a task sends.
-
-    Attributes
-    ----------
-    where : str
-        Traceback of the error.
-    """
+    """What a task sends; `where` is the traceback of the error."""
 
     value: Any = None
     error: Exception | None = None

@@ -26,12 +26,7 @@ class SparseX(NamedTuple):
     value: NDArray[np.float64]
 
     def where(self, keep: NDArray[np.bool_]) -> SparseX:
-        """The part of it that a mask keeps.
-
-        Parameters
-        ----------
-        keep : (nonzeros,) truth values
-        """
+        """Return the nonzeros that a mask keeps."""
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
 
     def between(self, first: int, end: int) -> SparseX:
@@ -40,11 +35,8 @@ class SparseX(NamedTuple):
         return SparseX(self.slot[begin:stop], self.column[begin:stop], self.value[begin:stop])
 
     def fault(self, n_columns: NDArray[np.int64]) -> str:
-        """Why it is no allocation of requests with so many columns, in words; empty if it is one.
-
-        Parameters
-        ----------
-        n_columns : (request slots,) ndarray
+        """Return why it is no allocation of requests with so many columns each, in words; empty if
+        it is one.
         """
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
@@ -74,15 +66,7 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 
 
 def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
-    """An allocation with another one of some requests.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-        Ascending.
-    other : SparseX
-        Of these requests.
-    """
+    """Return an allocation with another one for the requests of ascending slots."""
     if not slots.size:
         return x
     at = np.minimum(np.searchsorted(slots, x.slot), slots.size - 1)
@@ -90,12 +74,7 @@ def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
 
 
 def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers in ascending order, each once.
-
-    Parameters
-    ----------
-    numbers : (k,) ndarray
-    """
+    """Return the distinct numbers in ascending order."""
     if numbers.size < 2:
         return numbers
     ordered = np.sort(numbers)
@@ -105,9 +84,9 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @kernel
 def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
-    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
+    """Merge two allocations; return how many entries differ by more than a threshold, and how many there are.
 
-    Slots of requests that are gone are negative, where they were among the others.
+    Slots of requests that are gone are negative, in place among the others.
     """
     changed = entries = k = 0
     for i in range(slot.size):
@@ -134,17 +113,7 @@ def changes(slot, column, value, new_slot, new_column, new_value, threshold):  #
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
-    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary).
-
-    Parameters
-    ----------
-    absolute : bool
-        Whether to sum |a_ij x_j|.
-
-    Returns
-    -------
-    (row slots,) ndarray
-    """
+    """Return A x, or with `absolute` |A| |x|, by row slot (dropped rows: arbitrary)."""
     view, column = store.executor.columns(x.slot, x.column)
     if absolute:
         view = replace(view, coefficient=abs(view.coefficient))
@@ -163,12 +132,8 @@ def row_activity(
 
 
 def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """SparseX of values given request after request.
-
-    Parameters
-    ----------
-    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
-    flat : (sum(sizes),) ndarray
+    """Return the SparseX of values given request after request, with their slots and numbers of
+    columns (k,).
     """
     nonzero = np.flatnonzero(flat)
     ends = np.cumsum(sizes)

@@ -67,18 +67,7 @@ class CompiledProgram:
 
 
 def refuse_terms(program: ContinualProgram, what: str) -> None:
-    """Raise an UnsupportedError that names a request with a convex term, if there is one.
-
-    Parameters
-    ----------
-    what : str
-        Who takes linear programs only, for the error.
-
-    Raises
-    ------
-    UnsupportedError
-        There is one.
-    """
+    """Raise UnsupportedError if a request has a convex term; the error names it and `what` takes only LPs."""
     for slot in program.store.terms:
         id = next(id for id, own in program.slot_of.items() if own == slot)
         raise UnsupportedError(
@@ -88,11 +77,8 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
 
 
 def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
-    """Slices of requests with about ``most`` columns each, of which ``sizes`` are the numbers.
-
-    Parameters
-    ----------
-    sizes : (k,) ndarray
+    """Return slices of requests with about ``most`` columns each; `sizes` (k,) are their numbers of
+    columns.
     """
     ends = np.cumsum(sizes)
     count = 1 + int(ends[-1]) // most if ends.size else 0
@@ -105,12 +91,8 @@ def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
 def compile_program(program: ContinualProgram) -> CompiledProgram:
     """Build the whole program from the store, as if nothing had been kept from the last round.
 
-    It goes piece by piece, and looks at the clock of the solve that it is a part of in between.
-
-    Raises
-    ------
-    UnsupportedError
-        A request has a convex term.
+    It works in pieces, and checks the clock of the present solve in between. Raise UnsupportedError if a
+    request has a convex term.
     """
     refuse_terms(program, "compile_program")
     flat = flatten(program.store, program.request_slots, program.resource_slots)
@@ -134,13 +116,7 @@ class FlatProgram(NamedTuple):
 
 
 def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]) -> FlatProgram:
-    """The requests and rows in some slots as flat arrays, in this order.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-    row_slots : (m,) ndarray
-    """
+    """Return the requests and rows in some slots as flat arrays, in this order."""
     from scipy.sparse import csc_matrix
 
     sizes = store.requests.n_columns[slots]
@@ -184,11 +160,8 @@ def _stored_entries(part: Part) -> int:
 def append_sum_rows(
     columns: Columns, sum_row: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """CSC arrays of ``columns`` with a last entry 1 in row ``sum_row`` (none where it is negative).
-
-    Parameters
-    ----------
-    sum_row : (n,) ndarray
+    """Return CSC arrays of ``columns`` with a last entry 1 in row ``sum_row`` (n,), none where it is
+    negative.
     """
     has = sum_row >= 0
     before: NDArray[np.int64] = np.cumsum(has) - has

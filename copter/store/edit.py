@@ -28,52 +28,29 @@ Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 class Runs(NamedTuple):
-    """Numbers of requests, a run of them each.
-
-    Attributes
-    ----------
-    lengths : (k,) ndarray
-    values : (sum(lengths),) ndarray
-    """
+    """Numbers of k requests, in one run each: the run lengths (k,), and the numbers one after the other."""
 
     lengths: NDArray[np.int64]
     values: NDArray[Any]
 
     def sorted(self, order: NDArray[np.int64]) -> Runs:
-        """The runs in another order.
-
-        Parameters
-        ----------
-        order : (k,) ndarray
-        """
+        """Return the runs in another order."""
         starts = self.lengths.cumsum() - self.lengths
         picked = np.empty(self.values.size, self.values.dtype)
         _pick(contiguous(self.values), starts, contiguous(self.lengths), order, picked)
         return Runs(self.lengths[order], picked)
 
     def between(self, begin: int, end: int) -> Runs:
-        """The runs of some requests next to one another, in views.
-
-        Parameters
-        ----------
-        begin, end : int
-            Places of the first, and behind the last.
-        """
+        """Return views of the runs of the requests [begin, end)."""
         first, own = int(self.lengths[:begin].sum()), self.lengths[begin:end]
         return Runs(own, self.values[first : first + int(own.sum())])
 
 
 class Columns(NamedTuple):
-    """Columns of some requests, compressed: those of each in a run.
+    """Compressed columns of k requests, those of each in a run.
 
-    Attributes
-    ----------
-    widths : (k,) ndarray
-        How many a request has; 0 for one that shares its columns.
-    pointer : (sum(widths) + 1,) ndarray
-        Starts of the columns in the other two; the first need not be 0.
-    row, value : (nonzeros,) ndarrays
-        Slots of the rows, and coefficients.
+    `widths` (k,): number of columns of each request; 0 for one with shared columns. `pointer` (sum(widths) +
+    1,): starts of the columns in `row` and `value` (nonzeros,); the first need not be 0. `row` has row slots.
     """
 
     widths: NDArray[np.int64]
@@ -103,16 +80,10 @@ class Columns(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Numbers for single columns of some requests, those of each in a run.
+    """Numbers for single columns of k requests, those of each in a run.
 
-    Attributes
-    ----------
-    given : (k,) ndarray of bool, optional
-        Whether there are any for a request, be it none; None if there are for all.
-    counts : (k,) ndarray
-        Entries of each request.
-    columns, values : (sum(counts),) ndarrays
-        Ascending by column.
+    `given` (k,): whether a request's entries, maybe 0 of them, are given; None if all are. `counts` (k,):
+    entries of each. `columns`, `values` (sum(counts),): ascending by column.
     """
 
     given: NDArray[np.bool_] | None
@@ -134,48 +105,17 @@ class Entries(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """One edit of a program.  What is None stays as it is; what is one number holds for all.
+    """One edit of a program. A field that is None leaves its part unchanged; a single number holds for all.
 
-    Attributes
-    ----------
-    verb : str
-        A verb of :class:`copter.ContinualProgram`; one for many is the one for a single id, too.
-    slots : (k,) ndarray
-        Of the resources or requests, or of the one that is shared; empty for new ones.
-    ids : sequence of k hashables
-        Of what is added or removed.
-    key : int
-        Of the handle of what is shared.
-    clock : int
-        The program's before the edit, where parts make it.
-    lower : (k,) ndarray, optional
-        Of resources.
-    upper : float, (k,) ndarray or Runs, optional
-        Of resources, one each, or of the columns of requests.
-    sizes : (k,) ndarray, optional
-        Numbers of new columns.
-    usage : int or (k,) ndarray, optional
-        Slots of shared columns, :data:`OWN` for a request with columns of its own.
-    columns : Columns, optional
-        Of requests that have their own, or those that are to be shared.
-    costs : Runs, optional
-        Of all columns.
-    vectors : (k,) ndarray, optional
-        Slots of shared costs.
-    scales : float or (k,) ndarray, optional
-    relation : int or (k,) ndarray, optional
-        Kinds of sum rows.
-    totals : (k,) ndarray or float, optional
-    integral : bool or (k,) ndarray, optional
-    terms : (k,) ndarray of (term, image) or None, optional
-        None takes a term away.
-    names : tuple of str
-        Parameters of terms that get new values.
-    parameters : (k, names) ndarray, optional
-        These values.
-    bounds : (parts + 1,) ndarray, optional
-        Requests of each part, by their places in the arrays, once it is cut; None for an edit that all parts
-        make as it is.
+    `verb`: edit method of :class:`copter.ContinualProgram`; the one for many ids also serves a single one.
+    `slots` (k,): of the resources or requests, or of the shared object; empty for new ones. `ids`: of what is
+    added or removed. `key`: handle of a shared object. `clock`: the program's revision before the edit, if
+    parts make it. `lower`: of resources. `upper`: of resources, one each, or of the columns of requests.
+    `sizes` (k,): numbers of new columns. `usage`: slots of shared columns, :data:`OWN` for columns of a
+    request's own. `columns`: those, or the ones to be shared. `costs`: of all columns. `vectors` (k,): slots
+    of shared costs. `relation`: kinds of sum rows. `terms` (k,): (term, image), or None to take a term away.
+    `names`, `parameters` (k, names): parameters of terms with new values. `bounds` (parts + 1,): requests of
+    each part, by their places in the arrays, once the edit is cut; None if all parts make it as it is.
     """
 
     verb: str

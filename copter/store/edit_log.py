@@ -17,13 +17,9 @@ _LEAST = 4096
 class EditLog:
     """Slots of edited requests, in the order of their edits.
 
-    The log is bounded.  It forgets its oldest entries when it has more entries than there are request slots,
-    and all of them after an edit of so many requests: a solver then reads the whole program anyway.
-
-    Attributes
-    ----------
-    complete_after : int
-        The log has all edits of later revisions.
+    The log drops its oldest entries when it has more entries than there are request slots, and all of them
+    after an edit of so many requests, because a solver then reads the whole program anyway. It is complete
+    after the revision `complete_after`.
     """
 
     def __init__(self) -> None:
@@ -52,16 +48,10 @@ class EditLog:
         self._revision, self._slot = revision, slot
 
     def note(self, revision: int, slots: NDArray[np.int64], requests: int) -> None:
-        """Add an edit.
+        """Add an edit of the requests in `slots`.
 
-        Parameters
-        ----------
-        revision : int
-            The store's revision after the edit; never less than that of an earlier edit.
-        slots : (k,) ndarray
-            The edited requests.
-        requests : int
-            Number of request slots.
+        `revision`: the store's revision after the edit, never less than an earlier one. `requests`: number of
+        request slots.
         """
         most = max(_LEAST, requests)
         if 2 * slots.size > most:
@@ -80,13 +70,9 @@ class EditLog:
         self._used = end
 
     def since(self, revision: int) -> NDArray[np.int64] | None:
-        """Return the slots of the requests that were edited after a revision.
+        """Return the slots of the requests edited after a revision, ascending, also of removed requests.
 
-        Returns
-        -------
-        (k,) ndarray or None
-            Ascending, each once; also slots of requests that were removed.  None if the log does not reach
-            back that far.
+        None if the log does not reach back that far.
         """
         if revision < self.complete_after:
             return None

@@ -13,19 +13,10 @@ from copter.store.term_table import TermTable
 
 
 def excerpt(store: LocalStore, slots: NDArray[np.int64]) -> LocalStore:
-    """The requests in some slots; there their slots are 0, 1, ... in that order.
+    """Return a store of the requests in some slots, which get the slots 0, 1, ... in that order.
 
-    Parameters
-    ----------
-    store : LocalStore
-        Its requests are in this process.
-    slots : (k,) ndarray
-        Of requests without convex terms.
-
-    Returns
-    -------
-    LocalStore
-        Not to be edited; valid until the next edit of ``store``.
+    The requests are in this process and without convex terms. The result must not be edited, and is valid
+    until the next edit of ``store``.
     """
     usages, place = np.unique(store.requests.usage[slots], return_inverse=True)
     some = LocalStore.__new__(LocalStore)

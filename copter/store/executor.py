@@ -35,14 +35,8 @@ Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
-    """A part of a store, as a task sees it.
-
-    Attributes
-    ----------
-    store : LocalStore
-        Its requests have slots of their own there.
-    number, of : int
-        Which part it is, and how many there are.
+    """A part of a store, as a task sees it: a store with slots of its own, its number, and how many parts
+    exist.
     """
 
     store: LocalStore
@@ -67,41 +61,25 @@ class Key(NamedTuple):
 
 
 class Offloaded(Protocol):
-    """Pieces that are somewhere else.  They are given back when nobody refers to this any more.
+    """Pieces of work kept by other processes, and released with this object.
 
-    Arrays arrive as they were sent, so that they can be written to: kernels are compiled for such.  Where the
-    process that has a piece is lost, another one gets the piece as it was given; what tasks kept in it is
-    gone then, and they have to say so.
+    Tasks get writable arrays, because kernels are compiled for these. If the process with a piece is lost,
+    another one gets the piece as it was given; what tasks kept in it is gone, and they must report that.
     """
 
     def each(
         self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
     ) -> list[Result]:
-        """``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces.
+        """Return ``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces.
 
-        Parameters
-        ----------
-        task : callable
-            At the top of its module; it may keep in its piece what later tasks ask for.
-        *common
-            For all pieces.
-        own : sequence of tuples, optional
-            For each piece its own.
-
-        Returns
-        -------
-        list
-            A result a piece.
+        The task is at the top of its module, and may keep in its piece what later tasks need.
         """
 
 
 class Executor(ABC):
     """Runs tasks on all parts of a store, and fetches columns.
 
-    Attributes
-    ----------
-    local : bool
-        Whether tasks run in this process, on the store itself: nobody else can hang.
+    `local`: whether tasks run in this process on the store itself, and no other process can fail.
     """
 
     local: ClassVar[bool]
@@ -117,42 +95,25 @@ class Executor(ABC):
         slots: NDArray[np.int64] | None = None,
         fetch: bool = False,
     ) -> list[Result]:
-        """``task(part, *common)`` of every part, in the order of the parts.
+        """Return ``task(part, *common)`` of every part, in the order of the parts.
 
-        Parameters
-        ----------
-        task : callable
-            At the top of its module; it changes nothing.
-        slots : (k,) ndarray, optional
-            Of requests of the program: each part gets its own, by their slots there, as a last argument.
-        fetch : bool
-            Whether the columns that the results name will be looked at: those of their attribute ``columns``,
-            :data:`Columns` of the program.  They then come with the results.
+        The task is at the top of its module, and changes nothing. `slots` (k,): requests of the program; each
+        part gets its own, by their slots there, as a last argument. `fetch`: whether the columns that the
+        results name in their attribute ``columns`` (:data:`Columns` of the program) will be read, and must
+        come with them.
         """
 
     @abstractmethod
     def columns(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """A view in which kernels find some columns, at least, and where in their requests they are there.
+        """Return a view that has at least some columns (slot and column, in any order), and their places in
+        it.
 
-        Elsewhere than in this process a request has no other columns in the view than those asked for, now
-        or since the last edit, in ascending order.
-
-        Parameters
-        ----------
-        slot, column : (k,) ndarrays
-            In any order; a negative column is none.
-        *more : Columns
-            Others that must be in the view.
-
-        Returns
-        -------
-        StoreView
-            By request slot of the program; valid until the next edit, as the places are, or until columns are
-            asked for that were not since the last edit.
-        (k,) ndarray
-            Places of the columns in it; negative for none.
+        Unless requests are in this process, a request has in the view only columns asked for, now or since
+        the last edit, in ascending order. A negative column stands for none and has a negative place. `more`:
+        other columns that must be in the view. View and places are valid until the next edit, or until
+        columns are asked for that were not since the last edit.
         """
 
     @abstractmethod
@@ -162,12 +123,9 @@ class Executor(ABC):
     def once(
         self, task: Callable[..., Result], *common: Any, slots: NDArray[np.int64] | None = None
     ) -> list[Result]:
-        """As :meth:`map`; the answers, which nobody may change, are remembered until the next edit.
+        """Return what :meth:`map` does, and remember it until the next edit; it must not be changed.
 
-        Parameters
-        ----------
-        *common
-            Values that can be keys.
+        The values of `common` must be hashable.
         """
         answers, key = self._answers(), self._key(task, common, slots)
         if key not in answers:
@@ -188,12 +146,8 @@ class Executor(ABC):
         return answers
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads do it here
-        """Give pieces of work to the workers; None if that is of no use.
-
-        Parameters
-        ----------
-        pieces : sequence
-            Picklable objects; kept there until nobody refers to what is returned.
+        """Give picklable pieces of work to the workers until the result is released; None if that is of no
+        use.
         """
         return None
 
@@ -205,12 +159,8 @@ class Executor(ABC):
         """Put stores in place of those of the parts, which have no columns yet."""
 
     def diagnostics(self) -> dict[str, float]:
-        """What was out of the ordinary since it was asked the last time; part of an answer's details.
-
-        Returns
-        -------
-        dict of str to float
-            See :meth:`copter.ray.workers.Workers.diagnostics`.
+        """Return irregularities since the last call, for an answer's details
+        (:meth:`copter.ray.workers.Workers.diagnostics`).
         """
         return {}
 
@@ -256,15 +206,9 @@ def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
 
 
 def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArray[Any]:
-    """An array by request slot of the program from those of its parts.
+    """Return an array by request slot of the program (size,) from those of its parts.
 
-    Parameters
-    ----------
-    pieces : sequence of (request slots of a part,) ndarrays
-    size : int
-        Request slots of the program.
-    blank : scalar
-        For slots that a part does not have yet.
+    `blank`: value of slots that a part does not have yet.
     """
     if len(pieces) == 1 and pieces[0].size == size:
         return pieces[0]
@@ -275,19 +219,10 @@ def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArr
 
 
 def joined(lists: Sequence[Columns], size: int) -> Columns:
-    """Columns of the program from those of its parts, by slot of the program.
+    """Return slot and column by slot of the program from those of its parts, which have disjoint ascending
+    slots.
 
-    Parameters
-    ----------
-    lists : sequence of (slot, column)
-        Each with ascending slots; no slot is in two of them.
-    size : int
-        Request slots of the program.
-
-    Returns
-    -------
-    slot, column : ndarrays
-        Ascending by slot; within a slot as they came.
+    Within a slot the columns keep their order. `size`: request slots of the program.
     """
     if len(lists) == 1:
         return lists[0]

@@ -168,7 +168,7 @@ def fill_requests(
 ) -> None:
     """New requests in blank slots, with one usage for all or, if that is negative, one each.
 
-    Without ``costs`` theirs lie at ``starts`` already.
+    Without ``costs`` theirs are at ``starts`` already.
     """
     at = _index(0)
     for k in range(slots.size):
@@ -199,8 +199,8 @@ def release_requests(
     """Take columns, upper bounds and overrides from requests, or ``blank`` their slots altogether.
 
     What each leaves behind is written to ``left``, shape (7, k): start and number of the costs, start of the
-    upper bounds (negative: none), start and length of the override, the usage if nothing points at it any
-    more (else negative), the vector that the costs are of (negative: its own).
+    upper bounds (negative: none), start and length of the override, the usage if nothing refers to it any
+    more (else negative), the shared costs (negative: its own).
     """
     for k in range(slots.size):
         q = slots[k]
@@ -255,8 +255,8 @@ def fill_usages(
 ) -> None:
     """New usages in blank slots from compressed columns.
 
-    A usage has a pointer more than it has columns; they count from the usage's first entry.  Where its
-    coefficients start at a negative place none is stored.
+    A usage has a pointer more than it has columns, counted from the usage's first entry. If its coefficients
+    start at a negative place, none is stored.
     """
     at = _index(0)
     for k in range(slots.size):
@@ -308,9 +308,11 @@ def write_overrides(
     clock: int,
     restore: bool,
 ) -> bool:
-    """Write overrides, flat and ascending, and, if given, scales; False, and nothing done, if an override's
-    slice is too short or too long for it.  ``restore``: the costs below the old overrides have not been put
-    back yet.  What is written over a vector that others share, is not written to the pool.
+    """Write overrides, flat and ascending, and, if given, scales.
+
+    Return False, with nothing changed, if the slice for an override has the wrong length. ``restore``: the
+    costs below the old overrides have not been put back yet. Overrides of shared costs are not written to the
+    pool.
     """
     for k in range(slots.size):
         if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:

@@ -404,17 +404,10 @@ class LocalStore(ConstraintStore):
     def aside(
         self, slots: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Overrides of those of some requests whose costs are shared, as they are no part of the pool.
+        """Return overrides of requests with shared costs, which are no part of the pool, as (place, column,
+        value).
 
-        Parameters
-        ----------
-        slots : (k,) array
-
-        Returns
-        -------
-        place : (m,) ndarray
-            Of the request among the slots.
-        column, value : (m,) ndarrays
+        `place` is that of the request among the slots.
         """
         table = self.requests
         lengths = np.where(table.vector[slots] >= 0, table.override_length[slots], 0)
@@ -433,17 +426,7 @@ class LocalStore(ConstraintStore):
     def priced_columns(
         self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
     ) -> NDArray[np.float64]:
-        """cost_factor c + A'y of a request's columns.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-            Prices of the rows.
-
-        Returns
-        -------
-        (n,) ndarray
-        """
+        """Return cost_factor c + A'y of a request's columns at prices y (row slots,)."""
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         row, value = self.entries_of(usage)
         at, priced = int(self.usages.pointer_start[usage]), y[row] * value
@@ -452,12 +435,7 @@ class LocalStore(ConstraintStore):
         return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
 
     def entries_of(self, usage: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Rows and coefficients of a usage's entries, column after column.
-
-        Returns
-        -------
-        (nnz,) ndarray, (nnz,) ndarray
-        """
+        """Return rows and coefficients of a usage's entries, column after column."""
         fields = ("entry_start", "nnz", "value_start")
         start, nnz, value = (int(getattr(self.usages, name)[usage]) for name in fields)
         row: NDArray[np.int32] = self.entries.row[start : start + nnz]
@@ -473,16 +451,9 @@ class LocalStore(ConstraintStore):
     def coefficients_of(
         self, usage: NDArray[np.int64], begin: NDArray[np.integer], counts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Coefficients of runs of entries, each of one usage, flat.
+        """Return the coefficients of k runs of entries, flat.
 
-        Parameters
-        ----------
-        usage, begin, counts : (k,) arrays
-            Of each run: its usage, the place of its first entry there, how many entries it has.
-
-        Returns
-        -------
-        (sum of the counts,) ndarray
+        A run has a usage, the place of its first entry there, and a number of entries.
         """
         start = self.usages.value_start[usage]
         place = slice_indices(np.where(start >= 0, start + begin, 0), counts)

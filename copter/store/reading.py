@@ -18,11 +18,7 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 class Columns:
     """Columns of some requests in compressed form, without their sum rows.
 
-    Attributes
-    ----------
-    counts : (n,) entries in each column
-    row : (nnz,) positions of the rows, by the map that was given
-    value : (nnz,)
+    `counts` (n,): entries of each column. `row` (nnz,): positions of the rows, by the given map.
     """
 
     counts: NDArray[np.int64]
@@ -31,16 +27,7 @@ class Columns:
 
 
 def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Costs of the columns of many requests, flat, scale and overrides applied.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
+    """Return the costs of all columns of many requests, flat, with scale and overrides applied."""
     costs: NDArray[np.float64] = _runs_of(store, slots, _costs_of)[0].values
     return costs
 
@@ -57,16 +44,7 @@ def _costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 
 
 def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bounds of the columns of many requests, flat.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
+    """Return the upper bounds of all columns of many requests, flat."""
     upper: NDArray[np.float64] = _runs_of(store, slots, _uppers_of)[0].values
     return upper
 
@@ -85,16 +63,7 @@ def _uppers_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 def sum_row_bounds(
     store: ConstraintStore, slots: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of the sum rows of many requests; (-inf, inf) for one that has no total.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (k,) ndarray, (k,) ndarray
-    """
+    """Return lower and upper bounds of the sum rows of many requests; (-inf, inf) for one without a total."""
     table = store.requests
     total = table.total[slots]
     lower = np.where(table.relation[slots] == EXACTLY, total, -np.inf)
@@ -102,12 +71,9 @@ def sum_row_bounds(
 
 
 def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32]) -> Columns:
-    """Entries of many requests in the resource rows.
+    """Return the entries of many requests in the resource rows.
 
-    Parameters
-    ----------
-    slots : (k,) request slots
-    position : (row slots,) where each row slot goes, negative for rows that no longer exist
+    `position` (row slots,): where each row slot goes, negative for dropped rows.
     """
     counted, rows, values = _runs_of(store, slots, _entries_of)
     counts, row, value = counted.values, position[rows.values], values.values
@@ -133,17 +99,7 @@ def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 
 
 def overrides_of(store: ConstraintStore, slots: NDArray[np.int64]) -> tuple[Runs, Runs]:
-    """Overrides of many requests.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    Runs, Runs
-        Their columns and costs.
-    """
+    """Return the columns and costs of the overrides of many requests."""
     columns, values = _runs_of(store, slots, _overrides_of)
     return columns, values
 
@@ -158,16 +114,7 @@ def _overrides_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 
 
 def given_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Costs of many requests as they were given, without scale and overrides, flat.
-
-    Parameters
-    ----------
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
+    """Return the costs of many requests as given, without scale and overrides, flat."""
     costs: NDArray[np.float64] = _runs_of(store, slots, _given_costs_of)[0].values
     return costs
 
@@ -185,16 +132,7 @@ def _given_costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 
 
 def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Map from row slot to its place in ``row_slots``, -1 for other slots.
-
-    Parameters
-    ----------
-    row_slots : (k,) ndarray
-
-    Returns
-    -------
-    (row slots,) int32 ndarray
-    """
+    """Return the place in ``row_slots`` of each row slot, -1 for others."""
     position = np.full(store.rows.size, -1, np.int32)
     position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
     return position
@@ -205,10 +143,9 @@ def _runs_of(
     slots: NDArray[np.int64],
     task: Callable[[Part, NDArray[np.int64]], Sequence[Runs]],
 ) -> Sequence[Runs]:
-    """What parts say of some requests, in the order in which these were asked for.
+    """Return the runs of some different requests by a task on each part, in the order of `slots`.
 
-    `slots` (k,): of different requests. `task`: of a part and the slots that some of its requests have there;
-    at the top of its module.
+    The task, at the top of its module, gets a part and the slots that some of the requests have there.
     """
     answers = store.executor.map(task, slots=slots)
     if len(answers) == 1:

@@ -24,12 +24,8 @@ _KINDS = {"i8": "whole", "f8": "real", "i1": "small", "b1": "small"}
 
 
 class Pool:
-    """Parallel flat arrays, handed out in slices of any length.
-
-    Parameters
-    ----------
-    **dtypes
-        Name and dtype of each parallel array; they become attributes.
+    """Parallel growable arrays, allocated in slices of any length; `dtypes` name the arrays, which become
+    attributes.
     """
 
     def __init__(self, **dtypes: Any) -> None:
@@ -71,7 +67,7 @@ class Pool:
         return start
 
     def reserve(self, more: int) -> None:
-        """Room for so many entries more, and some: they are added piece by piece without a copy of the pool.
+        """Reserve room for so many entries more, and some, so that adding them piece by piece copies nothing.
 
         Memory past the entries in use is not touched until they are written.
         """
@@ -98,17 +94,10 @@ class Pool:
         return starts
 
     def put(self, lengths: NDArray[np.int64], **values: NDArray[Any]) -> NDArray[np.int64]:
-        """Allocate many slices, freed ones of the same length first, and fill them.
+        """Allocate slices of some lengths, freed ones of the same length first, fill them, and return their
+        starts.
 
-        Parameters
-        ----------
-        lengths : (k,) array
-        **values
-            Contents of every parallel array, slice after slice.
-
-        Returns
-        -------
-        (k,) starts
+        `values`: contents of every parallel array, slice after slice.
         """
         starts = self.allocate_all(lengths)
         for name, flat in values.items():
@@ -176,18 +165,10 @@ class Pool:
 class Table:
     """Slots with named scalar fields, one growable array a field; freed slots are used again.
 
-    The fields of a kind are the rows of one block, in the order in which they are named, so that a kernel
-    takes a few arrays and not one for each field.  The last column of a block is no slot: it stays blank.
-
-    Parameters
-    ----------
-    **fields
-        ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
-
-    Attributes
-    ----------
-    whole, real, small : (fields of the kind, room) arrays of int64, float64, int8
-        The blocks.
+    `fields` are ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
+    The fields of a kind are the rows, in the order of their names, of one of the blocks `whole` (int64),
+    `real` (float64), `small` (int8), so that a kernel takes a few arrays and not one for each field. The last
+    column of a block is no slot: it stays blank.
     """
 
     def __init__(self, **fields: tuple[Any, Any]) -> None:
@@ -229,12 +210,7 @@ class Table:
         return self.size - len(self._free)
 
     def taken(self, slots: NDArray[np.int64]) -> Table:
-        """A table of copies of some slots, in that order.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-        """
+        """Return a table of copies of some slots, in that order."""
         some, which = Table.__new__(Table), np.append(slots, -1)
         some._fields, some.size, some._free, some._room = self._fields, slots.size, [], slots.size
         for kind in ("whole", "real", "small"):

@@ -67,10 +67,10 @@ NONE_GIVEN = np.empty(0)
 
 
 class ConstraintStore(ABC):
-    """Tables of rows, usages, shared costs and requests, and the verbs that edit them.
+    """Tables of rows, usages, shared costs and requests, and the methods that edit them.
 
-    Two classes know where the columns are: :class:`copter.store.local.LocalStore` keeps them in pools of
-    this process, :class:`copter.ray.store.DistributedStore` sends them to other processes.
+    :class:`copter.store.local.LocalStore` keeps the columns in pools of this process,
+    :class:`copter.ray.store.DistributedStore` sends them to other processes.
     """
 
     with_arrays: ClassVar[tuple[str, ...]] = ("rows", "usages", "vectors", "requests", "terms", "edits")
@@ -137,7 +137,7 @@ class ConstraintStore(ABC):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that the program is, as flat arrays by name; views, to be read before the next edit.
+        """Return the whole program as flat arrays by name: views, to be read before the next edit.
 
         The classes of convex terms are no arrays: they are in ``terms.kinds``.
         """
@@ -150,18 +150,11 @@ class ConstraintStore(ABC):
         return found
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Become the program that :meth:`arrays` was asked of, with the classes of terms in ``terms.kinds``.
+        """Take over the arrays (not copied) that :meth:`arrays` returned, with the classes of terms in
+        ``terms.kinds``.
 
-        Parameters
-        ----------
-        arrays : mapping of str to flat ndarray
-            Taken over, not copied.
-
-        Raises
-        ------
-        ValueError, KeyError
-            They cannot be of one store.  That what they point at is there is checked elsewhere
-            (:func:`copter.durable.soundness.check_store`).
+        Raise ValueError or KeyError if they cannot be of one store. References between them are checked
+        elsewhere (:func:`copter.durable.soundness.check_store`).
         """
         self.clock, self.n_variables = typed(arrays["counts"], np.int64).tolist()
         self._dropped_rows = typed(arrays["dropped"], np.int64).tolist()
@@ -181,12 +174,7 @@ class ConstraintStore(ABC):
         return self.clock
 
     def live_requests(self) -> NDArray[np.int64]:
-        """Slots in use, ascending.
-
-        Returns
-        -------
-        (requests,) ndarray
-        """
+        """Return the slots in use, ascending."""
         return np.flatnonzero(self.requests.n_columns[: self.requests.size])
 
     # ---- edits ---------------------------------------------------------------------------------
@@ -199,18 +187,11 @@ class ConstraintStore(ABC):
         return slots
 
     def edited_since(self, revision: int) -> NDArray[np.int64] | None:
-        """Return the slots of the requests that were added, updated or removed after a revision.
+        """Return the ascending slots of the requests that were added, updated or removed after a value of
+        ``clock``.
 
-        Parameters
-        ----------
-        revision : int
-            An earlier value of ``clock``.
-
-        Returns
-        -------
-        (k,) ndarray or None
-            Ascending; None if the store's log of edits does not reach back that far
-            (:class:`copter.store.edit_log.EditLog`).
+        None if the store's log of edits does not reach back that far
+        (:class:`copter.store.edit_log.EditLog`).
         """
         return self.edits.since(revision)
 

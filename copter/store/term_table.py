@@ -62,13 +62,7 @@ class TermTable:
         return own
 
     def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
-        """Give a request a term with its image.
-
-        Parameters
-        ----------
-        image : (n,) ndarray
-            A coefficient a column of the request.
-        """
+        """Give a request a term with its image (n,), a coefficient for each of its columns."""
         self.drop([slot])
         kind = Kind(type(term), tuple(term.parameters))
         if kind not in self.kinds:
@@ -112,12 +106,9 @@ class TermTable:
         }
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Become the table that :meth:`arrays` was asked of, of the classes in ``kinds``.
+        """Take over the arrays that :meth:`arrays` returned, of the classes in ``kinds``.
 
-        Raises
-        ------
-        ValueError
-            They cannot be of one table.
+        Raise ValueError if they cannot be of one table.
         """
         self._kind = typed(arrays["kind"], np.int16)
         self._start, self._length = (typed(arrays[name], np.int64) for name in ("start", "length"))
@@ -158,16 +149,9 @@ class TermTable:
         return sizes, self._data.data[slice_indices(self._start[slots] + count, sizes)]
 
     def restate(self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, Floats]) -> None:
-        """New values for some parameters of terms of one kind.
+        """Set some parameters of the terms of one kind that the requests in `slots` have.
 
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Of requests that have terms of this kind.
-        kind : int
-            Place in ``kinds``.
-        parameters : mapping of str to (k,) ndarray
-            The others stay.
+        `kind`: place in ``kinds``. `parameters`: (k,) values by name; the others stay.
         """
         starts = self._start[slots]
         for k, name in enumerate(self.kinds[kind].names):

@@ -44,9 +44,9 @@ class StoreView(ArrayRecord):
 
 
 def view_of(store: LocalStore) -> StoreView:
-    """View of a store's current arrays; valid until the next edit.
+    """Return a view of a store's current arrays, valid until the next edit.
 
-    It is the last one where the arrays are the same, and as long: a new one has to write down addresses.
+    It is the last one if the arrays are the same and as long, because a new one has to write down addresses.
     """
     requests, usages = store.requests, store.usages
     n, m, whole = requests.size, usages.size, None
@@ -82,9 +82,9 @@ def view_of(store: LocalStore) -> StoreView:
 
 
 def with_own_costs(view: StoreView) -> StoreView:
-    """A view in which every request has a place of its own among the costs, for who keeps a number a column.
+    """Return a view in which every request has its own place among the costs, for arrays by column.
 
-    It is the view itself where no vector is shared; else all costs are copied.
+    It is the view itself if no costs are shared; else all costs are copied.
     """
     if not (view.vector >= 0).any():
         return view
@@ -123,16 +123,7 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Effective costs of single columns, each named by its request's slot and its place in the view.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-
-    Returns
-    -------
-    (k,) ndarray
-    """
+    """Effective costs of single columns, each named by its request's slot and its place in the view."""
     costs = np.empty(slot.size)
     for k in range(slot.size):
         costs[k] = cost_of(view, slot[k], column[k])
@@ -141,16 +132,7 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
 
 @kernel(allocates=True)
 def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bounds of single columns, each named by its request's slot and its place in the view.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-
-    Returns
-    -------
-    (k,) ndarray
-    """
+    """Upper bounds of single columns, each named by its request's slot and its place in the view."""
     caps = np.empty(slot.size)
     for k in range(slot.size):
         caps[k] = cap_of(view, slot[k], column[k])
@@ -180,7 +162,7 @@ def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
 def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-def]
     """Where the entries of a usage's columns [first, last) begin and end.
 
-    They come unsigned, so that no index is looked at for a sign.
+    They are unsigned, so that no index is checked for a sign.
     """
     pointer, entry = view.pointer_start[usage], view.entry_start[usage]
     return np.uint64(entry + view.pointer[pointer + first]), np.uint64(entry + view.pointer[pointer + last])
@@ -190,7 +172,7 @@ def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-
 def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
     """(shift, stride) such that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
 
-    A usage that stores none has a stride of 0: what it reads for each entry is the 1 that all have in common.
+    A usage that stores none has a stride of 0, and reads for each entry the 1 that all have in common.
     """
     start = view.value_start[usage]
     shift = start - view.entry_start[usage] if start >= 0 else 0
@@ -216,18 +198,10 @@ def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
 def take_entries(
     view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
-    """Entries of single columns in rows that are seen, compressed by columns.
+    """Entries of single columns in rows that are seen (row slots,), compressed by columns: (pointer, row,
+    value).
 
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-        Slot of the request, and place in the view.
-    seen : (row slots,) truth values
-
-    Returns
-    -------
-    pointer : (k + 1,) ndarray
-    row, value : (nnz,) ndarrays
+    A column is named by its request's slot and its place in the view.
     """
     pointer = np.zeros(slot.size + 1, np.int64)
     for j in range(slot.size):

@@ -29,17 +29,7 @@ def added(high, low, term):  # type: ignore[no-untyped-def]
 
 
 def sum_of(pairs: Iterable[Pair]) -> float:
-    """The number that sums come to together.
-
-    Parameters
-    ----------
-    pairs : iterable of (high, low)
-
-    Returns
-    -------
-    float
-        As plain additions have it where one of them is infinite or NaN.
-    """
+    """Return the total of sums (high, low); as by plain additions if one is infinite or NaN."""
     highs, lows = zip(*pairs, strict=True)
     plain = sum(highs)
     return math.fsum((*highs, *lows)) if math.isfinite(plain) and all(map(math.isfinite, lows)) else plain

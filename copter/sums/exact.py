@@ -27,13 +27,7 @@ _SPLIT = 2.0**27 + 1.0
 
 
 class ExactSums:
-    """Many sums, by number.
-
-    Attributes
-    ----------
-    limbs : (sums, limbs) ndarray
-        For kernels, which call :func:`add_product`.
-    """
+    """Many sums, by number; `limbs` (sums, limbs) are for kernels, which call :func:`add_product`."""
 
     def __init__(self, count: int) -> None:
         self.limbs = np.zeros((count, _LIMBS), np.int64)
@@ -52,16 +46,7 @@ class ExactSums:
             self._terms = terms
 
     def values(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What some come to, to within a unit in the last place; equal sums have equal values.
-
-        Parameters
-        ----------
-        which : (k,) ndarray
-
-        Returns
-        -------
-        (k,) ndarray
-        """
+        """Return some sums, to within a unit in the last place; equal sums have equal values."""
         values: NDArray[np.float64] = _values(self.limbs, which)
         return values
 

@@ -17,8 +17,7 @@ _PASSES = 20
 
 
 class Sampler:
-    """Draws about `wanted` of n items by their sizes (n,), not negative; infinite for items of every sample.
-    """
+    """Draws about `wanted` of n items by their sizes (n,) >= 0; infinite for items of every sample."""
 
     def __init__(self, size: NDArray[np.float64], wanted: int) -> None:
         self._size, self._step = size, _distance(size, wanted)

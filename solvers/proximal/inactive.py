@@ -92,8 +92,7 @@ class Block(NamedTuple):
         return SparseX(self.slots.repeat(self.counts), self.column, self.parts.value)
 
     def last_x(self, program: ContinualProgram, which: NDArray[np.int64]) -> LastX:
-        """Return the allocation of the requests at some ascending places as an earlier answer for a program.
-        """
+        """Return the allocation of requests at some ascending places as an earlier answer for a program."""
         parts = self.parts
         mine = self.slots, self.birth, parts.total, parts.start, self.column, parts.value
         slot, column, value, birth, total = _last_x(which, *mine)
@@ -358,8 +357,7 @@ class InactiveSet:
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with a block's requests, with `others` (ascending slots outside the block) active.
-        """
+        """Return the set with a block's requests, with `others` (ascending slots outside the block) active."""
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:
@@ -421,7 +419,7 @@ class InactiveSet:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any], name: str) -> InactiveSet:
-        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit this
+        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it is no set of this
         program.
         """
         template = cls.nothing(0, np.empty(0), np.empty(0, np.int64))
