@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError, LogTerm, make_solver
+from copter import ContinualProgram, EditError, make_solver
 from copter.errors import UnusableError
 from copter.ray.distributed import DistributedProgram
 from copter.store.edit import Columns, Edit, Entries, Runs
@@ -65,42 +65,6 @@ def assert_same(a, b):
     assert a.keys() == b.keys()
     for name, value in a.items():
         np.testing.assert_equal(value, b[name], err_msg=name)
-
-
-def edit(program, rng):
-    program.remove_requests([f"t{k}" for k in rng.choice(20, 6, replace=False)])
-    program.update_request("o1", costs=rng.random(2), usage={3: [1.0, 2.0]}, upper=2.0, start={0: 0.5})
-    program.update_requests(["v0", "v3"], costs=[rng.random(4), rng.random(4)])
-    program.update_requests(["o2", "v2"], totals=[1.5, None], integral=True)
-    program.add_requests(["n0", "n1"], rng.random(5), [2, 3], [{0: [1.0, 1.0]}, {1: ([0, 2], [1.0, 4.0])}])
-    program.remove_resources(2)
-    program.update_resources([0, 1], upper=[5.0, 4.0], lower=-1.0)
-
-
-@pytest.mark.parametrize("parts", [1, 3, 64])
-def test_queries_say_the_same(parts):
-    programs = pair(parts)
-    for step in (fill, edit):
-        for program in programs:
-            step(program, np.random.default_rng(5))
-        assert_same(*map(read, programs))
-
-
-def test_terms_lie_with_their_requests():
-    programs = pair()
-    for program in programs:
-        fill(program, np.random.default_rng(2))
-        program.update_requests(
-            ["o1", "o4"], terms=[LogTerm(2.0, 1.0, image=[1.0, 2.0, 3.0]), LogTerm(1.0, 0.5)]
-        )
-        program.update_requests(["o4", "o1"], terms={"weight": [4.0, 5.0]})
-        program.update_request("o2", term=LogTerm(3.0, 1.0))
-        program.update_request("o2", term=None)
-        program.remove_request("o4")
-    assert_same(*map(read, programs))
-    answers = [make_solver("copter", tolerance=1e-6).solve(program) for program in programs]
-    assert answers[0].objective == answers[1].objective and answers[0].bound == answers[1].bound
-    assert all(map(np.array_equal, answers[0].nonzeros, answers[1].nonzeros))
 
 
 def test_what_was_given_may_change_before_it_is_sent():

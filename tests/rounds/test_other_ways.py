@@ -41,12 +41,21 @@ def test_kernels_that_are_not_compiled_give_the_same_bits(tmp_path):
     assert result.stderr.strip().splitlines()[-1] == digest()
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("family", [FAMILIES["mixed"], TINY], ids=lambda family: family.name)
-def test_rounds_on_a_program_in_parts_are_right(seed, family):
+@pytest.mark.parametrize("parts", [1, 3, 64])
+@pytest.mark.parametrize(
+    ("seed", "family", "why"),
+    [
+        (5, FAMILIES["box and total"], FullPass.CONVEX_TERMS),
+        (0, FAMILIES["mixed"], FullPass.REMOTE_COLUMNS),
+        (0, TINY, FullPass.REMOTE_COLUMNS),
+        (1, TINY, FullPass.REMOTE_COLUMNS),
+    ],
+    ids=lambda each: getattr(each, "name", str(each)).lower(),
+)
+def test_rounds_on_a_program_in_parts_are_right(parts, seed, family, why):
     counts: Counter = Counter()
-    play(seed, family, 15, counts, program=DistributedProgram(InProcess(3)))
-    assert counts[f"full pass: {FullPass.REMOTE_COLUMNS.value}"]
+    play(seed, family, 15, counts, program=DistributedProgram(InProcess(parts)))
+    assert counts[f"full pass: {why.value}"]
 
 
 @pytest.mark.cluster

@@ -46,35 +46,6 @@ def check_against_scipy(program, solution, tolerance):
     assert solution.is_optimal(tolerance), (solution.relative, solution.reason)
 
 
-def test_compiled_program_is_what_the_verbs_said():
-    program = ContinualProgram()
-    program.add_resource("a", 8.0)
-    program.add_resource("b", 5.0, lower=1.0)
-    program.add_resource("gone", 1.0)
-    template = program.share_columns({"a": [1.0, 2.0], "gone": 1.0}, 2)
-    program.add_request("p", [-1.0, -2.0], template, total=1.0, scale=3.0, override={1: -7.0}, integral=True)
-    program.add_request("q", [4.0], {"b": 2.5, "gone": 1.0}, upper=6.0)
-    program.add_request("r", [1.0, 2.0], template, total=2.0, relation="==", upper=[1.0, 2.0])
-    program.remove_resources("gone")
-    compiled = compile_program(program)
-    assert compiled.resource_ids == ["a", "b"] and compiled.request_ids == ["p", "q", "r"]
-    np.testing.assert_allclose(compiled.c, [-3.0, -7.0, 4.0, 1.0, 2.0])
-    np.testing.assert_array_equal(compiled.upper, [np.inf, np.inf, 6.0, 1.0, 2.0])
-    np.testing.assert_array_equal(compiled.column_start, [0, 2, 3, 5])
-    np.testing.assert_array_equal(compiled.sum_row, [2, -1, 3])
-    np.testing.assert_array_equal(compiled.integrality, [True, True, False, False, False])
-    expected = [[1, 2, 0, 1, 2], [0, 0, 2.5, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 1, 1]]
-    np.testing.assert_array_equal(compiled.A.toarray(), expected)
-    np.testing.assert_array_equal(compiled.row_lower, [-np.inf, 1.0, -np.inf, 2.0])
-    np.testing.assert_array_equal(compiled.row_upper, [8.0, 5.0, 1.0, 2.0])
-
-
-def test_empty_program_compiles():
-    program = ContinualProgram()
-    program.add_resource("a", 1.0)
-    assert compile_program(program).A.shape == (1, 0)
-
-
 @pytest.mark.parametrize("name", LP)
 @pytest.mark.parametrize("seed", range(4))
 def test_baselines_agree_with_scipy(name, seed):

@@ -44,7 +44,7 @@ DEADLY = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_copter_exact_and_brute_force_agree(family):
-    for seed in range(25):
+    for seed in range(120 if family in ("odd", "units") else 25):
         tiny = Tiny(seed, family)
         assert judge(tiny, make_solver("copter-exact").solve(tiny.program())) == "", seed
 
@@ -98,15 +98,6 @@ def test_a_switch_that_is_off_by_a_tolerance_is_off(big):
         options={"presolve": False},
     )
     assert (by_milp.status, by_milp.fun) == (0, pytest.approx(101.0, rel=1e-9))
-
-
-def test_a_request_that_has_no_column_left_is_none_that_costs_less():
-    program = ContinualProgram()
-    program.add_resource("c", upper=5.0)
-    program.add_request(0, [1.0, -9.0], {"c": [0, 3]}, total=1, relation="==", integral=True)
-    program.add_request(1, [-4.0, -7.0], {"c": [1, 3]}, total=1, upper=0.5, integral=True)
-    solution = make_solver("copter-exact").solve(program)
-    assert (solution.status, solution.objective) == (Status.OPTIMAL, -9.0)
 
 
 def test_ten_tenths_fit_where_there_is_one():

@@ -357,6 +357,7 @@ def test_every_field_of_a_state_is_saved():
     again = type(state).from_arrays(program, state.to_arrays(program))
     for name in ("slack", "revision", "full_pass", "misses", "wait"):
         assert getattr(again, name) == getattr(state, name), name
+    assert state.to_arrays(build()[0]) is None  # another program
     saved = arrays_of(again)
     assert saved.keys() == arrays_of(state).keys()
     for name, array in arrays_of(state).items():

@@ -22,7 +22,7 @@ def exact(number=0):
     return Fraction(number if isinstance(number, (int, Fraction)) else repr(float(number)))
 
 
-FAMILIES = ("scaled", "switch", "big_m", "decimal", "odd")
+FAMILIES = ("scaled", "switch", "big_m", "decimal", "odd", "units")
 
 
 class Tiny:
@@ -103,6 +103,16 @@ class Tiny:
             relation = "==" if total is not None and upper.sum() >= total and rng.random() < 0.5 else "<="
             self._add(costs, use, total, relation, upper)
 
+    def _units(self, rng):
+        """Odd ones, with rows and costs in other units."""
+        self._odd(rng)
+        unit, rate = 2.0 ** rng.integers(-14, 15, 2)
+        self.rows = [(unit * lower, unit * upper) for lower, upper in self.rows]
+        self.requests = [
+            ([rate * c for c in costs], [[unit * a for a in row] for row in usage], *more)
+            for costs, usage, *more in self.requests
+        ]
+
     def program(self):
         program = ContinualProgram()
         for r, (lower, upper) in enumerate(self.rows):
@@ -179,7 +189,12 @@ def judge(tiny, solution):
         return f"objective {solution.objective} where {best} is the least"
     if Fraction(solution.integer.bound) > best + slack / 1000:
         return f"bound {solution.integer.bound} above {best}"
-    return ""
+    if not solution.integer.proven:
+        return "optimal and not proven"
+    if solution.bound > solution.integer.bound + 1e-9 * max(1.0, abs(best)):
+        return f"bound {solution.bound} above that of whole numbers, {solution.integer.bound}"
+    whole = [solution.x[q] for q, request in enumerate(tiny.requests) if request[5]]
+    return "" if all((x == np.rint(x)).all() for x in whole) else "a fraction of a whole number"
 
 
 def main():

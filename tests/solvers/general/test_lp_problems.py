@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.optimize
+from lp_problems import PROBLEMS
 
 from copter import linprog
 from copter.solvers import SOLVERS
-from support.lp_problems import PROBLEMS
 
 ALONE = [name for name in SOLVERS if name != "highs-milp"]
 named = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)

@@ -1,7 +1,5 @@
 """`milp` against scipy's and brute force: kinds of columns, constraints, statuses, options, errors."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -12,26 +10,6 @@ from copter import EditError, milp
 
 INF = np.inf
 FIELDS = ("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap")
-
-
-def knapsack(seed: int) -> tuple[np.ndarray, LinearConstraint, Bounds]:
-    rng = np.random.default_rng([seed, 5])
-    n = int(rng.integers(3, 6))
-    weights = rng.integers(1, 9, (2, n)).astype(float)
-    most = weights.sum(axis=1) * rng.uniform(0.5, 1.5, 2)
-    return -rng.integers(1, 20, n).astype(float), LinearConstraint(weights, -INF, most), Bounds(0, 2)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_whole_numbers_by_brute_force(seed):
-    cost, rows, box = knapsack(seed)
-    points = np.array(list(product((0.0, 1.0, 2.0), repeat=cost.size)))
-    feasible = points[(points @ rows.A.T <= rows.ub).all(axis=1)]
-    found = milp(cost, integrality=1, bounds=box, constraints=rows)
-    assert (found.status, found.success) == (0, True)
-    assert found.fun == pytest.approx((feasible @ cost).min())
-    assert found.fun == pytest.approx(cost @ found.x)
-    assert found.mip_dual_bound == pytest.approx(found.fun, rel=1e-4) and found.mip_gap <= 1e-4
 
 
 KINDS = {
