@@ -17,6 +17,7 @@ import numpy as np
 
 from copter import ConcurrentUseError, ContinualProgram, Journal, ProximalPoint, Status
 from copter.clock import Clock
+from copter.durable.soundness import check_program
 from copter.solvers.proximal.loop import solve as solve_from
 from copter.solvers.proximal.run import Options
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
@@ -172,6 +173,8 @@ class Game:
         if self.large or self.rng.random() < 0.8:
             ids = [ids[i] for i in self.rng.choice(len(ids), min(6, len(ids)), replace=False)]
         compare(self.program, self.mirror, ids)
+        if not (self.large or self.far):
+            check_program(self.program)
         if not (self.terms or self.large or self.far) and (self.rng.random() < 0.1 or self.family.whole):
             compare_arrays(self.program, self.mirror)
             self.count("read: to_arrays")

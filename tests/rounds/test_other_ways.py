@@ -1,4 +1,4 @@
-"""Random rounds with columns in parts and on actors of Ray, and with kernels that are not compiled."""
+"""Random rounds with columns on actors of Ray, and with kernels that are not compiled."""
 
 import hashlib
 import subprocess
@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from copter.ray.distributed import DistributedProgram
 from copter.solvers.proximal.full_pass import FullPass
-from rounds.kinds import FAMILIES, TINY
+from rounds.kinds import FAMILIES
 from rounds.play import play
-from support.in_parts import InProcess
 
 INTERPRETED = """
 import sys
@@ -39,23 +37,6 @@ def test_kernels_that_are_not_compiled_give_the_same_bits(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stderr.strip().splitlines()[-1] == digest()
-
-
-@pytest.mark.parametrize("parts", [1, 3, 64])
-@pytest.mark.parametrize(
-    ("seed", "family", "why"),
-    [
-        (5, FAMILIES["box and total"], FullPass.CONVEX_TERMS),
-        (0, FAMILIES["mixed"], FullPass.REMOTE_COLUMNS),
-        (0, TINY, FullPass.REMOTE_COLUMNS),
-        (1, TINY, FullPass.REMOTE_COLUMNS),
-    ],
-    ids=lambda each: getattr(each, "name", str(each)).lower(),
-)
-def test_rounds_on_a_program_in_parts_are_right(parts, seed, family, why):
-    counts: Counter = Counter()
-    play(seed, family, 15, counts, program=DistributedProgram(InProcess(parts)))
-    assert counts[f"full pass: {why.value}"]
 
 
 @pytest.mark.cluster
