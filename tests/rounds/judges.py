@@ -14,7 +14,8 @@ import highspy
 import numpy as np
 from scipy.sparse import csc_array, vstack
 
-from rounds.mirror import Arrays, Log, Mirror
+from rounds.mirror import Log, Mirror
+from support.numpy_twins import Model, is_primal_ray, lagrangian
 
 
 class Wrong(AssertionError):
@@ -85,29 +86,29 @@ def _highs(c, upper, matrix: csc_array, low, high, lower=None) -> tuple[str, flo
     return status, solver.getInfo().objective_function_value, values
 
 
-def truth(arrays: Arrays) -> Truth:
+def truth(model: Model) -> Truth:
     """Status and objective of a program, from scratch; convex terms by tangents until they touch."""
-    sums, low, high = arrays.sums()
-    matrix = csc_array(vstack([arrays.A, sums]))
-    low, high = np.concatenate((arrays.low, low)), np.concatenate((arrays.high, high))
-    if not arrays.c.size:
+    sums, low, high = model.sum_rows()
+    matrix = csc_array(vstack([model.A, sums]))
+    low, high = np.concatenate((model.row_lower, low)), np.concatenate((model.row_upper, high))
+    if not model.c.size:
         met = bool(((low <= 0) & (high >= 0)).all())
         return Truth("optimal" if met else "infeasible", 0.0)
-    if any(arrays.terms):
-        return _with_terms(arrays, matrix, low, high)
-    status, objective, _ = _highs(arrays.c, arrays.upper, matrix, low, high)
+    if any(model.terms):
+        return _with_terms(model, matrix, low, high)
+    status, objective, _ = _highs(model.c, model.upper, matrix, low, high)
     if status in ("either", "unbounded"):  # an unbounded ray says nothing about feasibility
-        feasible = _highs(np.zeros(arrays.c.size), arrays.upper, matrix, low, high)[0] == "optimal"
+        feasible = _highs(np.zeros(model.c.size), model.upper, matrix, low, high)[0] == "optimal"
         return Truth("unbounded" if feasible else "infeasible", -math.inf)
     return Truth(status, objective)
 
 
-def _with_terms(arrays: Arrays, matrix: csc_array, low: np.ndarray, high: np.ndarray) -> Truth:
+def _with_terms(model: Model, matrix: csc_array, low: np.ndarray, high: np.ndarray) -> Truth:
     """Kelley's cutting planes, one variable for each term."""
-    own = [b for b, term in enumerate(arrays.terms) if term is not None]
-    n, k = arrays.c.size, len(own)
-    c = np.concatenate((arrays.c, np.ones(k)))
-    upper = np.concatenate((arrays.upper, np.full(k, math.inf)))
+    own = [b for b, term in enumerate(model.terms) if term is not None]
+    n, k = model.c.size, len(own)
+    c = np.concatenate((model.c, np.ones(k)))
+    upper = np.concatenate((model.upper, np.full(k, math.inf)))
     lower = np.concatenate((np.zeros(n), np.full(k, -1e9)))
     wide = csc_array(
         (matrix.data, matrix.indices, np.append(matrix.indptr, [matrix.nnz] * k)),
@@ -118,9 +119,9 @@ def _with_terms(arrays: Arrays, matrix: csc_array, low: np.ndarray, high: np.nda
     for _ in range(60):
         for i, b in enumerate(own):
             for t in points[i]:
-                value, slope = _log(arrays.terms[b], t)
+                value, slope = _log(model.terms[b], t)
                 cut = np.zeros(n + k)
-                cut[arrays.first[b] : arrays.first[b + 1]] = slope * np.array(arrays.terms[b].image)
+                cut[model.first[b] : model.first[b + 1]] = slope * np.array(model.terms[b].image)
                 cut[n + i] = -1.0
                 cuts.append(cut)
                 limits.append(slope * t - value)
@@ -129,9 +130,9 @@ def _with_terms(arrays: Arrays, matrix: csc_array, low: np.ndarray, high: np.nda
         status, objective, x = _highs(c, upper, stacked, below, np.concatenate((high, limits)), lower)
         if status != "optimal":
             return Truth("unknown", math.nan)
-        images = [float(np.dot(arrays.terms[b].image, x[arrays.first[b] : arrays.first[b + 1]])) for b in own]
+        images = [float(np.dot(model.terms[b].image, x[model.first[b] : model.first[b + 1]])) for b in own]
         short = [
-            _log(arrays.terms[b], t)[0] - x[n + i] for i, (b, t) in enumerate(zip(own, images, strict=True))
+            _log(model.terms[b], t)[0] - x[n + i] for i, (b, t) in enumerate(zip(own, images, strict=True))
         ]
         if sum(short) <= 1e-9 * (1.0 + abs(objective)):
             return Truth("optimal", objective)
@@ -147,59 +148,25 @@ def _log(term: Log, t: float) -> tuple[float, float]:
 # ---- exact rationals ---------------------------------------------------------------------------------
 
 
-def lagrangian(arrays: Arrays, y: np.ndarray, costs: bool = True) -> Fraction | float | None:
-    """The Lagrangian bound at prices y in exact arithmetic; None for minus infinity."""
-    value = Fraction(0)
-    prices = []
-    for yi, low, high in zip(y.tolist(), arrays.low.tolist(), arrays.high.tolist(), strict=True):
-        bound = high if yi > 0 else low
-        price = Fraction(yi) if math.isfinite(bound) else Fraction(0)
-        prices.append(price)
-        if price:
-            value -= price * Fraction(bound)
-    A = arrays.A
-    c = arrays.c.tolist() if costs else [0.0] * arrays.c.size
-    pointer, index, data = A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
-    reduced = [
-        Fraction(c[j]) + sum(prices[index[k]] * Fraction(data[k]) for k in range(pointer[j], pointer[j + 1]))
-        for j in range(arrays.c.size)
-    ]
-    upper = arrays.upper.tolist()
-    for b, (total, relation) in enumerate(zip(arrays.totals, arrays.relations, strict=True)):
-        block = range(int(arrays.first[b]), int(arrays.first[b + 1]))
-        left = None if total is None else Fraction(total)
-        for j in sorted(block, key=lambda j: reduced[j]):
-            if (reduced[j] >= 0 and relation == "<=") or left == 0:
-                break
-            if left is None and math.isinf(upper[j]):
-                return None
-            take = left if math.isinf(upper[j]) else Fraction(upper[j])
-            if left is not None:
-                take = min(take, left)
-                left -= take
-            value += take * reduced[j]
-        if relation == "==" and left:
-            return math.inf
-    return value
-
-
-def excess(arrays: Arrays, x: np.ndarray) -> tuple[float, list[tuple[float, float]]]:
+def excess(model: Model, x: np.ndarray) -> tuple[float, list[tuple[float, float]]]:
     """Norm of all violations, and each as (violation, size of what it is summed up from), exactly."""
     exact = [Fraction(v) for v in x.tolist()]
-    A = arrays.A.tocsr()
+    A = model.A.tocsr()
     found = []
     for i in range(A.shape[0]):
         entries = range(A.indptr[i], A.indptr[i + 1])
         terms = [Fraction(float(A.data[k])) * exact[A.indices[k]] for k in entries]
         found.append(
-            (_over(sum(terms, Fraction(0)), arrays.low[i], arrays.high[i]), float(sum(map(abs, terms))))
+            (
+                _over(sum(terms, Fraction(0)), model.row_lower[i], model.row_upper[i]),
+                float(sum(map(abs, terms))),
+            )
         )
-    for b, total in enumerate(arrays.totals):
-        own = exact[int(arrays.first[b]) : int(arrays.first[b + 1])]
-        if total is not None:
-            low = total if arrays.relations[b] == "==" else -math.inf
-            found.append((_over(sum(own, Fraction(0)), low, total), total))
-    for value, bound in zip(exact, arrays.upper.tolist(), strict=True):
+    for block, relation, total in model.blocks():
+        if relation:
+            low = total if relation == "==" else -math.inf
+            found.append((_over(sum(exact[block], Fraction(0)), low, total), total))
+    for value, bound in zip(exact, model.upper.tolist(), strict=True):
         if value < 0 or value > bound:
             found.append((_over(value, 0.0, bound), bound))
     return math.sqrt(sum(over * over for over, _ in found)), [each for each in found if each[0] > 0]
@@ -216,57 +183,57 @@ def _over(value: Fraction, low: float, high: float) -> float:
 
 def judge(mirror: Mirror, claim: Claim, tolerance: float, *, exactly: bool, by_highs: bool) -> set[str]:
     """Raise Wrong if what a solver says is not so; otherwise say what was checked."""
-    arrays = mirror.arrays()
+    model = mirror.model()
     done = {"mirror"}
     if claim.found:
         require(list(claim.x) == list(mirror.requests), "requests of the answer")
         sizes = [value.size for value in claim.x.values()]
         require(sizes == [r.size for r in mirror.requests.values()], "columns of the answer")
         x = np.concatenate([np.empty(0), *claim.x.values()])
-        _judge_allocation(arrays, x, claim, tolerance, exactly)
+        _judge_allocation(model, x, claim, tolerance, exactly)
     y = np.array([claim.price[id] for id in mirror.resources])
-    if exactly and not any(arrays.terms) and math.isfinite(claim.bound):
-        at_y = lagrangian(arrays, y)
+    if exactly and not any(model.terms) and math.isfinite(claim.bound):
+        at_y = lagrangian(model, y)
         done.add("rationals")
-        if at_y is not None:
+        if at_y != -math.inf:
             require(Fraction(claim.bound) <= at_y, "bound", claim.bound, "at y", float(at_y))
         else:
             done.add("bounded by rows")
     if claim.ray is not None:
-        _judge_ray(arrays, claim)
+        _judge_ray(model, claim)
         done.add("ray")
     if by_highs:
         done.add("highs")
-        _judge_by_highs(truth(arrays), claim, tolerance, arrays)
+        _judge_by_highs(truth(model), claim, tolerance, model)
     return done
 
 
-def _judge_allocation(arrays: Arrays, x: np.ndarray, claim: Claim, tolerance: float, exactly: bool) -> None:
+def _judge_allocation(model: Model, x: np.ndarray, claim: Claim, tolerance: float, exactly: bool) -> None:
     """Objective, violations and gap."""
-    cost, terms = float(arrays.c @ x), float(np.abs(arrays.c) @ np.abs(x))
-    for b, term in enumerate(arrays.terms):
+    cost, terms = float(model.c @ x), float(np.abs(model.c) @ np.abs(x))
+    for b, term in enumerate(model.terms):
         if term is not None:
-            cost += _log(term, float(np.dot(term.image, x[arrays.first[b] : arrays.first[b + 1]])))[0]
+            cost += _log(term, float(np.dot(term.image, x[model.first[b] : model.first[b + 1]])))[0]
             terms += abs(cost)
     require(abs(cost - claim.objective) <= 1e-9 * terms + 1e-300, "objective", claim.objective, "is", cost)
     if claim.size > 0 and math.isfinite(claim.bound) and claim.objective - claim.bound > claim.rounding:
         gap = (claim.objective - claim.bound) / claim.size
         require(claim.gap >= gap - 1e-9 * (1.0 + terms / claim.size), "gap", claim.gap, "is", gap)
     if exactly:
-        norm, each = excess(arrays, x)
+        norm, each = excess(model, x)
         noise = 1e-13 * sum(size for _, size in each)
         require(norm <= claim.absolute * (1 + 1e-6) + noise, "violation", claim.absolute, "is", norm)
     else:
-        used = arrays.A @ x
-        over = np.maximum(np.maximum(used - arrays.high, arrays.low - used), 0.0)
-        size = abs(arrays.A) @ np.abs(x)
+        used = model.A @ x
+        over = np.maximum(np.maximum(used - model.row_upper, model.row_lower - used), 0.0)
+        size = abs(model.A) @ np.abs(x)
         each = [(float(v), float(s)) for v, s in zip(over, size, strict=True) if v > 0]
-        sums, low, high = arrays.sums()
+        sums, low, high = model.sum_rows()
         used = sums @ x
         over = np.maximum(np.maximum(used - high, low - used), 0.0)
         each += [(float(v), float(s)) for v, s in zip(over, high, strict=True) if v > 0]
-        over = np.maximum(x - arrays.upper, -x)
-        each += [(float(over[j]), float(arrays.upper[j])) for j in np.flatnonzero(over > 0)]
+        over = np.maximum(x - model.upper, -x)
+        each += [(float(over[j]), float(model.upper[j])) for j in np.flatnonzero(over > 0)]
         norm = math.sqrt(sum(v * v for v, _ in each))
         noise = 1e-12 * float(size.sum() + np.abs(x).sum())
         require(norm <= claim.absolute * (1 + 1e-6) + noise, "violation", claim.absolute, "is", norm)
@@ -276,22 +243,17 @@ def _judge_allocation(arrays: Arrays, x: np.ndarray, claim: Claim, tolerance: fl
             require(over <= 1.01 * tolerance * size + 1e-12 * size + 1e-300, "row over by", over, "of", size)
 
 
-def _judge_ray(arrays: Arrays, claim: Claim) -> None:
+def _judge_ray(model: Model, claim: Claim) -> None:
     """A ray proves that there is no allocation, or leads along ever cheaper ones if there is one."""
     if claim.status == "infeasible":
-        at_y = lagrangian(arrays, np.array([claim.ray[id] for id in claim.price]), costs=False)
-        require(at_y is not None and at_y > 0, "a ray proves nothing")
+        at_y = lagrangian(model, np.array([claim.ray[id] for id in claim.price]), costs=False)
+        require(at_y > 0, "a ray proves nothing")
         return
     d = np.concatenate([claim.ray[id] for id in claim.ray])
-    held = np.isfinite(arrays.upper)
-    for b, total in enumerate(arrays.totals):
-        held[arrays.first[b] : arrays.first[b + 1]] |= total is not None
-    used, noise = arrays.A @ d, 1e-12 * (abs(arrays.A) @ abs(d))
-    over = (np.isfinite(arrays.high) & (used > noise)) | (np.isfinite(arrays.low) & (used < -noise))
-    require(arrays.c @ d < 0 and (d >= 0).all() and not d[held].any() and not over.any(), "a ray leads out")
+    require(is_primal_ray(model, d), "a ray leads out")
 
 
-def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, arrays: Arrays) -> None:
+def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, model: Model) -> None:
     """Status, objective and bound."""
     if right.status == "unknown":
         return
@@ -312,8 +274,8 @@ def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, arrays: Arrays
         )
     if right.status != "optimal":
         return
-    stake = float(np.abs(arrays.c) @ np.where(np.isfinite(arrays.upper), 0.0, 0.0)) + abs(right.objective)
-    noise = 1e-7 * stake + 1e-9 * float(np.abs(arrays.c).max(initial=0.0))
+    stake = float(np.abs(model.c) @ np.where(np.isfinite(model.upper), 0.0, 0.0)) + abs(right.objective)
+    noise = 1e-7 * stake + 1e-9 * float(np.abs(model.c).max(initial=0.0))
     require(claim.bound <= right.objective + noise, "bound", claim.bound, "above", right.objective)
     if claim.status == "optimal":
         allowed = 3.0 * tolerance * claim.size + noise

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csc_array
 
+from support.numpy_twins import Model
+
 Usage = dict[Hashable, dict[int, float]]
 KEEP: Any = object()
 """A field that an edit leaves as it is, where None means something."""
@@ -60,31 +62,6 @@ class Request:
         for j, value in self.override.items():
             found[j] = value
         return found
-
-
-class Arrays(NamedTuple):
-    """minimise c'x, low <= A x <= high, 0 <= x <= upper, and a sum row for each block that has a total."""
-
-    c: np.ndarray
-    upper: np.ndarray
-    A: csc_array
-    low: np.ndarray
-    high: np.ndarray
-    first: np.ndarray
-    totals: list[float | None]
-    relations: list[str]
-    terms: list[Log | None]
-
-    def sums(self) -> tuple[csc_array, np.ndarray, np.ndarray]:
-        """The sum rows as (matrix, lower, upper)."""
-        blocks = [b for b, total in enumerate(self.totals) if total is not None]
-        columns = [np.arange(self.first[b], self.first[b + 1]) for b in blocks]
-        rows = np.repeat(np.arange(len(blocks)), [own.size for own in columns])
-        flat = np.concatenate([np.empty(0, np.int64), *columns])
-        high = np.array([self.totals[b] for b in blocks], float)
-        low = np.array([self.totals[b] if self.relations[b] == "==" else -math.inf for b in blocks])
-        shape = (len(blocks), self.c.size)
-        return csc_array(coo_array((np.ones(flat.size), (rows, flat)), shape=shape)), low, high
 
 
 class Mirror:
@@ -160,7 +137,7 @@ class Mirror:
 
     # ---- the program as a whole ------------------------------------------------------------------
 
-    def arrays(self) -> Arrays:
+    def model(self) -> Model:
         """All of it as arrays, request after request."""
         requests = list(self.requests.values())
         row_of = {id: i for i, id in enumerate(self.resources)}
@@ -176,14 +153,14 @@ class Mirror:
             first.append(first[-1] + request.size)
         shape = (len(row_of), first[-1])
         bounds = np.array(list(self.resources.values()), float).reshape(-1, 2)
-        return Arrays(
-            c=np.array([c for request in requests for c in request.effective]),
-            upper=np.array([u for request in requests for u in request.bounds]),
+        return Model(
+            c=np.array([c for request in requests for c in request.effective], float),
+            upper=np.array([u for request in requests for u in request.bounds], float),
             A=csc_array(coo_array((value, (row, column)), shape=shape)),
-            low=bounds[:, 0],
-            high=bounds[:, 1],
+            row_lower=bounds[:, 0],
+            row_upper=bounds[:, 1],
             first=np.array(first),
-            totals=[request.total for request in requests],
-            relations=[request.relation for request in requests],
+            relation=["" if request.total is None else request.relation for request in requests],
+            total=np.array([math.inf if r.total is None else r.total for r in requests], float),
             terms=[request.term for request in requests],
         )

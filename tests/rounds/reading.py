@@ -106,13 +106,13 @@ def _compare_one(said: Any, mine: Any) -> None:
 
 def compare_arrays(program: Any, mirror: Mirror) -> None:
     """Raise Wrong if the program's arrays are others than the mirror's."""
-    said, mine = program.to_arrays(), mirror.arrays()
-    sums, low, high = mine.sums()
+    said, mine = program.to_arrays(), mirror.model()
+    sums, low, high = mine.sum_rows()
     require(close(said.c, mine.c, EXACT), "costs of to_arrays")
     matrix = said.A.toarray()
     require(np.array_equal(matrix[: mine.A.shape[0]], mine.A.toarray()), "rows of to_arrays")
     require(np.array_equal(matrix[mine.A.shape[0] :], sums.toarray()), "sum rows of to_arrays")
-    low, high = np.concatenate((mine.low, low)), np.concatenate((mine.high, high))
+    low, high = np.concatenate((mine.row_lower, low)), np.concatenate((mine.row_upper, high))
     require(close(said.row_lower, low, 1e-12) and close(said.row_upper, high, 1e-12), "rows of to_arrays")
     require(not said.lower.any() and np.array_equal(said.upper, mine.upper), "bounds of to_arrays")
     whole = [request.integral for request in mirror.requests.values() for _ in range(request.size)]

@@ -9,12 +9,13 @@ resource.  Sum rows and boxes are kept apart from the rows, as the block minima 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csc_array, vstack
+from scipy.sparse import coo_array, csc_array, vstack
 
 INF = np.inf
 
@@ -30,6 +31,7 @@ class Model(NamedTuple):
     first: np.ndarray  # (blocks + 1,)
     relation: list[str]  # "", "<=" or "==" for each block
     total: np.ndarray
+    terms: Sequence = ()  # a convex term or None for each block
 
     def blocks(self):
         for b, kind in enumerate(self.relation):
@@ -37,12 +39,13 @@ class Model(NamedTuple):
 
     def sum_rows(self):
         """Sum rows as (matrix, lower, upper)."""
-        rows = [b for b, kind in enumerate(self.relation) if kind]
-        dense = np.zeros((len(rows), self.c.size))
-        for i, b in enumerate(rows):
-            dense[i, self.first[b] : self.first[b + 1]] = 1.0
-        lower = np.array([self.total[b] if self.relation[b] == "==" else -INF for b in rows])
-        return csc_array(dense), lower, self.total[rows]
+        blocks = [b for b, kind in enumerate(self.relation) if kind]
+        columns = [np.arange(self.first[b], self.first[b + 1]) for b in blocks]
+        rows = np.repeat(np.arange(len(blocks)), [own.size for own in columns])
+        flat = np.concatenate([np.empty(0, np.int64), *columns])
+        matrix = coo_array((np.ones(flat.size), (rows, flat)), shape=(len(blocks), self.c.size))
+        lower = np.array([self.total[b] if self.relation[b] == "==" else -INF for b in blocks], float)
+        return csc_array(matrix), lower, self.total[blocks]
 
 
 class Reference(NamedTuple):

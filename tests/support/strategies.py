@@ -12,7 +12,7 @@ from copter.store.slabs import Pool, Table
 from copter.store.store import ConstraintStore
 from rounds.mirror import Mirror
 from rounds.mirror import Request as PlainRequest
-from support.numpy_twins import INF, Model
+from support.numpy_twins import INF
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""
@@ -25,16 +25,6 @@ class PlainProgram(Mirror):
         super().__init__()
         self.resources = {} if resources is None else resources
         self.requests = {} if requests is None else requests
-
-    def model(self) -> Model:
-        """The arrays, from scratch."""
-        arrays = self.arrays()
-        kinds = [
-            "" if total is None else relation
-            for total, relation in zip(arrays.totals, arrays.relations, strict=True)
-        ]
-        totals = np.array([INF if total is None else total for total in arrays.totals], np.float64)
-        return Model(*arrays[:6], kinds, totals)
 
     def build(self) -> ContinualProgram:
         """A ContinualProgram that holds the same."""
