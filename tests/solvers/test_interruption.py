@@ -189,15 +189,16 @@ def test_a_cancelled_solve_goes_on_from_its_best_answer():
 
 
 @pytest.mark.parametrize("name", ["copter", "copter-rebuild"])
-def test_a_callback_that_fails_loses_nothing(name):
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_callback_that_fails_loses_nothing(name, error):
     def fail(iterations, certificate):
-        raise OSError("no space left")
+        raise error("no space left")
 
     program = ContinualProgram()
     program.add_resource("r", 1.0)
     program.add_request("a", [-1.0, -1.0], {"r": 1.0}, total=1.0, start={1: 1.0})
     solver = make_solver(name, callback=fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(error, match="no space"):
         solver.solve(program)
     solver.callback = None
     solution = solver.solve(program)

@@ -31,11 +31,12 @@ class Tiny:
     Attributes
     ----------
     rows : list of (lower, upper)
+    unit : what an objective below it is compared with
     requests : list of (costs, coefficients by row, total, relation, upper bounds, integral)
     """
 
     def __init__(self, seed, family):
-        self.rows, self.requests = [], []
+        self.rows, self.requests, self.unit = [], [], 1.0
         getattr(self, f"_{family}")(np.random.default_rng(seed))
 
     def _add(self, costs, usage, total=None, relation="<=", upper=np.inf, integral=True):
@@ -104,12 +105,18 @@ class Tiny:
             self._add(costs, use, total, relation, upper)
 
     def _units(self, rng):
-        """Odd ones, with rows and costs in other units."""
+        """Odd ones, with rows and costs in other units, and costs that are no whole numbers."""
         self._odd(rng)
-        unit, rate = 2.0 ** rng.integers(-14, 15, 2)
+        unit, self.unit = (float(each) for each in 2.0 ** rng.integers(-14, 15, 2))
         self.rows = [(unit * lower, unit * upper) for lower, upper in self.rows]
         self.requests = [
-            ([rate * c for c in costs], [[unit * a for a in row] for row in usage], *more)
+            (
+                [self.unit * (c + float(rng.normal())) for c in costs]
+                if rng.random() < 0.5
+                else [self.unit * c for c in costs],
+                [[unit * a for a in row] for row in usage],
+                *more,
+            )
             for costs, usage, *more in self.requests
         ]
 
@@ -184,14 +191,14 @@ def judge(tiny, solution):
         return f"{solution.status} where the least cost is {best}"
     if best is None:
         return ""
-    slack = Fraction(1, 10**9) * max(1, abs(best))
+    slack = Fraction(1, 10**9) * max(Fraction(tiny.unit), abs(best))
     if abs(Fraction(solution.objective) - best) > slack:
         return f"objective {solution.objective} where {best} is the least"
     if Fraction(solution.integer.bound) > best + slack / 1000:
         return f"bound {solution.integer.bound} above {best}"
     if not solution.integer.proven:
         return "optimal and not proven"
-    if solution.bound > solution.integer.bound + 1e-9 * max(1.0, abs(best)):
+    if solution.bound > solution.integer.bound + 1e-9 * max(tiny.unit, abs(best)):
         return f"bound {solution.bound} above that of whole numbers, {solution.integer.bound}"
     whole = [solution.x[q] for q, request in enumerate(tiny.requests) if request[5]]
     return "" if all((x == np.rint(x)).all() for x in whole) else "a fraction of a whole number"

@@ -18,9 +18,10 @@ def random_request(program, rng, id):
     kind = rng.integers(4)
     box = [np.inf, 2.0, rng.uniform(1, 3, n)][rng.integers(3)]
     relation = "==" if kind == 2 and np.sum(np.broadcast_to(box, n)) >= total else "<="
+    costs = rng.normal(size=n)
     program.add_request(
         id,
-        rng.normal(size=n),
+        program.share_costs(costs) if kind == 0 else costs,
         usage,
         total=None if kind == 3 else total,
         relation=relation,
@@ -63,6 +64,8 @@ def random_edits(program, rng, fresh):
             program.update_request(id, costs=rng.normal(size=width), usage=usage, upper=1.5)
             if program.requests[id].total is not None:
                 program.update_request(id, relation="<=")
+        elif kind == 6:
+            program.update_request(id, costs=program.share_costs(rng.normal(size=n)))
     for _ in range(int(rng.integers(0, 5))):
         random_request(program, rng, next(fresh))
     program.update_resources("r0", upper=float(rng.integers(15, 30)))
