@@ -8,7 +8,6 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from copter.bench.machine import peak_memory_mb
 from copter.bench.recording import Recorded
@@ -18,12 +17,12 @@ from copter.bench.rounds import warm_up as warm_up_solver
 from copter.bench.settings import SolverSettings
 from copter.bench.statistics import ablation, keeps_edits, spread, summarise
 from copter.bench.updates import RATIOS, measure_updates
-from copter.cli.main import app
 from copter.parallel import available_threads
 from copter.problems.sia.course import _WARM_UP, Size, record_sia
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.spreading.processes import Processes
+from support.commands import invoke
 
 RECORD = {
     "solver",
@@ -235,13 +234,9 @@ def test_updates_have_a_record_per_size():
 
 
 def test_the_commands_write_their_documents(tmp_path):
-    runner = CliRunner()
     sia, updates = tmp_path / "new" / "sia.json", tmp_path / "updates.json"
     size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
-    result = runner.invoke(
-        app, ["bench", "sia", *size, "--solvers", "copter,highs-simplex", "--json", str(sia)]
-    )
-    assert result.exit_code == 0, result.output
+    result = invoke("bench", "sia", *size, "--solvers", "copter,highs-simplex", "--json", sia)
     document = json.loads(sia.read_text())
     assert set(document) >= {"machine", "records", "summary"}
     assert set(document["summary"]) == {"copter", "highs-simplex"}
@@ -250,8 +245,7 @@ def test_the_commands_write_their_documents(tmp_path):
     assert document["settings"]["stopping"]["copter"] == {"tolerance": 1e-4}
     assert document["settings"]["mip_gap"] == 1e-3
 
-    result = runner.invoke(app, ["bench", "updates", "--sizes", "4000", "--json", str(updates)])
-    assert result.exit_code == 0, result.output
+    invoke("bench", "updates", "--sizes", "4000", "--json", updates)
     assert len(json.loads(updates.read_text())["records"]) == 1
 
 
@@ -264,8 +258,7 @@ def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypa
     monkeypatch.setattr("copter.bench.settings.make_solver", make)
     path = tmp_path / "sia.json"
     size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
-    result = CliRunner().invoke(app, ["bench", "sia", *size, "--solvers", "glop,copter", "--json", str(path)])
-    assert result.exit_code == 1
+    invoke("bench", "sia", *size, "--solvers", "glop,copter", "--json", path, code=1)
     document = json.loads(path.read_text())
     assert document["failures"] == {"glop": "RuntimeError: no such library"}
     assert len(document["records"]) == 2

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from copter.bench.formats import NOTHING
 from copter.bench.report import papers, sections
@@ -15,8 +14,8 @@ from copter.bench.report.page import as_html, make_report, write_report
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import first_screen, overall
 from copter.bench.results import FAMILIES, load_suite
-from copter.cli.main import app
 from copter.errors import FileError
+from support.commands import invoke
 from support.sample_suite import line as line_of
 from support.sample_suite import sample, save, solver
 
@@ -323,12 +322,11 @@ def test_a_broken_document_of_a_paper_is_named(tmp_path):
 
 def test_the_command_writes_the_report(folder, tmp_path):
     (folder / "notes.json").write_text(json.dumps({"sia-64": "Noted."}))
-    result = CliRunner().invoke(app, ["bench", "report", str(folder), "--out", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
+    invoke("bench", "report", folder, "--out", tmp_path / "out")
     assert "Noted." in (tmp_path / "out" / "report.html").read_text()
     assert (tmp_path / "out" / "report.md").exists()
     (folder / "notes.json").write_text("[1]")
-    result = CliRunner().invoke(app, ["bench", "report", str(folder), "--out", str(tmp_path / "out")])
+    result = invoke("bench", "report", folder, "--out", tmp_path / "out", code=1)
     assert isinstance(result.exception, FileError)
 
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import bootstrap
-from typer.testing import CliRunner
 
 from copter.bench.report.comparison import compare, ratio_with_spread
-from copter.cli.main import app
+from support.commands import invoke
 from support.sample_suite import MACHINE, line, not_run, sample, save, solver, suite
 
 
@@ -139,14 +138,13 @@ def test_the_command_fails_only_if_it_is_to(tmp_path):
         save(tmp_path / "old", measured(1)),
         save(tmp_path / "new", measured(2, slower=(3,), profile="full")),
     )
-    run = CliRunner()
-    result = run.invoke(app, ["bench", "compare", str(old), str(new)])
-    assert result.exit_code == 0 and "sia-3" in result.output
+    result = invoke("bench", "compare", old, new)
+    assert "sia-3" in result.output
     assert result.output.index("profile: quick and full") < result.output.index("new / old")
-    failing = ["bench", "compare", str(old), str(new), "--fail-on-regression"]
-    assert run.invoke(app, failing).exit_code == 1
-    assert run.invoke(app, [*failing, "--threshold", "3"]).exit_code == 0
-    assert run.invoke(app, ["bench", "compare", str(new), str(old), "--fail-on-regression"]).exit_code == 0
-    result = run.invoke(app, ["bench", "compare", str(old), str(new), "--json", "-"])
+    failing = ["bench", "compare", old, new, "--fail-on-regression"]
+    invoke(*failing, code=1)
+    invoke(*failing, "--threshold", "3")
+    invoke("bench", "compare", new, old, "--fail-on-regression")
+    result = invoke("bench", "compare", old, new, "--json", "-")
     document = json.loads(result.stdout)
     assert [one["line"] for one in document["regressions"]] == ["sia-3"] and len(document["changes"]) == 10

@@ -5,9 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from copter.cli.main import app
+from support.commands import invoke, words
 from support.mps_texts import RANGES
 
 LP = """Minimize
@@ -24,16 +23,15 @@ INFEASIBLE = "a: x + y >= 5\n b: x + y <= 3"
 UNBOUNDED = "a: x - y <= 5"
 
 
-def solve(tmp_path, rows, *options):
+def solve(tmp_path, text, *options, code=0):
     path = tmp_path / "problem.lp"
-    path.write_text(LP.format(rows=rows))
-    return CliRunner().invoke(app, ["solve", str(path), *options])
+    path.write_text(text)
+    return invoke("solve", path, *options, code=code)
 
 
 @pytest.mark.parametrize("solver", ["copter", "highs-simplex"])
 def test_optimal(tmp_path, solver):
-    result = solve(tmp_path, FEASIBLE, "--solver", solver, "--json")
-    assert result.exit_code == 0
+    result = solve(tmp_path, LP.format(rows=FEASIBLE), "--solver", solver, "--json")
     figures = json.loads(result.stdout)
     assert figures["status"] == "optimal"
     assert figures["objective"] == pytest.approx(-16.0, abs=1e-4)
@@ -45,8 +43,7 @@ def test_optimal(tmp_path, solver):
     ("rows", "status", "code"), [(INFEASIBLE, "infeasible", 3), (UNBOUNDED, "unbounded", 4)]
 )
 def test_programs_without_an_optimum_are_answers_too(tmp_path, rows, status, code):
-    result = solve(tmp_path, rows, "--json", "--solution", str(tmp_path / "none.csv"))
-    assert result.exit_code == code
+    result = solve(tmp_path, LP.format(rows=rows), "--json", "--solution", tmp_path / "none.csv", code=code)
     figures = json.loads(result.stdout)
     assert figures["status"] == figures["ray"]["kind"] == status
     assert figures["objective"] is None
@@ -56,16 +53,9 @@ def test_programs_without_an_optimum_are_answers_too(tmp_path, rows, status, cod
 KNAPSACK = "Maximize\n obj: 5 x + 4 y + 10\nSubject To\n a: 3 x + 2 y <= 7\nGeneral\n x y\nEnd\n"
 
 
-def knapsack(tmp_path, *options, text=KNAPSACK):
-    path = tmp_path / "knapsack.lp"
-    path.write_text(text)
-    return CliRunner().invoke(app, ["solve", str(path), *options])
-
-
 @pytest.mark.parametrize("options", [(), ("--solver", "highs-milp"), ("--no-presolve",)])
 def test_integers_are_solved(tmp_path, options):
-    result = knapsack(tmp_path, "--json", *options)
-    assert result.exit_code == 0
+    result = solve(tmp_path, KNAPSACK, "--json", *options)
     figures = json.loads(result.stdout)
     assert figures["sense"] == "maximize" and figures["integral_columns"] == 2 and not figures["relaxed"]
     assert figures["objective"] == pytest.approx(23.0) == figures["bound"]
@@ -74,13 +64,11 @@ def test_integers_are_solved(tmp_path, options):
 
 
 def test_integers_are_relaxed_on_demand_alone(tmp_path):
-    figures = json.loads(knapsack(tmp_path, "--json", "--relax").stdout)
+    figures = json.loads(solve(tmp_path, KNAPSACK, "--json", "--relax").stdout)
     assert figures["relaxed"] and figures["objective"] == pytest.approx(24.0) == figures["bound"]
-    result = knapsack(tmp_path, "--solver", "highs-simplex")
-    assert result.exit_code == 1 and "2 columns are integral, and highs-simplex takes none" in str(
-        result.exception
-    )
-    assert knapsack(tmp_path, "--solver", "highs-simplex", "--relax").exit_code == 0
+    result = solve(tmp_path, KNAPSACK, "--solver", "highs-simplex", code=1)
+    assert "2 columns are integral, and highs-simplex takes none" in str(result.exception)
+    solve(tmp_path, KNAPSACK, "--solver", "highs-simplex", "--relax")
 
 
 def test_no_gap_is_called_optimal(tmp_path, monkeypatch):
@@ -92,20 +80,19 @@ def test_no_gap_is_called_optimal(tmp_path, monkeypatch):
         Status.OPTIMAL, "HiGHS: Optimal", np.array([1.0, 1.0]), -9.0, -13.0, 0.44, 1
     )
     monkeypatch.setattr(integer, "branch_and_bound", lambda *_: found)
-    result = knapsack(tmp_path, "--json")
-    figures = json.loads(result.stdout)
-    assert result.exit_code == 5 and figures["status"] == "unproved"
+    figures = json.loads(solve(tmp_path, KNAPSACK, "--json", code=5).stdout)
+    assert figures["status"] == "unproved"
     assert (figures["objective"], figures["bound"]) == (19.0, 23.0) and figures["gap"] == pytest.approx(
         4 / 23
     )
     nothing = integer.IntegerAnswer(Status.DEADLINE, "HiGHS: Time limit reached")
     monkeypatch.setattr(integer, "branch_and_bound", lambda *_: nothing)
-    assert knapsack(tmp_path).exit_code == 6
+    solve(tmp_path, KNAPSACK, code=6)
 
 
 def test_the_solution_is_written_by_name(tmp_path):
     table = tmp_path / "found.csv"
-    assert knapsack(tmp_path, "--solution", str(table)).exit_code == 0
+    solve(tmp_path, KNAPSACK, "--solution", str(table))
     assert list(csv.reader(table.open())) == [
         ["kind", "name", "value", "price"],
         ["column", "x", "1.0", ""],
@@ -113,7 +100,7 @@ def test_the_solution_is_written_by_name(tmp_path):
         ["row", "a", "7.0", ""],
     ]
     document = tmp_path / "found.json"
-    assert solve(tmp_path, FEASIBLE, "--solution", str(document)).exit_code == 0
+    solve(tmp_path, LP.format(rows=FEASIBLE), "--solution", str(document))
     found = json.loads(document.read_text())
     assert found["status"] == "optimal" and found["objective"] == pytest.approx(-16.0)
     assert {each["name"]: each["value"] for each in found["columns"]} == pytest.approx(
@@ -121,32 +108,29 @@ def test_the_solution_is_written_by_name(tmp_path):
     )
     assert {each["name"]: each["activity"] for each in found["rows"]} == pytest.approx({"a": 5, "b": 1})
     assert {each["name"]: each["price"] for each in found["rows"]} == pytest.approx({"a": 3, "b": 0})
-    assert knapsack(tmp_path, "--solution", str(tmp_path / "found.txt")).exit_code == 2
-    assert knapsack(tmp_path, "--solution", str(tmp_path / "nowhere" / "found.csv")).exit_code == 2
+    solve(tmp_path, KNAPSACK, "--solution", str(tmp_path / "found.txt"), code=2)
+    solve(tmp_path, KNAPSACK, "--solution", str(tmp_path / "nowhere" / "found.csv"), code=2)
 
 
 def test_a_misspelt_row_is_an_error_unless_asked_otherwise(tmp_path):
     path = tmp_path / "misspelt.mps"
     path.write_text(RANGES.replace("x high 3.5", "x hihg 3.5"))
-    result = CliRunner().invoke(app, ["solve", str(path)])
-    assert result.exit_code == 1 and "line 12, COLUMNS: no row is called 'hihg'" in str(result.exception)
+    result = invoke("solve", str(path), code=1)
+    assert "line 12, COLUMNS: no row is called 'hihg'" in str(result.exception)
     assert "--no-strict" in str(result.exception) and "strict=False" not in str(result.exception)
     with pytest.warns(UserWarning, match="hihg"):
-        result = CliRunner().invoke(app, ["solve", str(path), "--no-strict"])
-    assert result.exit_code == 3  # of row high nothing is left
+        invoke("solve", path, "--no-strict", code=3)  # of row high nothing is left
 
 
 def test_the_table_says_what_json_says(tmp_path):
-    result = solve(tmp_path, FEASIBLE)
+    result = solve(tmp_path, LP.format(rows=FEASIBLE))
     assert "optimal" in result.stdout and "lower bound, certified by prices" in result.stdout
     assert "gap, relative to a size of" in result.stdout
 
 
 def test_a_file_that_is_none_and_one_that_holds_something_else(tmp_path):
-    result = CliRunner().invoke(app, ["solve", str(tmp_path / "nowhere.mps")])
-    assert result.exit_code == 2
-    assert "nowhere.mps is no file" in " ".join(result.output.split())
+    result = invoke("solve", str(tmp_path / "nowhere.mps"), code=2)
+    assert "nowhere.mps is no file" in words(result)
     (tmp_path / "letter.mps").write_text("Dear Sir or Madam,")
-    result = CliRunner().invoke(app, ["solve", str(tmp_path / "letter.mps")])
-    assert result.exit_code == 1
+    result = invoke("solve", str(tmp_path / "letter.mps"), code=1)
     assert "line 1: 'Dear' is no section" in str(result.exception)

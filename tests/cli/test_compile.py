@@ -1,11 +1,10 @@
 """`copter compile`, and the parts that it compiles."""
 
 import pytest
-from typer.testing import CliRunner
 
-from copter.cli.main import app
 from copter.solvers.proximal import ahead
 from copter.solvers.proximal.ahead import PARTS
+from support.commands import invoke
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -17,8 +16,7 @@ def test_each_part_is_compiled_in_a_process_of_its_own_and_listed(monkeypatch):
     """Two parts do: that each of them runs is shown above."""
     names = ("one column a request", "flows")
     monkeypatch.setattr(ahead, "PARTS", {name: PARTS[name] for name in names})
-    done = CliRunner().invoke(app, ["compile"])
-    assert done.exit_code == 0, done.output
+    done = invoke("compile")
     for name in PARTS:
         assert (name in done.output) == (name in names)
     assert "Kept in" in done.output

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from copter.bench import machine, reproduction
 from copter.bench.reproduction import Figure, Reproduction
-from copter.cli.main import app
+from support.commands import invoke
 
 
 class Made:
@@ -45,9 +44,7 @@ def made(monkeypatch):
 
 
 def run(*arguments, code=0):
-    done = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
-    assert done.exit_code == code, done.output
-    return done.stderr
+    return invoke("reproduce", *arguments, code=code).stderr
 
 
 def test_all_are_made_once_with_the_seeds_of_each(made, tmp_path):

@@ -9,12 +9,11 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from copter.bench.reproduction import Effort
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
-from copter.cli.main import app, main
+from copter.cli.main import main
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.load_balancing.course import Balancing
@@ -28,6 +27,7 @@ from copter.problems.traffic.topology import Topology
 from copter.spreading.on_ray import OnRay
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here
+from support.commands import invoke
 from support.networks import all_simple_paths
 from support.spreading_tasks import reproduce
 
@@ -36,12 +36,6 @@ WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
 BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
 TIMED = ("t_", "policy_")
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def untimed(row):
@@ -100,8 +94,7 @@ def test_a_failing_run_is_named(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("words", [["--ray", "nowhere", "--json"], ["--ray", "--processes", "2"]])
 def test_what_is_no_place_is_a_usage_error(words):
-    result = CliRunner().invoke(app, ["run", "cluster", *words])
-    assert result.exit_code == 2
+    invoke("run", "cluster", *words, code=2)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch, capsys):

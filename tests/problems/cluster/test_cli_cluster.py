@@ -5,11 +5,12 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from copter.cli.main import app, main
+from copter.cli.main import main
 from copter.problems.cluster.experiment import Setup
 from copter.problems.cluster.registry import make_policy
+from support.commands import invoke
+from support.commands import words as printed
 
 KEYS = (
     "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "
@@ -18,18 +19,8 @@ KEYS = (
 SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--jobs", "16"]
 
 
-@pytest.fixture
-def copter():
-    def run(*words, code=0):
-        result = CliRunner().invoke(app, list(words), catch_exceptions=False)
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
-
-
-def test_json_has_every_figure_with_its_spread(copter):
-    result = copter("run", "cluster", *SMALL, "--policy", "srtf,gavel", "--seeds", "2", "--json")
+def test_json_has_every_figure_with_its_spread():
+    result = invoke("run", "cluster", *SMALL, "--policy", "srtf,gavel", "--seeds", "2", "--json")
     policies = json.loads(result.stdout)["policies"]
     assert list(policies) == ["srtf", "gavel"]
     for one in policies.values():
@@ -39,24 +30,24 @@ def test_json_has_every_figure_with_its_spread(copter):
         assert 0 < one["p50_jct_hours"] <= one["p99_jct_hours"] <= one["makespan_hours"]
 
 
-def test_the_same_seed_gives_the_same_folder(copter, tmp_path):
+def test_the_same_seed_gives_the_same_folder(tmp_path):
     for name in ("a", "b"):
-        copter("run", "cluster", *SMALL, "--policy", "sia", "--max-hours", "6", "--out", str(tmp_path / name))
+        invoke("run", "cluster", *SMALL, "--policy", "sia", "--max-hours", "6", "--out", str(tmp_path / name))
     for name in ("jobs.csv", "allocations.csv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_the_report_is_one_page_that_needs_nothing_else(copter, tmp_path):
-    copter("run", "cluster", *SMALL, "--policy", "srtf,tiresias", "--out", str(tmp_path / "run"))
+def test_the_report_is_one_page_that_needs_nothing_else(tmp_path):
+    invoke("run", "cluster", *SMALL, "--policy", "srtf,tiresias", "--out", str(tmp_path / "run"))
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<svg" in page and "data:image/png;base64," in page and "tiresias" in page
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "report.html" in (tmp_path / "run" / "README.txt").read_text()
 
 
-def test_a_sweep_has_a_row_for_each_value_and_policy(copter):
+def test_a_sweep_has_a_row_for_each_value_and_policy():
     words = ["--policy", "srtf,srsf", "--sweep", "jobs", "--values", "8,16", "--json", "-"]
-    results = json.loads(copter("bench", "cluster", *words).stdout)["results"]
+    results = json.loads(invoke("bench", "cluster", *words).stdout)["results"]
     assert [(one["value"], one["policy"]) for one in results] == [
         (8, "srtf"),
         (8, "srsf"),
@@ -65,9 +56,9 @@ def test_a_sweep_has_a_row_for_each_value_and_policy(copter):
     ]
 
 
-def test_settings_of_a_policy_are_set(copter):
+def test_settings_of_a_policy_are_set():
     figures = [
-        json.loads(copter("run", "cluster", *SMALL, "--policy", "srpt", "--json", *words).stdout)["policies"]
+        json.loads(invoke("run", "cluster", *SMALL, "--policy", "srpt", "--json", *words).stdout)["policies"]
         for words in ([], ["--set", "srpt.round-seconds=720"])
     ]
     assert figures[0]["srpt"]["average_jct_hours"] < figures[1]["srpt"]["average_jct_hours"]
@@ -141,19 +132,19 @@ def test_a_wrong_word_of_a_sweep_is_named_before_anything_is_played(fails, words
     assert said in fails("bench", "cluster", "--json", "-", *words.split())
 
 
-def test_a_policy_that_is_named_twice_is_played_once(copter):
-    result = copter("run", "cluster", *SMALL, "--policy", "srtf,srtf", "--json")
+def test_a_policy_that_is_named_twice_is_played_once():
+    result = invoke("run", "cluster", *SMALL, "--policy", "srtf,srtf", "--json")
     assert list(json.loads(result.stdout)["policies"]) == ["srtf"]
 
 
 HEAD = "name,time,category,application,tuned_gpus\n"
 
 
-def test_a_trace_of_ones_own_is_a_file(copter, tmp_path):
+def test_a_trace_of_ones_own_is_a_file(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(HEAD + "a,0,small,cifar10,\nb,60,large,bert,4\nc,120,small,ncf,2\n")
     out = tmp_path / "run"
-    copter("run", "cluster", "--trace", str(file), "--policy", "srtf,sia", "--out", str(out))
+    invoke("run", "cluster", "--trace", str(file), "--policy", "srtf,sia", "--out", str(out))
     with (out / "jobs.csv").open() as rows:
         jobs = [row for row in csv.DictReader(rows) if row["policy"] == "srtf"]
     assert [(job["name"], job["application"]) for job in jobs] == [
@@ -194,11 +185,11 @@ def test_by_default_rigid_jobs_may_share_nodes_and_others_may_not(tmp_path):
     assert [auto(make_policy(name))._sharing for name in ("sia", "pollux", "gavel")] == [False, False, True]
 
 
-def test_jobs_that_do_not_fit_are_counted_for_each_policy(copter, tmp_path):
+def test_jobs_that_do_not_fit_are_counted_for_each_policy(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(HEAD + "a,0,small,cifar10,2\nb,0,large,imagenet,32\n")
     words = ["--cluster", "elasticflow-8", "--trace", str(file), "--policy", "sia,srpt", "--seeds", "2"]
-    policies = json.loads(copter("run", "cluster", *words, "--json").stdout)["policies"]
+    policies = json.loads(invoke("run", "cluster", *words, "--json").stdout)["policies"]
     assert {name: one["rejected"] for name, one in policies.items()} == {"sia": 0, "srpt": 1}
-    said = " ".join(copter("run", "cluster", *words, "--out", str(tmp_path / "run")).output.split())
+    said = printed(invoke("run", "cluster", *words, "--out", str(tmp_path / "run")))
     assert "jobs that do not fit on it: srpt 1)" in said

@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from typer.testing import CliRunner
 
-from copter.cli.main import app
 from copter.errors import InputError
 from copter.problems.placement import (
     Kind,
@@ -30,6 +28,7 @@ from copter.problems.placement import (
 )
 from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
+from support.commands import invoke
 
 MODELS = ("", "A", "B")
 
@@ -326,22 +325,20 @@ def test_an_unknown_policy_is_named(files):
         make_policy("fdg", read_servers(files[0]), read_tasks(files[1]))
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, ["run", "placement", *map(str, arguments)])
+def run(*arguments, code=0):
+    return invoke("run", "placement", *arguments, code=code)
 
 
 def test_the_command(files, tmp_path):
     common = "--nodes", files[0], "--tasks", files[1], "--policy", "all", "--seeds", "2"
     answer = run(*common, "--json")
-    assert answer.exit_code == 0, answer.output
     policies = json.loads(answer.stdout)["policies"]
     assert set(policies) == set(policy_names())
     for figures in policies.values():
         assert 0 < figures["allocated_at_100"] <= 100
         assert figures["allocated_at_100_std"] >= 0
     folder = tmp_path / "run"
-    answer = run(*common, "--half", "--out", folder)
-    assert answer.exit_code == 0, answer.output
+    run(*common, "--half", "--out", folder)
     assert {"seeds.csv", "summary.json", "allocated.png"} <= {path.name for path in folder.iterdir()}
 
 
@@ -354,15 +351,12 @@ def test_the_command(files, tmp_path):
     ],
 )
 def test_a_wrong_argument_is_named(files, arguments, says):
-    answer = run("--nodes", files[0], "--tasks", files[1], *arguments)
-    assert answer.exit_code == 2
-    assert says in answer.output
+    assert says in run("--nodes", files[0], "--tasks", files[1], *arguments, code=2).output
 
 
 def test_without_gpus_there_is_no_demand(files):
     files[1].write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1024,0,0\n")
-    answer = run("--nodes", files[0], "--tasks", files[1], "--json")
-    assert answer.exit_code != 0
+    answer = run("--nodes", files[0], "--tasks", files[1], "--json", code=1)
     assert "no task asks for GPUs" in answer.output + str(answer.exception)
 
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
-from copter.cli.main import app
 from copter.problems.sia.course import _MOST_RECORDED, ClosedSia, Size, record_sia, worth_recording
 from copter.problems.sia.generator import builtin_cluster
+from support.commands import invoke
 
 SMALL = Size(128, 12, 2)
 SIZE = Size(128, 20, 3)
@@ -73,8 +72,7 @@ def test_large_rounds_are_not_recorded(gpus, jobs):
 def test_the_command_plays_without_a_recording(tmp_path):
     path = tmp_path / "out.json"
     words = "bench sia --gpus 128 --jobs 20 --rounds 3 --solvers copter --no-isolate --no-record"
-    result = CliRunner().invoke(app, [*words.split(), "--json", str(path)])
-    assert result.exit_code == 0, result.output
+    result = invoke(*words.split(), "--json", str(path))
     assert "not recorded" in result.output
     records = json.loads(path.read_text())["records"]
     assert [record["round"] for record in records] == [0, 1, 2]
