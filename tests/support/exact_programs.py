@@ -7,14 +7,13 @@ A number that is not whole stands for the decimal that it is printed as: 0.1 is 
 
 from __future__ import annotations
 
-import argparse
 import itertools
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 
 from copter import ContinualProgram, Status, make_solver
+from support.search import search
 
 
 def exact(number=0):
@@ -182,6 +181,11 @@ def _least(loose, bounds, used):
     return cost * (low if cost >= 0 else high) if loose else exact(0)
 
 
+def answered(tiny):
+    """What is wrong with the answer of copter-exact."""
+    return judge(tiny, make_solver("copter-exact").solve(tiny.program()))
+
+
 def judge(tiny, solution):
     """What is wrong with an answer to a program; "" for nothing, "no answer" for one that claims nothing."""
     best = tiny.best()
@@ -204,21 +208,5 @@ def judge(tiny, solution):
     return "" if all((x == np.rint(x)).all() for x in whole) else "a fraction of a whole number"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("programs", type=int)
-    parser.add_argument("--first", type=int, default=0)
-    given = parser.parse_args()
-    counts = Counter()
-    for k in range(given.first, given.first + given.programs):
-        family = FAMILIES[k % len(FAMILIES)]
-        tiny = Tiny(k, family)
-        wrong = judge(tiny, make_solver("copter-exact").solve(tiny.program()))
-        if wrong:
-            counts["no answer" if wrong == "no answer" else "wrong"] += 1
-            print(family, k, wrong, flush=True)
-    print(f"{given.programs} programs: {counts['wrong']} wrong, {counts['no answer']} without an answer")
-
-
 if __name__ == "__main__":
-    main()
+    search(FAMILIES, lambda family, seed: [answered(Tiny(seed, family))])

@@ -1,7 +1,7 @@
 """Random programs of many families, made to break the word of a solver; judged by HiGHS and exact arithmetic.
 
     python tests/support families 1000                 # fifty of each family, cold, then after edits
-    python tests/support families 200 --family flows   # of one family
+    python tests/support families 200 --kind flows     # of one family
 
 An answer is right if its status is that of the program, its bound no more than the optimum, its objective
 within the tolerance of it, relative to the size that it names, and its ray a proof in exact rationals.
@@ -10,9 +10,6 @@ HiGHS at 1e-9 says what is right; where they disagree, a simplex on fractions do
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +18,7 @@ from copter import ContinualProgram, Status, make_solver
 from copter.solution import Solution
 from support.exact_lp import solve_exactly
 from support.numpy_twins import INF, Model, is_primal_ray, lagrangian, reference, worst_row
+from support.search import search
 from support.strategies import PlainProgram, PlainRequest
 
 TOLERANCE = 1e-6
@@ -395,60 +393,21 @@ def edited(rng: np.random.Generator, plain: PlainProgram, program: ContinualProg
         program.remove_request(gone)
 
 
-def trial(family: str, seed: int, rounds: int = 2, solver: str = "copter") -> list[tuple[str, float, float]]:
-    """(what is wrong, seconds, HiGHS' seconds) of a cold round and of those after edits."""
+def trial(family: str, seed: int) -> list[str]:
+    """What is wrong with the answers of a cold round and of one after edits."""
     rng = np.random.default_rng([seed, *family.encode()])
     plain = FAMILIES[family](rng)
-    program, maker, results = plain.build(), make_solver(solver), []
-    for _ in range(rounds):
-        begin = time.perf_counter()
+    program, maker, results = plain.build(), make_solver("copter"), []
+    for _ in range(2):
         solution = maker.solve(program)
-        middle = time.perf_counter()
-        model = plain.model()
-        reference(model)
-        end = time.perf_counter()
-        results.append((judge(model, program, solution), middle - begin, end - middle))
-        fresh = make_solver(solver).solve(plain.build())
+        results.append(judge(plain.model(), program, solution))
+        fresh = make_solver("copter").solve(plain.build())
         known = ("optimal", "infeasible", "unbounded")
         if str(fresh.status) in known and str(solution.status) in known and fresh.status != solution.status:
-            results.append((f"{solution.status} after edits, {fresh.status} built anew", 0.0, 1.0))
+            results.append(f"{solution.status} after edits, {fresh.status} built anew")
         edited(rng, plain, program)
     return results
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("programs", type=int)
-    parser.add_argument("--family", choices=FAMILIES)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=2, help="the first cold, the others each after edits")
-    parser.add_argument("--show", type=int, default=20)
-    arguments = parser.parse_args()
-    names = [arguments.family] if arguments.family else list(FAMILIES)
-    counts: Counter = Counter()
-    answers = slow = shown = 0
-    for k in range(arguments.first, arguments.first + arguments.programs):
-        family = names[k % len(names)]
-        for wrong, seconds, highs in trial(family, k, arguments.rounds):
-            answers += 1
-            late = seconds > 20 * highs + 0.05
-            slow += late
-            if wrong or late:
-                counts[family, wrong or f"slow: {seconds:.2f} s"[:8]] += 1
-                if shown < arguments.show:
-                    print(family, k, wrong or f"{seconds:.3f} s, HiGHS {highs:.4f} s", flush=True)
-                    shown += 1
-    for (family, wrong), count in sorted(counts.items()):
-        print(f"{family:24} {wrong:44} {count}")
-    small = ("no answer", "slow", "rows that nobody")
-    wrong = sum(count for (_, what), count in counts.items() if not what.startswith(small))
-    print(
-        f"{arguments.programs} programs, {answers} answers: {wrong} wrong, {slow} slow, "
-        f"{sum(count for (_, what), count in counts.items() if what == 'no answer')} without an answer"
-    )
-
-
 if __name__ == "__main__":
-    main()
+    search(list(FAMILIES), trial)

@@ -4,33 +4,34 @@ A program is drawn with figures near 1, and then told in other units: that chang
 answer to the plain one is the oracle.  Wild ones have figures of all magnitudes side by side and no plain
 twin; HiGHS solves them after rows, columns and costs were evened out by powers of two.
 
-    python tests/support magnitudes 20000   # draws so many, cold and after edits, and counts what went wrong
+    python tests/support magnitudes 20000   # draws so many, cold and after edits, and prints what went wrong
 """
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
 from copy import deepcopy
 
 import numpy as np
 
 from copter import ContinualProgram, make_solver
 from support.numpy_twins import INF, Model, farkas_value, reference, worst_row
+from support.search import search
 from support.strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 TOLERANCE = 1e-6
 UNITS = ("rows", "costs", "columns", "all", "unused", "forced")
 """Changes that are another name for the same program."""
 FORCED = "forced"
+REACH = 9
+"""Largest power of ten of a unit."""
 WILD = ("totals", "request costs", "everything")
 
 
-def retold(plain: PlainProgram, change: str, rng: np.random.Generator, reach: int = 9) -> float:
+def retold(plain: PlainProgram, change: str, rng: np.random.Generator) -> float:
     """The same program in other units, in place; returns the unit of its objective."""
-    cost = 10.0 ** rng.integers(-reach, reach + 1) if change in ("costs", "all") else 1.0
+    cost = 10.0 ** rng.integers(-REACH, REACH + 1) if change in ("costs", "all") else 1.0
     for id, (lower, upper) in plain.resources.items():
-        factor = 10.0 ** rng.integers(-reach, reach + 1) if change in ("rows", "all") else 1.0
+        factor = 10.0 ** rng.integers(-REACH, REACH + 1) if change in ("rows", "all") else 1.0
         plain.resources[id] = (factor * lower, factor * upper)
         for request in plain.requests.values():
             if id in request.usage:
@@ -39,7 +40,7 @@ def retold(plain: PlainProgram, change: str, rng: np.random.Generator, reach: in
         n = len(request.costs)
         units = np.ones(n)
         if change in ("columns", "all"):  # a sum row ties its columns
-            units = 10.0 ** rng.integers(-reach, reach + 1, n if request.total is None else 1) * units
+            units = 10.0 ** rng.integers(-REACH, REACH + 1, n if request.total is None else 1) * units
         request.costs = [c * cost / u for c, u in zip(request.costs, units, strict=True)]
         request.override = {j: c * cost / units[j] for j, c in request.override.items()}
         in_units(request, units)
@@ -48,7 +49,7 @@ def retold(plain: PlainProgram, change: str, rng: np.random.Generator, reach: in
         plain.resources["huge"] = (-INF, 1e9)
         plain.resources["tiny"] = (-1e-9, INF)
     if change == "forced":
-        price = float(10.0 ** rng.integers(-reach, reach + 1) * rng.choice([-1.0, 1.0]))
+        price = float(10.0 ** rng.integers(-REACH, REACH + 1) * rng.choice([-1.0, 1.0]))
         plain.requests = {FORCED: PlainRequest([price], {}, 1.0, "=="), **plain.requests}
     return float(cost)
 
@@ -63,19 +64,19 @@ def in_units(request: PlainRequest, units: np.ndarray) -> None:
         request.upper = float(request.upper * units[0])
 
 
-def made_wild(plain: PlainProgram, change: str, rng: np.random.Generator, reach: int = 9) -> None:
+def made_wild(plain: PlainProgram, change: str, rng: np.random.Generator) -> None:
     """Magnitudes from 1e-9 to 1e9 side by side, in place; what was met stays met."""
     before = plain.model()
     if change in ("request costs", "everything"):
         for request in plain.requests.values():
-            factor = 10.0 ** rng.integers(-reach, reach + 1)
+            factor = 10.0 ** rng.integers(-REACH, REACH + 1)
             request.costs = [c * factor for c in request.costs]
             request.override = {j: c * factor for j, c in request.override.items()}
     x = reference(before).x if change in ("totals", "everything") else np.zeros(0)
     if x.size:
         grown = np.empty_like(x)
         for (block, _, _), request in zip(before.blocks(), plain.requests.values(), strict=True):
-            factor = 10.0 ** rng.integers(-reach, reach + 1)
+            factor = 10.0 ** rng.integers(-REACH, REACH + 1)
             in_units(request, np.full(len(request.costs), factor))
             grown[block] = factor * x[block]
         after, old = plain.model(), before.A @ x
@@ -158,14 +159,6 @@ def proven(model: Model, answer) -> bool:
     return bool(stays and model.c @ d < -1e-9 * (abs(model.c) @ d))
 
 
-def drawn(seed: int, change: str = "") -> tuple[str, str, PlainProgram, np.random.Generator]:
-    """Kind and change of a seed, and the program with figures near 1."""
-    rng = np.random.default_rng([seed, 77])
-    kind = KINDS[seed % len(KINDS)]
-    change = change or (UNITS + WILD)[seed // len(KINDS) % len(UNITS + WILD)]
-    return kind, change, random_plain(rng, kind), rng
-
-
 def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Generator) -> None:
     """The same edits to both: a request leaves, one comes back with other costs, a bound grows."""
     ids = [id for id in plain.requests if id != FORCED]
@@ -191,17 +184,16 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
             program.update_resources(id, upper=1.25 * upper)
 
 
-def trial(
-    seed: int, name: str = "copter", reach: int = 9, change: str = ""
-) -> tuple[str, str, list[str], list[str]]:
+def trial(seed: int, change: str) -> tuple[str, str, list[str], list[str]]:
     """Kind, change, faults of the cold answer and of the one after edits."""
-    kind, change, plain, rng = drawn(seed, change)
-    solver, unit = make_solver(name, tolerance=TOLERANCE), 1.0
+    rng, kind = np.random.default_rng([seed, 77]), KINDS[seed % len(KINDS)]
+    plain = random_plain(rng, kind)
+    solver, unit = make_solver("copter", tolerance=TOLERANCE), 1.0
     base = deepcopy(plain)
     if change in WILD:
-        made_wild(plain, change, rng, reach)
+        made_wild(plain, change, rng)
     else:
-        unit = retold(plain, change, rng, reach)
+        unit = retold(plain, change, rng)
     program, results = plain.build(), []
     for _ in range(2):
         model = plain.model()
@@ -214,27 +206,5 @@ def trial(
     return kind, change, *results
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", type=int)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--solver", default="copter")
-    parser.add_argument("--show", type=int, default=20)
-    parser.add_argument("--reach", type=int, default=9)
-    arguments = parser.parse_args()
-    counts: Counter = Counter()
-    shown = 0
-    for seed in range(arguments.first, arguments.first + arguments.programs):
-        kind, change, cold, warm = trial(seed, arguments.solver, arguments.reach)
-        for when, wrong in (("cold", cold), ("warm", warm)):
-            counts.update((change, when, each) for each in wrong)
-            if wrong and shown < arguments.show:
-                print(seed, kind, change, when, wrong, flush=True)
-                shown += 1
-    for (change, when, each), count in sorted(counts.items()):
-        print(f"{change:14} {when} {each:28} {count}")
-    print(f"{arguments.programs} programs, {sum(counts.values())} faults in {2 * arguments.programs} answers")
-
-
 if __name__ == "__main__":
-    main()
+    search(UNITS + WILD, lambda change, seed: sum(trial(seed, change)[2:], []))
