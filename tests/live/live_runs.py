@@ -20,6 +20,14 @@ time.sleep(float(sys.argv[1]))
 sys.exit(int(sys.argv[2]))
 """
 
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("begun", flush=True)
+time.sleep(600)
+"""
+"""A process that ignores SIGTERM."""
+
 
 def worker(seconds: float = 600.0, code: int = 0) -> tuple[str, ...]:
     """A process that says who it is, ends with 75 on SIGTERM, and otherwise after some time."""

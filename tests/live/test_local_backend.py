@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from live_runs import read_run
+from live_runs import STUBBORN, read_run, state, until_ended
 
 from copter.live.backends.base import BackendError, Run, RunState, begun, claim
 from copter.live.backends.local import LocalBackend
@@ -18,7 +18,6 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
 print("ready", flush=True)
 time.sleep(60)
 """
-STUBBORN = CHECKPOINTS.replace("lambda *_: sys.exit(75)", "signal.SIG_IGN")
 
 
 @pytest.fixture
@@ -40,18 +39,6 @@ def run_of(tmp_path, *command, number=1, gpus=(1,), **fields):
     )
     run.write()
     return run
-
-
-def state_of(backend, run):
-    return backend.states([run])[run.id]
-
-
-def wait(backend, run, until=lambda state: state.outcome is not None):
-    deadline = time.monotonic() + 30.0
-    while not until(state := state_of(backend, run)):
-        assert time.monotonic() < deadline, state
-        time.sleep(0.02)
-    return state
 
 
 def printed(run, words, node=0):
@@ -86,7 +73,7 @@ def test_processes_know_who_they_are(backend, tmp_path):
         tmp_path, "sh", "-c", say, gpus=(2, 1), devices=((0, 3), (1,)), environment={"WHO": "$(id) `id` \n"}
     )
     backend.start(run)
-    assert wait(backend, run) == RunState("completed")
+    assert until_ended(backend, run) == RunState("completed")
     lines = [(run.folder / f"log-{node}.txt").read_text() for node in (0, 1)]
     assert "0 of 3, 0 on 0, 0 $(id) `id`" in lines[0] and "1 of 3, 1 on 0, 3 $(id)" in lines[0]
     assert lines[1].startswith("2 of 3, 0 on 1, 1 $(id)")
@@ -103,7 +90,7 @@ def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
         once=True,
     )
     backend.start(run)
-    assert wait(backend, run).outcome == "completed"
+    assert until_ended(backend, run).outcome == "completed"
     assert (run.folder / "log-0.txt").read_text() == "1 1,2\n"
 
 
@@ -118,14 +105,14 @@ def test_one_process_stands_for_all_gpus_if_that_is_wanted(backend, tmp_path):
 def test_why_a_run_failed(backend, tmp_path, command, words):
     run = run_of(tmp_path, *command)
     backend.start(run)
-    state = wait(backend, run)
-    assert state.outcome == "failed" and words in state.reason
+    ended = until_ended(backend, run)
+    assert ended.outcome == "failed" and words in ended.reason
 
 
 def test_one_process_that_fails_ends_the_others_on_all_nodes(backend, tmp_path):
     run = run_of(tmp_path, "sh", "-c", "test $COPTER_RANK = 0 && exit 3; exec sleep 60", gpus=(2, 2))
     backend.start(run)
-    assert wait(backend, run).outcome == "failed"
+    assert until_ended(backend, run).outcome == "failed"
     pids = [who["pid"] for node in (0, 1) if (who := begun(run.folder, node))]
     deadline = time.monotonic() + 20.0
     while any(alive(pid) for pid in pids):
@@ -139,32 +126,32 @@ def test_stop_is_handed_on_and_answered(backend, tmp_path):
     backend.start(run)
     printed(run, "ready", 0), printed(run, "ready", 1)
     backend.stop(run)
-    assert wait(backend, run) == RunState("stopped")
+    assert until_ended(backend, run) == RunState("stopped")
 
 
 def test_kill_ends_what_does_not_listen(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", STUBBORN)
     backend.start(run)
-    printed(run, "ready")
+    printed(run, "begun")
     backend.stop(run)
     time.sleep(0.1)
-    assert state_of(backend, run).outcome is None
+    assert state(backend, run).outcome is None
     backend.kill(run)
-    assert wait(backend, run).outcome == "lost"
+    assert until_ended(backend, run).outcome == "lost"
 
 
 def test_a_run_that_was_killed_before_it_began_never_begins(backend, tmp_path):
     run = run_of(tmp_path, "sh", "-c", "echo began")
     backend.kill(run)
     backend.start(run)
-    assert wait(backend, run).outcome == "lost"
+    assert until_ended(backend, run).outcome == "lost"
     assert not (run.folder / "log-0.txt").exists()
 
 
 def test_a_run_is_never_started_twice(backend, tmp_path):
     run = run_of(tmp_path, "sh", "-c", "echo began")
     backend.start(run)
-    assert wait(backend, run).outcome == "completed"
+    assert until_ended(backend, run).outcome == "completed"
     backend.start(run)
     time.sleep(0.3)
     assert (run.folder / "log-0.txt").read_text() == "began\n"
@@ -176,35 +163,35 @@ def test_another_backend_finds_what_an_earlier_one_started(backend, tmp_path):
     backend.start(run)
     printed(run, "ready")
     later = LocalBackend(tmp_path)
-    assert state_of(later, run) == RunState()
+    assert state(later, run) == RunState()
     later.stop(run)
-    assert wait(later, run) == RunState("stopped")
+    assert until_ended(later, run) == RunState("stopped")
     never = run_of(tmp_path, "true", number=2)
-    assert state_of(later, never) == RunState("lost", "it was never begun")
+    assert state(later, never) == RunState("lost", "it was never begun")
     later.start(never)
-    assert wait(later, never).outcome == "lost"
+    assert until_ended(later, never).outcome == "lost"
 
 
 def test_a_number_of_a_process_that_was_given_again_is_no_agent(backend, tmp_path):
     run = run_of(tmp_path, "true")
     backend.start(run)
-    wait(backend, run)
+    until_ended(backend, run)
     (run.folder / "ended-0.json").unlink()
     begun_file = run.folder / "begun-0.json"
     begun_file.write_text(begun_file.read_text().replace(str(begun(run.folder, 0)["pid"]), str(os.getpid())))
-    assert state_of(backend, run).outcome == "lost"
+    assert state(backend, run).outcome == "lost"
     backend.kill(run)  # does not kill this process
 
 
 def test_a_node_that_is_said_to_fail_takes_its_runs_along(backend, tmp_path):
     run = run_of(tmp_path, sys.executable, "-c", STUBBORN, gpus=(1, 1))
     backend.start(run)
-    printed(run, "ready", 0), printed(run, "ready", 1)
+    printed(run, "begun", 0), printed(run, "begun", 1)
     (tmp_path / "failed").mkdir()
     (tmp_path / "failed" / "t4-1").touch()
     assert set(backend.down()) == {"t4-1"}
-    state = state_of(backend, run)
-    assert state.outcome == "lost" and "t4-1" in state.reason
+    now = state(backend, run)
+    assert now.outcome == "lost" and "t4-1" in now.reason
     with pytest.raises(BackendError, match="t4-1"):
         backend.start(run_of(tmp_path, "true", number=2, gpus=(1, 1)))
 
@@ -214,10 +201,10 @@ def test_a_process_that_dies_of_the_notice_was_stopped(backend, tmp_path):
     backend.start(run)
     printed(run, "ready")
     backend.stop(run)
-    assert wait(backend, run) == RunState("stopped")
+    assert until_ended(backend, run) == RunState("stopped")
     alone = run_of(tmp_path, "sh", "-c", "kill -TERM $$", number=2)
     backend.start(alone)
-    assert wait(backend, alone).outcome == "failed"
+    assert until_ended(backend, alone).outcome == "failed"
 
 
 def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):
@@ -233,12 +220,12 @@ def test_what_a_command_leaves_behind_ends_with_it(backend, tmp_path):
     pids = [int(one) for one in (told.folder / "log-0.txt").read_text().split()]
     assert all(alive(pid) for pid in pids)
     backend.stop(told)
-    assert wait(backend, told).outcome in ("stopped", "failed", "completed")
+    assert until_ended(backend, told).outcome in ("stopped", "failed", "completed")
     assert not any(alive(pid) for pid in pids)
 
     by_itself = run_of(tmp_path, "bash", "-c", "setsid sleep 600 & echo $!", once=True, number=2)
     backend.start(by_itself)
-    assert wait(backend, by_itself).outcome == "completed"
+    assert until_ended(backend, by_itself).outcome == "completed"
     assert not alive(int((by_itself.folder / "log-0.txt").read_text()))
 
 
@@ -257,5 +244,5 @@ signal.pause()
     backend.start(run)
     printed(run, "ready")
     backend.stop(run)
-    assert wait(backend, run).outcome == "stopped"
+    assert until_ended(backend, run).outcome == "stopped"
     assert "worker None" in (run.folder / "log-0.txt").read_text()

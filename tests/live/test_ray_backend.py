@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ray")
 
 import ray
-from live_runs import Runs, pids, state, until_ended, until_gone, until_said, worker
+from live_runs import STUBBORN, Runs, pids, state, until_ended, until_gone, until_said, worker
 
 from copter.live.backends import base
 from copter.live.backends.base import BackendError, RunState
@@ -104,14 +104,6 @@ def test_runs_complete_stop_and_are_killed(make, runs):
     until_gone(*agents)
     assert until_ended(backend, second).outcome == "lost"
     assert state(backend, second).outcome == "lost"
-
-
-STUBBORN = """
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("begun", flush=True)
-time.sleep(600)
-"""
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from live_runs import Runs, pids, state, until_ended, until_gone, until_said, worker
+from live_runs import STUBBORN, Runs, pids, state, until_ended, until_gone, until_said, worker
 
 from copter.live.backends import base, slurm
 from copter.live.backends.base import BackendError, RunRefusedError
@@ -74,14 +74,6 @@ def test_a_run_is_stopped_by_sigterm_and_another_one_killed(backend, runs):
     until_gone(*agents)
     assert until_ended(backend, killed).outcome == "lost"
     assert state(backend, killed).outcome == "lost"
-
-
-STUBBORN = """
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("begun", flush=True)
-time.sleep(600)
-"""
 
 
 @pytest.mark.long
