@@ -72,6 +72,15 @@ def test_rows_and_single_values_and_usages():
     )
 
 
+def test_every_edit_of_a_lively_program():
+    program, _ = lively()
+    program.update_resources("a", by=2)
+    program.update_requests(["v"], overrides=([1], [1], [9.0]))
+    program.remove_request("v")
+    twin = replayed(program)
+    assert snapshot(twin) == snapshot(program) and twin.shared_columns == program.shared_columns
+
+
 JUNK = [None, -1, 0, 2**62, 1.5, np.nan, np.inf, True, "x", (), [1], b"", {}, np.empty(0), np.zeros((2, 2))]
 
 

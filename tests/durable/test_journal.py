@@ -10,7 +10,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -74,34 +73,6 @@ def test_a_journal_opened_again_every_round_answers_as_one_process_does(tmp_path
         assert snapshot(journal) == snapshot(program)
         assert journal.round == 8
         assert {path.name for path in tmp_path.iterdir()} >= {"journal.sqlite", "lock"}
-
-
-def test_every_verb_is_made_again(tmp_path):
-    with Journal(tmp_path) as journal:
-        shared = journal.share_columns({}, 2)
-        journal.add_resource("a", upper=5.0)
-        journal.add_resource("b")
-        journal.update_resources(["a", "b"], upper=np.array([6.0, 7.0]), lower=[0, 0])
-        journal.update_resources("a", by=2)
-        journal.update_resources("b", by=-np.int64(1))
-        journal.add_requests(range(3), [1.0] * 6, [2] * 3, shared, totals=[1, 1, 1])
-        journal.forget(shared)
-        journal.add_request("log", [0.0], {"a": 1.0}, term=LogTerm(1.0, image=2), start={0: 1})
-        journal.update_request("log", total=None, term=LogTerm(3.0))
-        journal.update_requests(["log"], terms={"weight": [2.0]})
-        journal.update_requests((0, 2), totals=[2.0, 3.0], overrides=([1, 0], [1], [9.0]))
-        journal.share_columns({"a": 1.0}, 1)
-        journal.remove_resources("b")
-        journal.remove_request(1)
-        journal.take_starts()
-        journal.commit()
-        with Journal(tmp_path / "other") as other:
-            other.add_resource("not here")
-        expected, templates = snapshot(journal), journal.shared_columns
-    with Journal(tmp_path) as journal:
-        assert snapshot(journal) == expected
-        assert journal.shared_columns == templates
-        assert journal.requests["log"].term.parameters == {"weight": 2.0, "offset": 0.0}
 
 
 @pytest.mark.parametrize("size", [1, 100])
@@ -771,17 +742,3 @@ def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compac
     rounds, wrong = kill_and_recover(tmp_path, kills, random.Random(5), pause)
     assert wrong == []
     assert rounds > 0
-
-
-if (
-    __name__ == "__main__"
-):  # python tests/durable/test_journal.py <folder> <kills>: many kills, half of them amid snapshots
-    for name, start in (("often", 0), ("seldom", 10**9)):
-        copter.durable.journal.COMPACT_FROM = start
-        kills = int(sys.argv[2]) // 2
-        print(
-            name,
-            kills,
-            "kills: rounds, wrong =",
-            kill_and_recover(Path(sys.argv[1]) / name, kills, random.Random(1), 0.4),
-        )

@@ -7,14 +7,12 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from copter import ContinualProgram, CopterError, EditError, FileError, ProximalPoint, make_solver
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from support.rich_program import Square, edit, rich, same_answers
-from support.strategies import random_plain, snapshot
+from support.strategies import snapshot
 
 
 @pytest.fixture
@@ -36,30 +34,6 @@ def test_a_loaded_program_is_the_same_and_answers_the_same(path):
     same_answers((program, solver), (loaded, again), rounds=2)
     assert loaded.requests["log"].term.parameters == {"weight": 2.5, "offset": 0.1}
     assert loaded.requests["log"].term.image.tolist() == [1.0, 3.0]
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    kind=st.sampled_from(["packing", "mixed", "boxes", "wide"]),
-    warm=st.booleans(),
-)
-def test_random_programs_go_on_from_their_files(tmp_path_factory, seed, kind, warm):
-    path = tmp_path_factory.mktemp("random") / "p"
-    rng = np.random.default_rng(seed)
-    program, solver, again = random_plain(rng, kind).build(), ProximalPoint(), ProximalPoint()
-    if warm:
-        solver.solve(program)
-    for _ in range(2):
-        program.save(path, solver)
-        loaded = ContinualProgram.load(path, again)
-        assert snapshot(loaded) == snapshot(program)
-        id = rng.choice(program.request_ids)
-        scale = float(rng.random() + 0.5)
-        for one in (program, loaded):
-            one.update_request(id, scale=scale)
-            one.add_request(f"again {scale}", [0.5, 0.25], {program.resource_ids[0]: 0.1}, total=1.0)
-        same_answers((program, solver), (loaded, again))
 
 
 def test_an_empty_program_and_a_cold_solver(path):
@@ -205,11 +179,11 @@ def test_a_file_that_was_cut_off_is_refused_or_the_same(path, content):
 def test_a_file_with_a_wrong_byte_is_refused_or_the_same(path, content):
     expected, random_bytes = snapshot(ContinualProgram.load(path)), random.Random(1)
     count = 0
-    for at in range(0, len(content), 41):
+    for at in range(0, len(content), 131):
         wrong = bytearray(content)
         wrong[at] ^= random_bytes.randrange(1, 256)
         count += refused_or_same(path, bytes(wrong), expected)
-    assert count > 100
+    assert count > 30
 
 
 @pytest.mark.parametrize(

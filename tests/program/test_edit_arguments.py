@@ -54,10 +54,14 @@ def test_what_is_no_number_is_named(verb, value):
     assert program.resources["cpu"] == (0.0, 10.0) and program.requests["a"].costs.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("column", ["0", True, 2, -1, 0.5, None])
-def test_what_is_no_column_is_named(column):
-    with pytest.raises(EditError, match="override"):
-        small().update_request("a", override={column: 1.0})
+@pytest.mark.parametrize("field", ["override", "start"])
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [("0", ""), (True, ""), (None, ""), *((each, f"{each}: no such column") for each in (2, -1, 0.5))],
+)
+def test_what_is_no_column_is_named(field, column, shown):
+    with pytest.raises(EditError, match=f"'a': {field}.* = {shown}"):
+        small().update_request("a", **{field: {column: 1.0}})
 
 
 @pytest.mark.parametrize("usage", [[1.0], None, 3.0, "cpu"], ids=repr)
@@ -69,8 +73,11 @@ def test_a_usage_that_is_no_mapping_is_named(usage):
         lambda: program.share_columns(usage, 1),
         lambda: program.add_requests(["b"], [1.0], [1], usage),
     ):
-        with pytest.raises(EditError, match="usage"):
+        with pytest.raises(EditError, match="usage") as raised:
             edit()
+        assert "template" not in str(raised.value)
+    with pytest.raises(EditError, match="mapping of resource id to coefficients.*share_columns"):
+        program.add_request("b", [1.0], usage)
 
 
 @pytest.mark.parametrize("width", [2.5, 0, -1, 2**31, 1e300, math.inf, None])

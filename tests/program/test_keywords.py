@@ -189,22 +189,3 @@ def test_every_use_of_an_allocation_that_is_not_there_says_why(name):
             with pytest.raises(NoAllocationError, match="there is no allocation: infeasible: "):
                 use(x)
         assert repr(x).startswith("<no allocation: infeasible: ")
-
-
-@pytest.mark.parametrize(
-    ("field", "column", "shown"),
-    [("override", 7, "= 7:"), ("start", 9, "= 9:"), ("override", -1, "= -1:"), ("override", 0.5, "= 0.5:")],
-)
-def test_a_column_that_is_not_there_is_shown_as_it_was_written(field, column, shown):
-    program = ContinualProgram()
-    program.add_request("a", [-1.0, -2.0], {}, total=1.0)
-    with pytest.raises(EditError, match=f"'a': {field} {shown} no such column"):
-        program.update_request("a", **{field: {column: 1.0}})
-
-
-@pytest.mark.parametrize("usage", [None, [1.0], "gpu", 3])
-def test_what_is_no_usage_is_told_what_a_usage_is(usage):
-    program = ContinualProgram()
-    with pytest.raises(EditError, match="mapping of resource id to coefficients.*share_columns") as raised:
-        program.add_request("a", [-1.0], usage)
-    assert "template" not in str(raised.value)

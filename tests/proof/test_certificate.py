@@ -9,7 +9,7 @@ import pytest
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.proof.certificate import certify, proved
-from copter.solution import CHURN_THRESHOLD, Solution, churn
+from copter.solution import Solution
 from copter.store.allocation import SparseX, dense_to_sparse, row_activity
 from support.numpy_twins import INF, certificate, reference
 from support.strategies import KINDS, PlainProgram, PlainRequest, random_plain
@@ -37,12 +37,7 @@ def shuffled(plain: PlainProgram, rng: np.random.Generator) -> ContinualProgram:
     for k in rng.permutation(5).tolist():
         program.remove_request(("old", k))
         program.remove_resources(("old", k))
-    for id, (lower, upper) in plain.resources.items():
-        program.add_resource(id, upper, lower=lower)
-    for id, r in plain.requests.items():
-        usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
-        program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
-    return program
+    return plain.build(program)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,18 +204,3 @@ def test_a_solution_stays_what_it_was_when_the_program_moves_on():
     assert before[0].keys() == after[0].keys()
     assert all((before[0][id] == after[0][id]).all() for id in before[0])
     assert before[1:] == after[1:]
-
-
-def test_churn_counts_entries_that_moved():
-    def at(*entries):
-        slot, column, value = zip(*entries, strict=True)
-        return SparseX(np.array(slot), np.array(column), np.array(value, float))
-
-    old = at((0, 0, 1.0), (0, 3, 0.5), (2, 1, 1.0))
-    assert churn(None, old) == 1.0 and churn(None, NOTHING) == 0.0 == churn(NOTHING, NOTHING)
-    assert churn(old, old) == 0.0
-    assert churn(old, NOTHING) == churn(NOTHING, old) == 1.0
-    small = CHURN_THRESHOLD / 2
-    assert churn(old, at((0, 0, 1.0 - small), (0, 3, 0.5), (2, 1, 1.0))) == 0.0
-    assert churn(old, at((0, 0, 1.0), (0, 4, 0.5), (2, 1, 1.0))) == pytest.approx(2 / 4)
-    assert churn(at((-1, 0, 1.0)), at((0, 0, 1.0))) == 1.0  # a slot that another request has now

@@ -11,7 +11,7 @@ from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.pricing import price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
-from copter.solvers.inner.gather import gather, union
+from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import Point, SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.inner.sampling import Sampler
@@ -117,18 +117,6 @@ def test_chunks_cover_everything_once_whatever_the_threads(weights):
 
 
 # ---- working sets ------------------------------------------------------------------------------------
-
-
-def test_union_is_sorted_and_without_duplicates():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        sets = [
-            sorted({(int(a), int(b)) for a, b in rng.integers(0, 5, (rng.integers(0, 9), 2))})
-            for _ in range(2)
-        ]
-        arrays = [np.array(s, np.int64).reshape(-1, 2) for s in sets]
-        slot, column = union(*arrays[0].T, *arrays[1].T)
-        assert list(zip(slot.tolist(), column.tolist(), strict=True)) == sorted(set(sets[0]) | set(sets[1]))
 
 
 def whole(program: ContinualProgram) -> WorkingSet:

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import pickle
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -136,27 +135,6 @@ def test_an_allocation_says_what_moved_since_an_earlier_one():
                 np.testing.assert_array_equal(a, b)
     assert known >= 4
     assert answers[-1].moved_since(copy.deepcopy(answers[-2])) is None
-
-
-@pytest.mark.parametrize("how", ["copy", "pickle", "save"])
-def test_what_is_copied_or_saved_goes_on_bit_by_bit(how, tmp_path):
-    network = Network(6).warm()
-    network.change()
-    pair = network.program, network.solver
-    if how == "save":
-        network.program.save(tmp_path / "program", network.solver)
-        other = ProximalPoint(tolerance=TOLERANCE, audit=True)
-        program = ContinualProgram.load(tmp_path / "program", other)
-    else:
-        program, other = copy.deepcopy(pair) if how == "copy" else pickle.loads(pickle.dumps(pair))
-    for number in range(6):
-        first, second = network.solve(), other.solve(program)
-        assert is_lazy(first) == is_lazy(second)
-        assert (first.objective, first.bound, first.gap) == (second.objective, second.bound, second.gap)
-        for mine, theirs in zip(first.nonzeros, second.nonzeros, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        for each in (network.program, program):
-            each.update_request(number, total=0.7 + 0.1 * number)
 
 
 def test_an_audit_finds_losses_that_are_not_so():

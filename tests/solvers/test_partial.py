@@ -152,15 +152,6 @@ def test_if_all_lose_there_is_no_partial_step():
     assert partial_steps(program).step(now) is None  # all of them lose: all must move
 
 
-def join(program, plain):
-    """Put a plain program beside what is there."""
-    for id, (lower, upper) in plain.resources.items():
-        program.add_resource(id, upper, lower=lower)
-    for id, r in plain.requests.items():
-        usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
-        program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
-
-
 @pytest.mark.parametrize("change", [None, make_infeasible, make_unbounded])
 @pytest.mark.parametrize("seed", range(8))
 def test_every_kind_of_program_ends_as_with_highs(seed, change):
@@ -169,7 +160,7 @@ def test_every_kind_of_program_ends_as_with_highs(seed, change):
     plain = random_plain(rng, str(rng.choice(KINDS)))
     if change is not None:
         change(rng, plain)
-    join(program, plain)
+    plain.build(program)
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
     solution = ProximalPoint(iteration_limit=5000, tuning=ALWAYS).solve(program)
     assert solution.status == reference.status

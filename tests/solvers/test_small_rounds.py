@@ -47,6 +47,7 @@ def test_churn_is_that_of_dictionaries(old, new, gone):
     entries = before.keys() | new.keys()
     changed = sum(abs(before.get(key, 0.0) - new.get(key, 0.0)) > CHURN_THRESHOLD for key in entries)
     assert churn(marked, sparse(new)) == (changed / len(entries) if entries else 0.0)
+    assert churn(None, sparse(new)) == float(bool(new))
 
 
 def choices(jobs=24, columns=30, seed=0):

@@ -26,9 +26,9 @@ class PlainProgram(Mirror):
         self.resources = {} if resources is None else resources
         self.requests = {} if requests is None else requests
 
-    def build(self) -> ContinualProgram:
-        """A ContinualProgram that holds the same."""
-        program = ContinualProgram()
+    def build(self, program: ContinualProgram | None = None) -> ContinualProgram:
+        """A program that holds the same, beside what was there."""
+        program = ContinualProgram() if program is None else program
         for id, (lower, upper) in self.resources.items():
             program.add_resource(id, upper, lower=lower)
         fields = ("total", "relation", "upper", "scale", "override", "integral")
