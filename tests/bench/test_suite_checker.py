@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from copter.bench.checks import CHECKERS, Checked, Checks
 from copter.bench.settings import SolverSettings
@@ -13,21 +12,8 @@ from copter.solution import Allocation
 from copter.solvers import make_solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.compiled import compile_program
+from support.lp_cases import by_scipy
 from support.random_programs import random_program
-
-
-def optimum(program):
-    """By scipy, on the arrays built from scratch."""
-    compiled = compile_program(program)
-    upper, lower = np.isfinite(compiled.row_upper), np.isfinite(compiled.row_lower)
-    A = compiled.A.toarray()
-    found = linprog(
-        compiled.c,
-        A_ub=np.vstack((A[upper], -A[lower])),
-        b_ub=np.concatenate((compiled.row_upper[upper], -compiled.row_lower[lower])),
-        bounds=np.column_stack((compiled.lower, compiled.upper)),
-    )
-    return found.fun if found.status == 0 else None
 
 
 @pytest.mark.parametrize("name", ["clarabel", "scs", "osqp"])
@@ -37,7 +23,7 @@ def test_cvxpys_solvers_find_the_optimum_and_its_prices(name):
     settings = SolverSettings(name, 1e-5, 20.0, 1, wrap=checks.watch)
     for seed in range(6):
         program = random_program(np.random.default_rng(seed))
-        best = optimum(program)
+        best = by_scipy(program).fun
         if best is None:
             continue
         solution = settings.make().solve(program)

@@ -126,42 +126,30 @@ def test_an_optimal_flow_stays_as_it_is(case):
     assert done.flows.gap <= 1e-6
 
 
+def repaired_line(sent, price, volumes=(10.0, 10.0, 4.0)):
+    """Flows a -> b, b -> c and a -> c on links of 10, each with its volume; all flows after the repair."""
+    topology, paths = line(10.0)
+    pairs = TrafficEngineering(topology, paths).pairs([0, 1, 0], [1, 2, 2])
+    volume, x = np.zeros(paths.n_pairs), np.zeros(paths.n_paths)
+    volume[pairs] = volumes
+    x[paths.first[pairs]] = sent
+    flows = repaired(topology, paths, volume, x, np.full(topology.n_links, price))[3]
+    assert (incidence(topology, paths) @ flows <= 10.0 + 1e-12).all()
+    return flows, flows[paths.first[pairs]]
+
+
 def test_the_flow_that_uses_most_of_what_is_scarce_is_cut():
     """a -> c takes both links; cut it, and both others keep all of theirs."""
-    topology, paths = line(10.0)
-    traffic = TrafficEngineering(topology, paths)
-    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
-    volume = np.zeros(paths.n_pairs)
-    volume[[ab, bc, ac]] = 10.0, 10.0, 4.0
-    x = np.zeros(paths.n_paths)
-    x[paths.first[[ab, bc, ac]]] = 10.0, 10.0, 4.0
-    y = np.ones(topology.n_links)
-    flows = repaired(topology, paths, volume, x, y)[3]
-    assert flows[paths.first[[ab, bc, ac]]] == pytest.approx([10.0, 10.0, 0.0])
+    assert repaired_line([10.0, 10.0, 4.0], 1.0)[1] == pytest.approx([10.0, 10.0, 0.0])
 
 
 def test_a_slight_overload_is_cut_and_costs_no_more_than_itself():
-    topology, paths = line(10.0)
-    traffic = TrafficEngineering(topology, paths)
-    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
-    volume = np.zeros(paths.n_pairs)
-    volume[[ab, bc, ac]] = 10.0, 10.0, 4.0
-    x = np.zeros(paths.n_paths)
-    x[paths.first[[ab, bc, ac]]] = 9.0 + 1e-7, 9.0, 1.0
-    flows = repaired(topology, paths, volume, x, np.ones(topology.n_links))[3]
-    assert (incidence(topology, paths) @ flows <= 10.0 + 1e-12).all()
-    assert flows.sum() >= x.sum() - 2e-7
+    flows, _ = repaired_line([9.0 + 1e-7, 9.0, 1.0], 1.0)
+    assert flows.sum() >= 19.0 - 1e-7
 
 
 def test_only_as_much_is_cut_as_a_link_needs():
-    topology, paths = line(10.0)
-    traffic = TrafficEngineering(topology, paths)
-    ab, ac = traffic.pairs([0, 0], [1, 2]).tolist()
-    volume = np.zeros(paths.n_pairs)
-    volume[[ab, ac]] = 10.0, 4.0
-    x = np.zeros(paths.n_paths)
-    x[paths.first[[ab, ac]]] = 7.0, 4.0
-    flows = repaired(topology, paths, volume, x, np.zeros(topology.n_links))[3]
+    flows, _ = repaired_line([7.0, 0.0, 4.0], 0.0, volumes=(10.0, 0.0, 4.0))
     assert flows.sum() == pytest.approx(10.0)
     assert sorted(flows[flows > 0]) == pytest.approx([3.0, 7.0])
 

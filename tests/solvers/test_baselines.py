@@ -8,38 +8,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from copter.program.program import ContinualProgram
 from copter.solution import Status
 from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
+from support.lp_cases import by_scipy
 from support.random_programs import random_edits, random_program, random_request
 
 EXACT = ["highs-hot", "highs-simplex", "glop"]
 LP = [*EXACT, "highs-ipm", "highs-pdlp", "pdlp"]
 
 
-def optimum(program):
-    """Status code and objective by scipy, on the arrays built from scratch."""
-    compiled = compile_program(program)
-    finite_upper, finite_lower = np.isfinite(compiled.row_upper), np.isfinite(compiled.row_lower)
-    dense = compiled.A.toarray()
-    result = linprog(
-        compiled.c,
-        A_ub=np.vstack((dense[finite_upper], -dense[finite_lower])),
-        b_ub=np.concatenate((compiled.row_upper[finite_upper], -compiled.row_lower[finite_lower])),
-        bounds=np.column_stack((compiled.lower, compiled.upper)),
-    )
-    return result.status, result.fun
-
-
 def check_against_scipy(program, solution, tolerance):
-    status, best = optimum(program)
-    if status == 2:
+    found = by_scipy(program)
+    best = found.fun
+    if found.status == 2:
         assert solution.status is Status.INFEASIBLE, solution.reason
         return
-    assert status == 0
+    assert found.status == 0
     assert solution.status is Status.OPTIMAL, solution.reason
     assert solution.objective == pytest.approx(best, abs=tolerance * max(1.0, abs(best)))
     assert solution.bound <= best + 1e-7 * max(1.0, abs(best))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from copter.problems.load_balancing.scenario import Scenario
 from copter.program.program import ContinualProgram
@@ -13,7 +12,7 @@ from copter.solvers.inner.sampling import Sampler
 from copter.solvers.proximal import starting_prices
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.proximal.tuning import ProximalTuning, SampleTuning, ScreeningTuning
-from copter.store.compiled import compile_program
+from support.lp_cases import by_scipy
 
 
 def unreachable(seed=0, blocks=20, rows=6):
@@ -62,21 +61,6 @@ def balanced(shards, servers):
     return balancer.program
 
 
-def optimum(program):
-    compiled = compile_program(program)
-    a = compiled.A
-    is_sum = compiled.row_lower == compiled.row_upper
-    a_ub = a[~is_sum]
-    answer = linprog(
-        compiled.c,
-        A_ub=np.vstack((a_ub.toarray(), -a_ub.toarray())),
-        b_ub=np.concatenate((compiled.row_upper[~is_sum], -compiled.row_lower[~is_sum])),
-        A_eq=a[is_sum],
-        b_eq=compiled.row_upper[is_sum],
-    )
-    return answer.fun
-
-
 def count_samples(monkeypatch):
     """How many requests each sample wants, as they are drawn."""
     drawn = []
@@ -100,7 +84,7 @@ def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
     """Loads with a heavy tail on many rows: columns chosen at a sample's prices cannot meet the rows."""
     drawn = count_samples(monkeypatch)
     program = balanced(512, 64)
-    expected = optimum(program)
+    expected = by_scipy(program).fun
     # a sample of fewer requests than rows is not taken; one of hardly more is, and that ends well too
     for columns, samples in ((39 * 64, []), (65 * 64, [65])):
         solver = ProximalPoint(tolerance=1e-4, iteration_limit=2_000, tuning=sampled(columns))

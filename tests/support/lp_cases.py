@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csc_array
 
+from copter import ContinualProgram
 from copter.models.general_lp import GeneralLP
 
 INF = np.inf
@@ -61,3 +63,8 @@ def scipy_form(lp: GeneralLP) -> dict:
         "b_eq": lp.row_upper[equal],
         "bounds": np.column_stack((lp.lower, lp.upper)),
     }
+
+
+def by_scipy(program: ContinualProgram) -> OptimizeResult:
+    """What scipy finds, on the arrays of a program."""
+    return linprog(**scipy_form(program.to_arrays()))

@@ -117,18 +117,22 @@ def test_even_shares_are_max_min_fair(seed, jobs, gpus):
         assert count[poor] == top[poor] or count[poor] >= count[rich] - 1
 
 
-@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
-@settings(max_examples=80, deadline=None)
-def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
-    """AFS, appendix E: all GPUs stay in use, and no job falls below the largest unit within its share."""
+def regulated(seed, machines, k):
+    """Shares of all GPUs of machines of 2**k, the units that are possible, and the shares in units."""
     rng = np.random.default_rng(seed)
     size, total = 2**k, 2**k * machines
     shares = rng.multinomial(total, rng.dirichlet(np.ones(rng.integers(1, 10))))
     units = [2**i for i in range(k + 1)] + list(range(size, total + 1, size))
     row = np.concatenate(([0.0], np.arange(1.0, total + 1)))
-    shape = curves(*[row] * shares.size, units=[units] * shares.size)
-    given_ = regulate(shape, shares)
-    assert given_.sum() == total
+    return shares, units, regulate(curves(*[row] * shares.size, units=[units] * shares.size), shares)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
+@settings(max_examples=80, deadline=None)
+def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
+    """AFS, appendix E: all GPUs stay in use, and no job falls below the largest unit within its share."""
+    shares, units, given_ = regulated(seed, machines, k)
+    assert given_.sum() == 2**k * machines
     for share, got in zip(shares.tolist(), given_.tolist(), strict=True):
         floor = 0 if share == 0 else max(unit for unit in units if unit <= share)
         assert got >= floor
@@ -139,12 +143,8 @@ def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
 @settings(max_examples=60, deadline=None)
 def test_regulated_shares_can_be_placed_without_network_sharing(seed, machines, k):
     """Proposition 1: every job on the fewest machines, no machine with two jobs that use another one too."""
-    rng = np.random.default_rng(seed)
-    size, total = 2**k, 2**k * machines
-    shares = rng.multinomial(total, rng.dirichlet(np.ones(rng.integers(1, 10))))
-    units = [2**i for i in range(k + 1)] + list(range(size, total + 1, size))
-    row = np.concatenate(([0.0], np.arange(1.0, total + 1)))
-    counts = regulate(curves(*[row] * shares.size, units=[units] * shares.size), shares)
+    _, _, counts = regulated(seed, machines, k)
+    size = 2**k
     cluster = Cluster([GpuType("g", size, machines)])
     wanted = {str(job): cluster.packed("g", gpus) for job, gpus in enumerate(counts.tolist()) if gpus > 0}
     placed = SiaPlacer().place(cluster, {}, {}, wanted)

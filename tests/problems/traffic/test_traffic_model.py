@@ -33,25 +33,34 @@ def histories(draw):
     return topology, paths, draw(volumes_for(paths)), draw(st.lists(events, max_size=8))
 
 
+def play_one(traffic, event):
+    kind, which, amount = event
+    if kind == "volumes":
+        traffic.set_volumes(amount, which)
+    elif kind == "capacities":
+        traffic.set_capacities(amount, which)
+    elif kind == "remove":
+        traffic.remove_demands([pair for pair in which if pair in traffic.demands])
+    else:
+        (traffic.fail_links if kind == "fail" else traffic.restore_links)(which)
+
+
 def play(traffic, volume, events):
     """Apply events to a model, and to a plain copy of what they mean."""
     traffic.set_volumes(volume)
     capacity, up = traffic.topology.capacity.copy(), np.ones(traffic.topology.n_links, bool)
     volume = volume.copy()
-    for kind, which, amount in events:
+    for event in events:
+        kind, which, amount = event
         if kind == "volumes":
-            traffic.set_volumes(amount, which)
             volume[which] = amount
         elif kind == "capacities":
-            traffic.set_capacities(amount, which)
             capacity[which] = amount
         elif kind == "remove":
-            there = [pair for pair in which if pair in traffic.demands]
-            traffic.remove_demands(there)
-            volume[there] = 0.0
+            volume[which] = 0.0
         else:
-            (traffic.fail_links if kind == "fail" else traffic.restore_links)(which)
             up[which] = kind == "restore"
+        play_one(traffic, event)
     return volume, np.where(up, capacity, 0.0)
 
 
@@ -184,18 +193,6 @@ def test_what_was_solved_between_rounds_is_not_lost():
     done = traffic.round(solver)
     assert done.solution.iterations == 0
     assert done.solution.y.tolist() == solution.y.tolist()
-
-
-def play_one(traffic, event):
-    kind, which, amount = event
-    if kind == "volumes":
-        traffic.set_volumes(amount, which)
-    elif kind == "capacities":
-        traffic.set_capacities(amount, which)
-    elif kind == "remove":
-        traffic.remove_demands([pair for pair in which if pair in traffic.demands])
-    else:
-        (traffic.fail_links if kind == "fail" else traffic.restore_links)(which)
 
 
 def test_two_demands_share_a_link():
