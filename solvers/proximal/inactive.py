@@ -357,7 +357,7 @@ class InactiveSet:
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with a block's requests, with `others` (ascending slots outside the block) active."""
+        """Return the set with a block's requests, and `others` (ascending slots outside of it) active."""
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:
