@@ -26,7 +26,11 @@ INACTIVE = (
     "tests/solvers/test_inactive.py tests/solvers/test_lazy.py tests/solvers/test_frozen.py tests/rounds"
 )
 TARGETS = {
-    "store": ("copter/store", "edit_log store local slabs kernels allocation excerpt", "tests/store tests/program"),
+    "store": (
+        "copter/store",
+        "edit_log store local slabs kernels allocation excerpt",
+        "tests/store tests/program",
+    ),
     "inactive": (
         "solvers/proximal",
         "inactive inactive_index incremental audit state",
