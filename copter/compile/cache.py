@@ -25,16 +25,16 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config
-from numba.core.extending import _Intrinsic
-from numba.extending import is_jitted
+from numba import config
+
+from copter.compile.extremes import Intrinsic
 
 log = logging.getLogger("copter")
 
 #: Folders of a module that always stay, the newest first, and the age in seconds below which none is removed.
 KEPT, _YOUNG = 4, 24 * 3600.0
 
-#: numba's settings, which it sets by name at run time.
+#: numba's settings by the names of its environment variables, which mypy does not know.
 settings: Any = config
 
 _folders: dict[tuple[str, str], str | None] = {}
@@ -86,7 +86,7 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
     for name, value in sorted(names.items()):
         if name.startswith("__"):
             continue
-        if is_jitted(value) or isinstance(value, _Intrinsic):
+        if hasattr(value, "py_func") or isinstance(value, Intrinsic):
             function: Any = unwrap(value)
             home = function.__code__.co_filename
             if home not in sources:

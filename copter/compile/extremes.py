@@ -31,6 +31,8 @@ lesser: Any = intrinsic(_choice("<"))
 """lesser(a, b): the lesser of two floats of one type, in kernels."""
 greater: Any = intrinsic(_choice(">"))
 """greater(a, b): the greater of two floats of one type, in kernels."""
+Intrinsic: Any = type(lesser)
+"""The class of all that ``numba.extending.intrinsic`` makes."""
 IN_PYTHON: dict[Any, Callable[[Any, Any], Any]] = {
     lesser: lambda a, b: a if a < b else b,
     greater: lambda a, b: a if a > b else b,

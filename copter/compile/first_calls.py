@@ -3,7 +3,8 @@
 Compiling a kernel takes many times as long as a first call on a small program.  So a kernel that is not in
 the cache is compiled when it is called with long arrays, or when its calls have taken so much time in Python,
 a share of what compiling takes, that more of them are to be expected.  In a solve with a deadline another
-process compiles it, if there is a core for that.
+process compiles it, if there is a core for that.  Once a kernel has machine code, it is compiled at its first
+call with arguments of other types.
 
 Both forms compute the same numbers bit by bit, of 64-bit floats and integers: neither takes sums in another
 order, and logarithms and exponentials are those of :mod:`math`.  For that kernels say ``a * a`` and not
@@ -15,28 +16,31 @@ kernels are compiled at once.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import update_wrapper
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.core.dispatcher import OmittedArg
-from numba.core.extending import _Intrinsic
-from numba.extending import is_jitted
+from numba import types
+from numba.core import event
+from numba.extending import typeof_impl
 
 from copter.clock import current
 from copter.compile.array_record import ArrayRecord
 from copter.compile.beside import ROUNDS, compile_beside
-from copter.compile.extremes import IN_PYTHON
+from copter.compile.extremes import IN_PYTHON, Intrinsic
 
 _LONG = 4096
 """Elements of an array from which on a kernel that is called with it is compiled at once."""
 _SECONDS_A_BYTE = 1e-4
 """Of Python's code, of a kernel and of those that it calls, that its calls may take before it is compiled."""
 _LOOK = 0.25
-"""Seconds between looks at what another process has compiled."""
+"""Seconds between looks at what is kept: another process may have compiled it."""
 BY_ADDRESS: set[type] = set()
 """Types of arguments with functions that are called by their address, which Python cannot do."""
 _at_once = False
@@ -48,72 +52,101 @@ def compile_at_once() -> None:
     _at_once = True
 
 
-class FirstCalls:
-    """What to call while no machine code fits the arguments of a kernel; numba asks for it.
+class _NotKeptError(Exception):
+    """A kernel would have to be compiled."""
 
-    Parameters
-    ----------
-    kernel : Dispatcher
-        Called from Python.
+
+class _OnlyLoading(event.Listener, threading.local):
+    """While this thread has entered it, numba loads machine code that is kept and compiles none.
+
+    numba says that it begins to compile once it has found nothing to load: then ``_NotKeptError`` is raised.
     """
 
-    def __init__(self, kernel: Any) -> None:
-        self._kernel, self._compiled = kernel, kernel._compile_for_args
+    _entered = False
+
+    def __enter__(self) -> None:
+        self._entered = True
+
+    def __exit__(self, *_: object) -> None:
+        self._entered = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - numba's signature
+        if self._entered:
+            raise _NotKeptError
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_only_loading = _OnlyLoading()
+event.register("numba:compile", _only_loading)
+
+
+class Kernel:
+    """A function that runs in Python until it is worth compiling, and as machine code from then on.
+
+    It has the attributes of its dispatcher, by which numba compiles it into the kernels that call it.
+    """
+
+    # A call of an instance takes what this slot holds, without a method in between: 12 ns, not 100.
+    __slots__ = ("__call__", "__dict__")
+
+    def __init__(self, dispatcher: Any) -> None:
+        update_wrapper(self, dispatcher.py_func)
+        self.dispatcher = dispatcher
         self._function: Callable[..., Any] | None = None
-        self._seconds = math.nan  # that are left
-        self._missing: set[tuple[Any, ...]] = set()
-        self._look = 0.0  # when to look next whether another process has compiled it
+        self._seconds = math.inf  # that are left
+        self._look = 0.0  # when to look next for what is kept
+        self.__call__ = self._first
 
-    def __call__(self, *arguments: Any) -> Any:
-        """The kernel in one form or the other."""
-        if _at_once or _longest(arguments) >= _LONG:
-            return self._compiled(*arguments)
-        kinds = tuple(map(self._kind, arguments))
-        if kinds not in self._missing:
-            if self._seconds <= 0.0 or self._is_kept(kinds):
-                return self._compiled(*arguments)
-            self._missing.add(kinds)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dispatcher, name)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def _first(self, *arguments: Any, **named: Any) -> Any:
+        """Call the kernel in one form or the other; the slot holds this until there is machine code."""
+        if _at_once or _longest((*arguments, *named.values())) >= _LONG:
+            return self._as_machine_code(*arguments, **named)
+        if time.perf_counter() >= self._look:
+            if _has_files(self.dispatcher.stats.cache_path):
+                with suppress(_NotKeptError), _only_loading:
+                    return self._as_machine_code(*arguments, **named)
+            self._look = time.perf_counter() + _LOOK
+        if self._seconds <= 0.0 and not _another_compiles():
+            return self._as_machine_code(*arguments, **named)
+        return self._in_python(*arguments, **named)
+
+    def _as_machine_code(self, *arguments: Any, **named: Any) -> Any:
+        result = self.dispatcher(*arguments, **named)
+        self.__call__ = self.dispatcher
+        return result
+
+    def _in_python(self, *arguments: Any, **named: Any) -> Any:
         if self._function is None:
-            self._function, self._seconds = _in_python(self._kernel)
-        return self._run if self._seconds > 0.0 or self._waits(kinds) else self._compiled(*arguments)
-
-    def _waits(self, kinds: tuple[Any, ...]) -> bool:
-        """Whether another process compiles it, as this one has a deadline to keep."""
-        clock = current()
-        if clock is None or clock.left() == math.inf or not compile_beside(ROUNDS):
-            return False
-        now = time.perf_counter()
-        if now < self._look:
-            return True
-        self._look = now + _LOOK
-        return not self._is_kept(kinds)
-
-    def _kind(self, argument: Any) -> Any:
-        """The type of an argument, as the cache has it."""
-        if isinstance(argument, OmittedArg):
-            return types.Omitted(argument.value)
-        return self._kernel.typeof_pyval(argument)
-
-    def _is_kept(self, kinds: tuple[Any, ...]) -> bool:
-        """Whether the cache has machine code for arguments of these types."""
-        cache = self._kernel._cache
-        if not self._kernel.stats.cache_path:
-            return False
-        key = cache._index_key(kinds, self._kernel.targetctx.codegen())
-        return key in cache._cache_file._load_index()
-
-    def _run(self, *arguments: Any) -> Any:
+            self._function, self._seconds = _in_python(self.py_func)
         begin = time.perf_counter()
-        assert self._function is not None
         with np.errstate(all="ignore"):
-            result = _plain(self._function(*map(_given, arguments)))
+            result = _plain(self._function(*arguments, **named))
         self._seconds -= time.perf_counter() - begin
         return result
 
 
-def _given(argument: Any) -> Any:
-    """An argument, or the default of one that was omitted."""
-    return argument.value if isinstance(argument, OmittedArg) else argument
+@typeof_impl.register(Kernel)
+def _type_of(kernel: Kernel, _: Any) -> types.Dispatcher:
+    return types.Dispatcher(kernel.dispatcher)
+
+
+def _has_files(folder: str | None) -> bool:
+    """Whether anything is kept there: numba's own search begins with a fifth of a second of preparations."""
+    return folder is not None and any(Path(folder).glob("*"))
+
+
+def _another_compiles() -> bool:
+    """Whether another process compiles, as this one has a deadline to keep."""
+    clock = current()
+    return clock is not None and clock.left() < math.inf and compile_beside(ROUNDS)
 
 
 def _plain(result: Any) -> Any:
@@ -138,10 +171,10 @@ def _longest(arguments: tuple[Any, ...]) -> float:
     return longest
 
 
-def _in_python(kernel: Any) -> tuple[FunctionType, float]:
-    """A kernel as a function that calls no machine code, and the seconds that its calls may take."""
+def _in_python(kernel: FunctionType) -> tuple[FunctionType, float]:
+    """A function that calls no machine code, and the seconds that its calls may take."""
     made: dict[FunctionType, FunctionType] = {}
-    function = _function_of(kernel.py_func, made)
+    function = _function_of(kernel, made)
     return function, _SECONDS_A_BYTE * sum(len(each.__code__.co_code) for each in made)
 
 
@@ -152,10 +185,10 @@ def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType])
     made[function] = copy
     for name in _names(function.__code__):
         value: Any = names.get(name)
-        if is_jitted(value):
+        if hasattr(value, "py_func"):
             called: Any = value.py_func
             names[name] = made[called] if called in made else _function_of(called, made)
-        elif isinstance(value, _Intrinsic):
+        elif isinstance(value, Intrinsic):
             names[name] = IN_PYTHON.get(value, value)
     return copy
 

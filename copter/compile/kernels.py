@@ -14,13 +14,16 @@ from numba.core import event
 
 from copter.compile.beside import compile_beside
 from copter.compile.cache import cache_folder, settings
-from copter.compile.first_calls import FirstCalls
+from copter.compile.first_calls import Kernel
 
 log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
+_COUNTS_REFERENCES = "_nrt"
+"""An option of numba's own, without a public one in its place: where references are counted, loops over short
+arrays take up to fifty times as long.  A test looks whether it still has an effect."""
 
 
 @overload
@@ -66,7 +69,7 @@ def kernel(
     if function is None:
         return partial(kernel, allocates=allocates, inner=inner, inlined=inlined, loose=loose)
     jit: Any = njit  # whose types know nothing of some options
-    options: dict[str, Any] = {"_nrt": allocates, "no_cpython_wrapper": inner}
+    options: dict[str, Any] = {_COUNTS_REFERENCES: allocates, "no_cpython_wrapper": inner}
     if inlined:
         options["inline"] = "always"
     if loose:
@@ -78,9 +81,7 @@ def kernel(
         compiled = jit(cache=folder is not None, **_ALWAYS, **options)(function)
     finally:
         settings.CACHE_DIR = users
-    if not inner:
-        compiled._compile_for_args = FirstCalls(compiled)
-    return compiled
+    return Kernel(compiled)
 
 
 def compile_seconds() -> float:

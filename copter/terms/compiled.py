@@ -14,9 +14,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from numba import float64
-from numba.core.errors import NumbaError
-from numba.core.typing import signature
+from numba import NumbaError, float64
 
 from copter.compile.kernels import kernel
 from copter.errors import TermError
@@ -98,7 +96,7 @@ def _kernel(function: Callable[..., float]) -> Any:
 def _address(function: Callable[..., float], arguments: int) -> int:
     """Where the machine code of a function of floats begins, by numba's own calling convention."""
     compiled = _kernel(function)
-    found = signature(float64, *[float64] * arguments)
+    found = float64(*[float64] * arguments)
     compiled.compile(found)
     code = compiled.overloads[found.args]
     address: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)

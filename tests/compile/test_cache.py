@@ -9,14 +9,14 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from numba.core.extending import _Intrinsic
-from numba.extending import is_jitted
 
 import copter.bench
 import copter.problems
 import copter.shims
 import copter.solvers
 from copter.compile import cache as kernel_cache
+from copter.compile.extremes import Intrinsic
+from copter.compile.first_calls import Kernel
 
 TABLE = "from typing import NamedTuple\nSTEP = 1.0\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
 INNER = "from copter.compile.kernels import kernel\n\n@kernel\ndef inner(x):\n    return 10.0 * x\n"
@@ -176,7 +176,7 @@ def test_every_name_that_a_kernel_takes_from_elsewhere_is_in_the_hash():
     for root in (copter, copter.bench, copter.problems, copter.shims, copter.solvers):
         for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             for value in list(vars(importlib.import_module(module.name)).values()):
-                if is_jitted(value) and value.py_func.__module__.startswith("copter."):
+                if isinstance(value, Kernel) and value.py_func.__module__.startswith("copter."):
                     kernels[value.py_func] = value
     assert len(kernels) > 50
     for function in kernels:
@@ -184,6 +184,6 @@ def test_every_name_that_a_kernel_takes_from_elsewhere_is_in_the_hash():
             value = function.__globals__.get(name)
             home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             outside = home is not None and not home.startswith("copter")
-            seen = is_jitted(value) or kernel_cache._is_constant(value) or isinstance(value, np.ndarray)
-            seen |= isinstance(value, type | _Intrinsic)
+            seen = isinstance(value, Kernel | Intrinsic | np.ndarray | type)
+            seen |= kernel_cache._is_constant(value)
             assert value is None or outside or seen, (function, name)

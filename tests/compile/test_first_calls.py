@@ -1,5 +1,6 @@
 """Kernels in Python: when, and that they compute the same numbers as compiled ones, bit by bit."""
 
+import gc
 import itertools
 import os
 import pickle
@@ -10,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import NumbaError, int64
 
 from copter import make_solver
 from copter.clock import Clock, running
 from copter.compile import first_calls
-from copter.compile.kernels import kernel
+from copter.compile.kernels import compile_seconds, kernel
+from copter.terms import phi
 from copter.terms.phi import Phi
 from support.random_programs import random_edits, random_program
 
@@ -23,7 +26,7 @@ from support.random_programs import random_edits, random_program
 def total(monkeypatch):
     """A kernel that was never compiled, in a process that does not compile at once."""
     monkeypatch.setattr(first_calls, "_at_once", False)
-    monkeypatch.setattr(first_calls.FirstCalls, "_is_kept", lambda *_: False)
+    monkeypatch.setattr(first_calls, "_has_files", lambda folder: False)
 
     def total(values, factor=2.0):
         found = 0.0
@@ -49,7 +52,7 @@ def test_first_calls_run_in_python(total):
 
 def test_it_is_compiled_once_that_pays(total, monkeypatch):
     total(np.ones(4))
-    monkeypatch.setattr(total._compile_for_args, "_seconds", 0.0)
+    monkeypatch.setattr(total, "_seconds", 0.0)
     assert total(np.ones(4)) == (8.0, 4)
     assert len(total.signatures) == 1
 
@@ -58,7 +61,7 @@ def test_with_a_deadline_another_process_compiles_it(total, monkeypatch):
     beside = iter([True, True, False])
     monkeypatch.setattr(first_calls, "compile_beside", lambda what: next(beside))
     total(np.ones(4))
-    monkeypatch.setattr(total._compile_for_args, "_seconds", 0.0)
+    monkeypatch.setattr(total, "_seconds", 0.0)
     with running(Clock(1e9)):
         for _ in range(2):
             assert total(np.ones(4)) == (8.0, 4)
@@ -76,6 +79,33 @@ def test_so_is_everything_where_many_rounds_will_follow(total, monkeypatch):
     monkeypatch.setattr(first_calls, "_at_once", True)
     total(np.ones(4))
     assert len(total.signatures) == 1
+
+
+def test_what_is_kept_is_loaded_and_what_is_not_runs_in_python(total, monkeypatch):
+    monkeypatch.setattr(first_calls, "_has_files", lambda folder: folder is not None)
+    total(np.ones(5000))
+    again, before = kernel(total.py_func), compile_seconds()
+    assert again(np.ones(4)) == (8.0, 4)
+    assert again.__call__ is again.dispatcher and sum(again.stats.cache_hits.values()) == 1
+    other = kernel(total.py_func)
+    assert other(np.ones(4, np.float32)) == (8.0, 4)
+    assert not other.signatures
+    assert compile_seconds() == pytest.approx(before, abs=1e-3) and gc.isenabled()
+
+
+def test_a_kernel_makes_arrays_only_if_it_says_so():
+    """numba's option that is not public (copter/compile/kernels.py) still has an effect."""
+
+    def made(n):
+        return np.empty(n)
+
+    with pytest.raises(NumbaError):
+        kernel(made).compile((int64,))
+    kernel(allocates=True)(made).compile((int64,))
+
+
+def test_a_kernel_travels_by_its_name():
+    assert pickle.loads(pickle.dumps(phi.value)) is phi.value
 
 
 def test_functions_with_an_address_are_called_by_machine_code():
