@@ -14,6 +14,8 @@ from copter.store.edit import Edit
 
 pytest.importorskip("ray")
 
+from ray_kills import Truth, make_round, new_solver, of_answer, of_content
+
 pytestmark = pytest.mark.cluster
 
 
@@ -33,60 +35,17 @@ def ray_program(local_ray):
         program.close()
 
 
-def fill(program, rng):
-    """Requests that share a template, some with costs that they share, and some with all of their own."""
-    program.add_resources(["a", "b", "c"], upper=[20.0, 30.0, 25.0])
-    usage = {"a": ([1, 2, 3], [1, 2, 4]), "b": ([4, 5, 6], [1, 2, 4]), "c": ([7, 8], [1, 2])}
-    template = program.share_columns(usage, 9)
-    vector = program.share_costs(-3 * rng.random(9))
-    costs = -4 * rng.random(9 * 120)
-    program.add_requests(list(range(120)), costs, np.full(120, 9), template, totals=1.0)
-    scales = rng.random(20) + 0.5
-    ids = [("shared", k) for k in range(20)]
-    program.add_requests(ids, vector, None, template, totals=1.0, relation="==", scales=scales)
-    program.update_request(("shared", 3), override={2: -0.5, 4: -7.0})
-    for k in range(7):
-        own = {"a": [1, 2, 0], "b": [0.0, 1, 1 + k]}
-        program.add_request(("own", k), -rng.random(3), own, upper=[1.0, 2.0, 0.5])
-
-
-def edit(program, rng):
-    """A round's edits: some requests go, some come, some change, and a row."""
-    gone = rng.choice([id for id in program.request_ids if isinstance(id, int)], 10, replace=False).tolist()
-    program.remove_requests(gone)
-    changed = [id for id in program.request_ids[:60] if isinstance(id, int)]
-    program.update_requests(changed, scales=rng.random(len(changed)) + 0.5)
-    program.update_request(("own", 2), costs=-rng.random(3), upper=[0.5, 1.0, 0.25])
-    for id in gone[:4]:
-        program.add_request(("new", id, program.store.clock), -rng.random(2), {"c": [1.0, 0.5]}, total=1)
-    program.update_resources("a", upper=float(rng.integers(15, 25)))
-
-
-def answers(program):
-    """What three rounds say, bit by bit."""
-    rng, solver, said = np.random.default_rng(7), make_solver("copter", tolerance=1e-6), []
-    fill(program, rng)
-    for _ in range(3):
-        solution = solver.solve(program)
-        assert solution.status == "optimal"
-        x = [part.tobytes() for part in solution.nonzeros]
-        said.append((solution.objective, solution.bound, solution.primal_residual, x))
-        edit(program, rng)
-    return said
-
-
 @pytest.mark.parametrize("actors", [1, 3])
 def test_bitwise_the_answers_of_one_process(ray_program, actors):
-    program = ray_program(actors, parts=8)
-    assert answers(program) == answers(here := ContinualProgram())
-    ours, theirs = vars(program.requests[:]), vars(here.requests[:])
-    assert ours.keys() == theirs.keys()
-    for name in ("ids", "totals", "relation", "starts", "terms"):
-        assert ours[name] == theirs[name]
-    for name in ("costs", "sizes", "upper", "scales", "integral"):
-        np.testing.assert_array_equal(ours[name], theirs[name])
-    np.testing.assert_array_equal(ours["usage"].toarray(), theirs["usage"].toarray())
-    assert program.requests[("shared", 3)].override == here.requests[("shared", 3)].override
+    program, solver, truth = ray_program(actors, parts=8), new_solver(), Truth()
+    truth.upto(3)
+    for number in range(3):
+        make_round(program, number)
+        solution = solver.solve(program)
+        assert solution.status == "optimal" and of_answer(solution) == truth.answers[number]
+    assert of_content(program) == truth.contents[3]
+    here = truth.program
+    assert program.requests[("shared", 2)].override == here.requests[("shared", 2)].override
     assert repr(program).removeprefix("<RayProgram") == repr(here).removeprefix("<ContinualProgram")
 
 
@@ -228,16 +187,12 @@ def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monke
 def test_an_actor_that_is_killed_is_made_again(ray_program):
     import ray
 
-    program, here = ray_program(2, parts=4), ContinualProgram()
-    for each in (program, here):
-        fill(each, np.random.default_rng(1))
-    solvers = [make_solver("copter", tolerance=1e-6) for _ in range(2)]
-    for k in range(2):
-        ray.kill(program.store.executor.workers.actors[k].handle)
-        found, wanted = (solver.solve(p) for solver, p in zip(solvers, (program, here), strict=True))
-        assert (found.objective, found.bound) == (wanted.objective, wanted.bound)
-        for each in (program, here):
-            edit(each, np.random.default_rng(k))
+    program, solver, truth = ray_program(2, parts=4), new_solver(), Truth()
+    truth.upto(2)
+    for number in range(2):
+        make_round(program, number)
+        ray.kill(program.store.executor.workers.actors[number].handle)
+        assert of_answer(solver.solve(program)) == truth.answers[number]
 
 
 def test_no_ray_is_left_by_a_program_that_could_not_be_made(monkeypatch):
