@@ -566,6 +566,16 @@ def test_a_log_whose_file_is_gone_is_not_thrown_away(tmp_path):
         open_journal(tmp_path / "copy")
 
 
+def refuse_round(path, edit, begin):
+    """Write an edit into the journal's second round, which it is then not opened with."""
+    with Journal(path) as journal:
+        begin(journal)
+        journal.commit()
+        journal._file.add_round(2, [edit], {})
+    with pytest.raises(FileError, match=r"journal\.sqlite: round 2 cannot be made again"):
+        Journal(path)
+
+
 def one_column(row=0):
     return Columns(np.array([1]), np.array([0, 1]), np.array([row]), np.ones(1))
 
@@ -588,12 +598,7 @@ def one_column(row=0):
     ],
 )
 def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
-    with Journal(tmp_path) as journal:
-        journal.add_resource("a")
-        journal.commit()
-        journal._file.add_round(2, [edit], {})
-    with pytest.raises(FileError, match=r"journal\.sqlite: round 2 cannot be made again"):
-        Journal(tmp_path)
+    refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a"))
 
 
 def runs(*values):
@@ -624,12 +629,8 @@ def runs(*values):
     ],
 )
 def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
-    with Journal(tmp_path) as journal:
-        journal.add_request("x", [1.0, 2.0], {}, total=1.0)
-        journal.commit()
-        journal._file.add_round(2, [pack_edit(Edit("update_requests", slots=np.array([0]), **fields))], {})
-    with pytest.raises(FileError, match="round 2 cannot be made again"):
-        Journal(tmp_path)
+    edit = pack_edit(Edit("update_requests", slots=np.array([0]), **fields))
+    refuse_round(tmp_path, edit, lambda journal: journal.add_request("x", [1.0, 2.0], {}, total=1.0))
 
 
 @pytest.mark.parametrize(
@@ -645,14 +646,8 @@ def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
     ],
 )
 def test_columns_that_do_not_fit_are_refused(tmp_path, columns):
-    with Journal(tmp_path) as journal:
-        journal.add_resource("a", 1.0)
-        journal.commit()
-        journal._file.add_round(
-            2, [pack_edit(Edit("share_columns", sizes=np.array([1]), columns=columns))], {}
-        )
-    with pytest.raises(FileError, match="round 2 cannot be made again"):
-        Journal(tmp_path)
+    edit = pack_edit(Edit("share_columns", sizes=np.array([1]), columns=columns))
+    refuse_round(tmp_path, edit, lambda journal: journal.add_resource("a", 1.0))
 
 
 @pytest.mark.parametrize("statement", range(1, 60, 7))
