@@ -25,7 +25,7 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the cases of the suite are made from.
+    """Inputs of the suite's cases.
 
     Attributes
     ----------
@@ -42,36 +42,37 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Case:
-    """A program and its rounds, and who is measured on them.
+    """A program, its rounds, and the solvers measured on them.
 
     Attributes
     ----------
     name, family, title
         As of :class:`copter.bench.results.LineResult`.
     make : callable
-        From a scratch folder to the course; the suite calls it in a process of its own, so it is picklable.
+        From a scratch folder to the course. It must be picklable, because the suite calls it in another
+        process.
     solvers : tuple of str
-        The first is copter's, that is held against the others.
+        The first is copter's, which is compared with the others.
     rounds : int
         0 for all of the course.
     x : mapping of str to float
-        Where it stands on the axes of figures; ``columns`` also says what is too large for whom.
+        Its place on the axes of figures; ``columns`` also decides which solvers it is too large for.
     tolerance : float
         Relative, of residuals and gap.
     left_out : int
-        Rounds at the start that belong in no statistic.
+        Rounds at the start that are in no statistic.
     checker : str
         A key of :data:`copter.bench.checks.CHECKERS`.
     mip_gap : float
-        At which branch and bound stops.
+        Gap at which branch and bound stops.
     patience : float
-        Times the suite's limit that a solve of this case may take, and times the seconds of all rounds of a
-        solver: more for the largest.
+        Factor on the suite's limit of a solve, and on the seconds of all rounds of a solver: more for the
+        largest.
     ladder : str
-        Cases of one ladder grow in columns: a solver that misses its limit on one is not asked for larger
-        ones.  The family if empty.
+        Cases of one ladder grow in columns: a solver that misses its limit on one does not run on larger
+        ones. By default the family.
     own_rounds : bool
-        Whether a round depends on the solver's own last answer: no two solvers need have the same program.
+        Whether a round depends on the solver's own last answer, so that solvers may have different programs.
     """
 
     name: str

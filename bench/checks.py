@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _GAP = "mip_rel_gap"
-"""What a solver's stopping rule calls the gap at which branch and bound stops."""
+"""Name, among a solver's stopping criteria, of branch and bound's gap."""
 _ROUNDING = 1e-9
 """By how much a recomputed figure may be above the tolerance: sums in another order."""
 _INTEGER_ROUNDING = 1e-6
@@ -72,7 +72,7 @@ class Checked(Wrapper):
         return solution
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """What the other counts, of ``wall`` seconds without those of the checker."""
+        """Return the other's seconds, of ``wall`` seconds without those of the checker."""
         return super().seconds(solution, wall - self.checking)
 
 
@@ -89,7 +89,7 @@ class Checks:
 
     @property
     def found(self) -> Mapping[str, float]:
-        """What the checker found of the last answer; empty for a method that is no solver."""
+        """The checker's figures for the last answer; empty for a method that is no solver."""
         return {} if self._last is None else self._last.found
 
     @property

@@ -28,7 +28,7 @@ _SOLVERS: Mapping[str, str] = {
 """By the names of rows."""
 _TOLERANCE = 1e-4
 _SECONDS = 300.0
-"""That each solver may take."""
+"""Time limit of each solver, in seconds."""
 _SAME = 1e-3
 """Shares that differ by less are the same."""
 

@@ -27,7 +27,7 @@ _HASH_DIGITS = 12
 
 
 def contents(folder: Path) -> str:
-    """What is in a folder, in a few words: equal for equal files, wherever they lie."""
+    """Return a short description of a folder's content, equal for equal files in any place."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:
@@ -54,7 +54,7 @@ def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
 
 
 def flat(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """A machine with its versions beside the rest."""
+    """Return a machine's description with its versions at the same level."""
     return {name: value for name, value in machine.items() if name != "versions"} | {
         **machine.get("versions", {})
     }

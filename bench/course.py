@@ -42,7 +42,7 @@ class Figure:
     heading : str
         Of the column.
     shown : str
-        Which figure of the rounds it shows: "median", "mean", "p99", "min" or "max".
+        Statistic of the rounds: "median", "mean", "p99", "min" or "max".
     form : str
         A format specification, as ``.1%``.
     """
@@ -61,16 +61,16 @@ class Figure:
 
 @dataclass
 class Play:
-    """A course under way with one solver.
+    """A course in progress with one solver.
 
     Attributes
     ----------
     records : iterator of Record
-        One a round, made as it is asked for.
+        One a round, made on demand.
     stopping : dict
-        What the solver itself stops at (:meth:`copter.solvers.base.Solver.stopping`).
+        The solver's stopping tolerances (:meth:`copter.solvers.base.Solver.stopping`).
     program : ContinualProgram, optional
-        The linear program of its rounds, if it has one: the warm-up lets coordinate descent solve it too.
+        The linear program of its rounds, if it has one: the warm-up also solves it by coordinate descent.
     """
 
     records: Iterator[Record]
@@ -84,7 +84,8 @@ class Play:
 
 
 class Course(ABC):
-    """Rounds that solvers are measured on.  Picklable: each solver may run in a process of its own.
+    """Rounds that solvers are measured on. It is picklable, because each solver may run in a process of its
+    own.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class Course(ABC):
     left_out : int
         Rounds at the start that the summary leaves out: 1 (the cold one) or more.
     kind : str, optional
-        Field of its records by which rounds are of different kinds, each to be summarised for itself too.
+        Field of its records with the kind of a round; each kind also gets a summary of its own.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
@@ -102,7 +103,7 @@ class Course(ABC):
 
     @abstractmethod
     def small(self) -> Course:
-        """Return a small course of the same kind, that is run first, untimed.
+        """Return a small course of the same kind, for an untimed first run.
 
         It must be large enough for every kernel to be compiled, passes that use threads included (more than
         50,000 columns).
@@ -130,10 +131,10 @@ def solve_round(
     t_store : float
         Seconds in which the round's events became edits of the program.
     finish : callable
-        Makes the allocation out of the solution (a shim, a repair); its seconds are `t_shim`.  Of a solution
-        without one there is nothing to finish: the round is `missed`, and what stays is the last one.  It
-        returns `integral_objective` and `integral_gap` (NaN if there is no allocation) and the course's own
-        figures.
+        Makes the allocation from the solution (by a shim or a repair) in `t_shim` seconds, and returns
+        `integral_objective`, `integral_gap` (NaN without an allocation) and the course's own figures. For a
+        solution without an allocation there is nothing to finish: the round is `missed`, and the last
+        allocation stays.
     """
     begin = perf_counter()
     solution = solver.solve(program)
@@ -189,12 +190,13 @@ def solved_record(
 def method_round(
     name: str, number: int, *, t_solve: float, t_edit: float = 0.0, t_shim: float = 0.0, **fields: Any
 ) -> Record:
-    """Return the record of a round; what a method that keeps no linear program lacks is 0 or NaN.
+    """Return the record of a round by a method without a linear program, whose figures are 0 or NaN by
+    default.
 
     Parameters
     ----------
     **fields
-        What it does know, the course's own figures included.
+        Known figures, the course's own included.
     """
     nothing = ("primal_residual", "dual_residual", "gap", "objective", "bound")
     return {

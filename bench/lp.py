@@ -40,9 +40,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def read_lp(path: Path) -> GeneralLP:
-    """Return the linear program of an MPS or LP file, or of scipy's benchmark arrays (npz); CopterError if
-    there is none.
-    """
+    """Return the LP of an MPS or LP file, or of scipy's arrays (npz); raise CopterError without one."""
     return _read_arrays(path) if path.suffix == ".npz" else read_mps(path)
 
 

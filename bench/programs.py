@@ -57,7 +57,7 @@ class Programs(Course):
         return len(self.paths) or len(_MODELS)
 
     def small(self) -> Programs:
-        """Return those that are generated: of the larger ones the own solver has a share, and is loaded."""
+        """Return generated programs, the larger ones of which load copter's solver."""
         return replace(self, folder=None)
 
     def play(self, settings: SolverSettings) -> Play:

@@ -105,7 +105,7 @@ def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, te
 
 
 def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
-    """A case in words, for errors: what is said of it has more."""
+    """Return a short text for a case, for errors; its full description is longer."""
     words = (str(part) for part in case if isinstance(part, str | int | float))
     return ", ".join((play.__name__.strip("_"), *words))
 

@@ -209,9 +209,7 @@ Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
 
 
 def load_suite(folder: Path) -> SuiteResult:
-    """Read a folder of results, finished or not; raise FileError if it or a file in it is not of
-    that kind.
-    """
+    """Read a folder of results, finished or not; raise FileError if it or a file in it is no such."""
     if not (folder / SUITE).is_file():
         raise FileError(folder, f"is no folder of results: there is no {SUITE}; copter bench all makes one")
     suite = _read(SuiteResult, folder / SUITE)
@@ -268,7 +266,7 @@ def _without(value: Any, name: str) -> dict[str, Any]:
 
 
 def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """One list a field; a field that some rounds lack is None there."""
+    """Return a list for each field, with None for rounds without it."""
     names = dict.fromkeys(name for record in records for name in record if name != "solver")
     return {name: [_short(name, record.get(name)) for record in records] for name in names}
 
@@ -294,7 +292,7 @@ def _number(value: Any) -> Any:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a file at once: whoever reads it finds all of it or none."""
+    """Write a file atomically: readers find all of it or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n")

@@ -51,9 +51,9 @@ _LATE, _CUT = 1.1, 0.9
 a
 certificate counts as cut off."""
 _WARM_UP_PATIENCE = 300.0
-"""Seconds in which a process may compile: without a cache, and beside others, it takes minutes."""
+"""Seconds in which a process may compile, which takes minutes without a cache and next to others."""
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
-"""Limits, and seconds beyond them, without a word, after which a process is killed."""
+"""Multiples of the limit, and seconds in addition, of silence after which a process is killed."""
 _REASON_LENGTH = 300
 
 
@@ -81,7 +81,7 @@ class Job:
 
 
 class _Ready(NamedTuple):
-    """Told when the warm-up is over: its seconds, and what the solver itself stops at."""
+    """Message at the end of the warm-up: its seconds, and the solver's stopping criteria."""
 
     seconds: float
     stopping: dict[str, float]
@@ -205,7 +205,7 @@ def _play(job: Job, caller: int, *, tell: Tell) -> SolverResult:
 
 @dataclass
 class _Heard:
-    """What a job told so far, for the case that its process is lost."""
+    """Messages of a job so far, in case its process is lost."""
 
     records: list[Record] = field(default_factory=list)
     ready: _Ready = _Ready(math.nan, {})

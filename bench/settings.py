@@ -14,7 +14,7 @@ from copter.solvers.registry import make_solver
 from copter.solvers.settings import setting_defaults
 
 Record: TypeAlias = dict[str, Any]
-"""What one round of one solver came to."""
+"""One round of one solver."""
 _MIP_GAP = 1e-3
 """Gap of branch and bound if none is given; with it, and 10 s a round, it is compared with copter."""
 

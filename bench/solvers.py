@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from copter.solvers.registry import SOLVERS, SolverEntry, solver_entry
 
 _House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
-"""Whose work a solver is; a variant is copter with another setting than the default."""
+"""Origin of a solver; a variant is copter with another setting than the default."""
 
 COPTER = ("copter", "copter-cold", "copter-newton", "copter-rebuild")
 HIGHS = ("highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp")
@@ -21,9 +21,9 @@ CVXPY = ("clarabel", "scs", "osqp")
 EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
 """Solvers that take any linear program."""
 DEDE = ("dede", "dede-ours")
-"""Those that need an environment of their own."""
+"""Solvers that need an environment of their own."""
 OWN = "copter-own"
-"""Copter's solver alone on general linear programs, without HiGHS beside it."""
+"""Copter's solver on general linear programs, without HiGHS."""
 
 _CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
 _DEDE = "copter.solvers.baselines.dede_lp:DeDe"

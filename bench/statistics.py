@@ -289,7 +289,7 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
 
 
 def verdict(line: LineResult) -> Verdict:
-    """Who is the fastest on a line; see :class:`Verdict`."""
+    """Return the fastest solver on a line; see :class:`Verdict`."""
     ours = line.order[0]
     times = {solver: _typical(line, solver) for solver in line.solvers}
     certified = {solver: time for solver, time in times.items() if math.isfinite(time)}

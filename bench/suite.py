@@ -42,11 +42,11 @@ from copter.spreading.processes import Processes
 from copter.spreading.tasks import Task
 
 _BYTES_A_COLUMN = 250.0
-"""What a solver with a matrix of its own holds at least for a column of two or three nonzeros."""
+"""Least bytes of a solver with its own matrix for a column of two or three nonzeros."""
 _MEMORY_SHARE = 0.85
-"""Of the machine's memory, what a process may hold."""
+"""Share of the machine's memory that a process may hold."""
 _WARM_UP_SECONDS = 2.0
-"""Of a solver that compiles nothing."""
+"""Warm-up seconds of a solver that compiles nothing."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Suite:
         return load_suite(self.folder)
 
     def _begun(self, order: list[str]) -> SuiteResult:
-        """What the folder has, or a beginning."""
+        """Return the folder's results, or a new beginning."""
         mine = {line.name for line in self.lines}
         beginning = SuiteResult(
             self.settings.profile,
@@ -284,7 +284,7 @@ def _course(line: Case) -> Iterator[Callable[[], Course]]:
 
 
 def _fastest(results: Sequence[SolverResult], best: float) -> float:
-    """The best reading of the yardstick so far."""
+    """Return the best time of the calibration loop so far."""
     return min(best, *(record.get(FIELD, math.inf) for one in results for record in one.records), math.inf)
 
 

@@ -49,7 +49,7 @@ _CHURN = 0.01
 RATIOS = tuple(f"{b}_over_{e}" for b in ("rebuild", "csc") for e in ("edit", "edit_costs", "edit_own"))
 """Names of the ratios in a record."""
 _REPEATS = 51
-"""Edits of a kind that are timed: so many that their median does not hang on a busy machine."""
+"""Timed edits of a kind, enough that a busy machine does not affect their median."""
 
 
 def measure_updates(
@@ -259,7 +259,7 @@ class Edits(Course):
 def _editor(
     name: str, requests: int, rows: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Callable[[], float], Callable[[], Any]]:
-    """What makes an edit and returns its seconds, and what reads the matrix that there is then."""
+    """Return a function that makes an edit and returns its seconds, and one that reads the matrix then."""
     if name == "copter":
         replacing = _Replacing(requests, max(1, round(_CHURN * requests)), rows, values, rng)
         return replacing.replace, lambda: compile_program(replacing.program).A

@@ -21,22 +21,17 @@ from copter.errors import CopterError
 _GRACE, _GRACE_SHARE = 0.025, 0.05
 """Seconds, and share of the deadline, by which work under way may overrun it before it is interrupted."""
 _LOOK = 0.01
-"""Seconds between looks at whether the solve was cancelled, of someone who waits for another thread."""
+"""Seconds between checks for cancellation while waiting for another thread."""
 
 
 class Interrupted(CopterError, RuntimeError):
-    """The solve has no time left, or was cancelled: solvers catch it, nobody else sees it."""
+    """The solve has no time left, or was cancelled; solvers catch this error, users never get it."""
 
 
 class Clock:
-    """Seconds of a solve, by calling it; its deadline; and whether it was cancelled.
+    """Seconds of a solve, by calling it; its deadline in seconds, if any; and whether it was cancelled.
 
-    Parameters
-    ----------
-    deadline : float, optional
-        Seconds that it may take; None for as many as it wants.
-    parent : Clock, optional
-        Of the solve that this one is a part of: if that is cancelled or late, so is this one.
+    A solve that is part of another one ends when the `parent` clock is cancelled or late.
     """
 
     def __init__(self, deadline: float | None = None, parent: Clock | None = None) -> None:
@@ -59,18 +54,12 @@ class Clock:
         self._cancelled = True
 
     def left(self, reserve: float = 0.0) -> float:
-        """Seconds until ``reserve`` seconds before the deadline; 0 if there are none or it was cancelled.
-
-        Parameters
-        ----------
-        reserve : float
-            Seconds.
-        """
+        """Return the seconds until ``reserve`` seconds before the deadline; 0 if late or cancelled."""
         left = 0.0 if self._cancelled else max(0.0, self.deadline - reserve - self())
         return left if self._parent is None else min(left, self._parent.left(reserve))
 
     def over(self, reserve: float = 0.0) -> bool:
-        """Whether it is time to end, for someone who needs ``reserve`` seconds for that."""
+        """Whether it is time to end, if ending takes ``reserve`` seconds."""
         return self.left(reserve) <= 0.0
 
     @contextmanager
@@ -83,13 +72,7 @@ class Clock:
             self._patient = before
 
     def check(self) -> None:
-        """Raise Interrupted if the solve was cancelled, or is late by more than work under way may be.
-
-        Raises
-        ------
-        Interrupted
-            It was, or is.
-        """
+        """Raise Interrupted if the solve was cancelled, or is later than work in progress may make it."""
         late = self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline)
         if self.cancelled or (late and not self._patient):
             raise Interrupted(self.why())
@@ -97,7 +80,7 @@ class Clock:
             self._parent.check()
 
     def why(self) -> str:
-        """Why it ended, in words."""
+        """Return why it ended, in words."""
         if self.cancelled:
             return "cancelled"
         if self._parent is not None and self._parent.over():
@@ -105,16 +88,10 @@ class Clock:
         return f"deadline of {self.deadline:g} s reached"
 
     def wait(self, finished: threading.Event, reserve: float = 0.0) -> bool:
-        """Wait for another thread; whether it finished before it was time to end.
+        """Wait until another thread sets ``finished``; return whether it did, ``reserve`` seconds before the
+        deadline.
 
         Ctrl-C ends the wait with a KeyboardInterrupt.
-
-        Parameters
-        ----------
-        finished : threading.Event
-            Set by the other thread when it ends.
-        reserve : float
-            Seconds before the deadline at which waiting ends.
         """
         while not finished.is_set():
             left = self.left(reserve)
@@ -126,15 +103,11 @@ class Clock:
 
 @contextmanager
 def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
-    """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended, by an exception or not.
+    """Let Ctrl-C cancel the solve of a clock, and raise KeyboardInterrupt when it has ended, by an exception
+    or not.
 
-    In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
-    A handler that the process has for the signal is left alone; it may call a solver's ``cancel``.
-
-    Parameters
-    ----------
-    clock : Clock
-        Of the solve.
+    In the middle of compiled code the exception would leave data inconsistent. A second Ctrl-C raises at
+    once. An existing handler of the process is kept; it may call a solver's ``cancel``.
     """
     ours = (
         current() is None
@@ -188,14 +161,10 @@ def running(clock: Clock) -> Iterator[Clock]:
 
 
 def check_for(seconds: float) -> None:
-    """Raise Interrupted if the solve that this thread is in has no time for ``seconds`` of work in one piece.
+    """Raise Interrupted if this thread's solve has no time for ``seconds`` of uninterrupted work, or was
+    cancelled.
 
-    What takes less than a moment is always begun.
-
-    Raises
-    ------
-    Interrupted
-        There is no time, or the solve was cancelled.
+    Work of less than a moment is always begun.
     """
     clock = current()
     if clock is not None and seconds > _GRACE and clock.over(seconds):

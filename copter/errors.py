@@ -43,7 +43,7 @@ class ArgumentTypeError(EditError, TypeError):
 
 
 class UnknownIdError(EditError, KeyError):
-    """An id is not there: an edit or a look-up names a request or resource that does not exist.
+    """An edit or a look-up names a request or resource that does not exist.
 
     As an EditError it means that the edit was rejected; as a KeyError that there is no such entry.
     """
@@ -75,7 +75,7 @@ class TermError(CopterError, TypeError):
     kind : type
         The class.
     method : str
-        Which of its functions is wrong.
+        The function that is wrong.
     """
 
     def __init__(self, kind: type, method: str, why: str) -> None:
@@ -101,16 +101,16 @@ class SolverError(CopterError, RuntimeError):
 
 
 class AuditError(SolverError):
-    """What a solver keeps from round to round is not what the program says: a fault of the solver."""
+    """A solver's data kept between rounds contradict the program: a fault of the solver."""
 
 
 class NotOptimalError(SolverError):
-    """A solve with ``raise_error=True`` ended otherwise than optimal.
+    """A solve with ``raise_error=True`` did not end optimal.
 
     Attributes
     ----------
     solution : Solution
-        The answer, with its status, reason, and whatever allocation, bound and ray there are.
+        The answer, with its status, reason, and allocation, bound and ray if it has any.
     """
 
     def __init__(self, solution: Any) -> None:
@@ -164,12 +164,12 @@ class UnplacedError(SolverError):
 
 
 class FileError(CopterError, ValueError):
-    """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
+    """A snapshot, journal or recording that is damaged, incomplete or not copter's.
 
     Attributes
     ----------
     why : str
-        What is wrong with it.
+        The problem.
     """
 
     def __init__(self, path: object, why: str) -> None:
@@ -189,7 +189,7 @@ class InputError(FileError):
     where : str
         Place in the file: a line, a job, a field.
     why : str
-        What is wrong there.
+        The problem there.
     """
 
     def __init__(self, path: object, where: str, why: str) -> None:
@@ -202,7 +202,7 @@ class InputError(FileError):
 
 
 def choices(wrong: str, known: Iterable[str]) -> str:
-    """Return what to say of a name that is none of the known ones: the nearest, and all."""
+    """Return a text about an unknown name: the nearest known one, and all."""
     names = list(known)
     near = difflib.get_close_matches(wrong, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""

@@ -30,15 +30,8 @@ class MissingExtraError(CopterError, ImportError):
 def extra(name: str) -> Iterator[None]:
     """Import packages of an extra in a ``with`` block.
 
-    Parameters
-    ----------
-    name : str
-        Of the extra, as in ``python -m pip install '.[name]'`` in a checkout.
-
-    Raises
-    ------
-    MissingExtraError
-        A package is not installed: it has the package and the extra in its text.
+    The name is that of ``python -m pip install '.[name]'`` in a checkout. Raise MissingExtraError, with
+    package and extra, if one is not installed.
     """
     try:
         yield

@@ -17,14 +17,7 @@ _MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size":
 
 
 def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise a TypeError if a keyword is not known.
-
-    Parameters
-    ----------
-    call : str
-        Name of what was called, for the message.
-    given, known : iterable, collection of str
-    """
+    """Raise a TypeError about a call if a keyword is not known."""
     for name in given:
         if name not in known:
             why = choices(_MEANT.get(name, name), known) if known else "it takes no keyword"
@@ -39,18 +32,7 @@ def keywords_of(call: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def suggests(call: Call) -> Call:
-    """Make a function or a method name the nearest keyword where it is given one that it does not have.
-
-    Parameters
-    ----------
-    call : callable
-        It has no ``**keywords``.
-
-    Raises
-    ------
-    TypeError
-        By what is returned, when it is called.
-    """
+    """Make a function without ``**keywords`` raise a TypeError that names the nearest keyword."""
     known = keywords_of(call)
 
     @functools.wraps(call)
@@ -65,7 +47,7 @@ def suggests(call: Call) -> Call:
 def settings_of(kind: type) -> dict[str, Any]:
     """Return the keywords that a class takes, with their defaults (``inspect.Parameter.empty`` if none).
 
-    Where a constructor has ``**settings``, the keywords of the next constructor count as well.
+    If a constructor has ``**settings``, the keywords of the next constructor count as well.
     """
     found: dict[str, Any] = {}
     for each in kind.__mro__:
@@ -99,9 +81,9 @@ class _Checking(ABCMeta):
 
 
 class Checked(metaclass=_Checking):
-    """Something with settings: nobody can set one that it does not have.
+    """An object with settings that refuses unknown ones.
 
-    A constructor may set any attribute.  Afterwards a public attribute must be one that the object or its
+    A constructor may set any attribute. Afterwards a public attribute must be one that the object or its
     class has.
     """
 

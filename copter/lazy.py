@@ -14,15 +14,7 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
-
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    file : str
-        Its ``__file__``; the stub lies beside it.
-    """
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the stub next to its file."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
         alias.asname: (str(node.module), alias.name)

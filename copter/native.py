@@ -22,25 +22,9 @@ def run_apart(
 ) -> T:
     """Return ``work()``, called in a thread of its own.
 
-    Parameters
-    ----------
-    work : callable
-        Releases the GIL while it works, and touches nothing of a program.
-    reserve : float
-        Seconds before the deadline at which it must have ended.
-    stop : callable, optional
-        Asks the work to end soon; called if it is given up.
-
-    Returns
-    -------
-    object
-        What the work returns.
-
-    Raises
-    ------
-    Interrupted
-        It did not end in time, or the solve was cancelled.  The work may go on for a while: whatever it uses
-        must not be used again.
+    The work must release the GIL and not touch a program. It must end `reserve` seconds before the deadline;
+    `stop` asks it to end if it is given up. Raise Interrupted if it did not end in time, or the solve was
+    cancelled. The work may continue for a while, so that whatever it uses must not be used again.
     """
     finished = threading.Event()
     result: list[T] = []

@@ -34,34 +34,17 @@ def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Inner product, summed in one fixed order; BLAS' depends on its threads, and they fight with ours."""
+    """Inner product in one fixed order; BLAS' order depends on its threads, which compete with copter's."""
     return float(np.sum(a * b))
 
 
 def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
-    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL.
+    """Return the results of ``task(0) .. task(count - 1)``, in order, by at most `threads` threads, default
+    one a processor.
 
-    Between tasks the solve's clock is looked at (:mod:`copter.clock`).  No task is under way when this ends,
-    whatever ends it: what they read may change then.
-
-    Parameters
-    ----------
-    task : callable
-        Takes the number of a chunk.
-    threads : int, optional
-        At most; by default one a processor.
-
-    Returns
-    -------
-    list
-        An entry a task.
-
-    Raises
-    ------
-    Interrupted
-        The solve is late, or was cancelled.
-    Exception
-        What a task raises.
+    Kernels release the GIL. The solve's clock is checked between tasks (:mod:`copter.clock`): raise
+    Interrupted if it is late or was cancelled. No task is running when this ends, also by the error of a
+    task, because what they read may change then.
     """
     clock = current()
     if count == 1:  # most programs are that small: what follows would take as long as the task
@@ -106,11 +89,11 @@ def _wait_for(futures: list[Future[None]]) -> None:
 
 
 _limits: list[int] = []
-"""What :func:`limit_threads` was told."""
+"""Limits set by :func:`limit_threads`."""
 
 
 def limit_threads(count: int) -> None:
-    """Let work in this process take at most so many threads, whatever it asks for."""
+    """Limit the threads of all work in this process."""
     _limits[:] = [count]
 
 

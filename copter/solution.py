@@ -27,9 +27,9 @@ CHURN_THRESHOLD = 1e-3
 class Status(enum.StrEnum):
     """Why a solver stopped.
 
-    "optimal", "infeasible" and "unbounded" are proved, on the program itself.  "unproved": the solver came to
-    an end without a proof of any of them; what it found is in the answer, with its residuals and its bound.
-    "numerical_error": it broke down, and has no answer that is of use.
+    "optimal", "infeasible" and "unbounded" are proved, on the program itself. "unproved": the solver ended
+    without a proof of any of them; the answer has what it found, with its residuals and its bound.
+    "numerical_error": it failed without a usable answer.
     """
 
     OPTIMAL = "optimal"
@@ -43,15 +43,7 @@ class Status(enum.StrEnum):
 
 
 class Start(NamedTuple):
-    """How a solve began.
-
-    Attributes
-    ----------
-    reason : str
-        What the warm start used, or why there was none.
-    cold : ColdStart, optional
-        Why there was none, as one of a closed set.
-    """
+    """How a solve began: what the warm start used, or why there was none, in words and as an enum."""
 
     warm: bool
     reason: str
@@ -84,13 +76,13 @@ class ColdStart(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of a round that whoever fills them knows of; 0 where they are somebody else's.
+    """Seconds of the parts of a round, 0 for parts that were measured elsewhere.
 
     Attributes
     ----------
     edit : float
-        Bringing the solver's own model up to date.  A solver that runs on the program itself has none: its
-        edits were the program's verbs, before the solve.
+        Update of the solver's own model. A solver that runs on the program itself has none: its edits were
+        made by the program's methods, before the solve.
     shim : float
         Rounding, which comes after the solver: a shim has its seconds in what it returns.
     """
@@ -102,8 +94,7 @@ class Timings:
 
 @dataclass(frozen=True, eq=False)
 class Ray:
-    """Proof that a program is infeasible or unbounded; see :mod:`copter.proof.rays` for the inequality it
-    meets.
+    """Proof that a program is infeasible or unbounded; :mod:`copter.proof.rays` has the inequality.
 
     Attributes
     ----------
@@ -113,9 +104,9 @@ class Ray:
     x : mapping of request id to (n,) ndarray
         Primal ray (unbounded); empty otherwise.
     value : float
-        Infeasible: what the ray proves the rows to lack, > 0.  Unbounded: cost along the ray, < 0.
+        Infeasible: what the rows lack by the ray, > 0. Unbounded: cost along the ray, < 0.
     residual : float
-        How far the ray is from satisfying its conditions exactly, relative to its own size.
+        Largest violation of the ray's conditions, relative to its own size.
     """
 
     kind: Literal["infeasible", "unbounded"]
@@ -211,35 +202,22 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return dense
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and values of a request's nonzeros; arrays of the caller's own.
-
-        Returns
-        -------
-        columns, values : (k,) ndarrays
-        """
+        """Return columns and values of a request's nonzeros, (k,) each, in new arrays."""
         if request not in self._slots:
             raise UnknownIdError(request, "was no request when this answer was given")
         columns, values, _ = self._values.of(self._slots[request])
         return columns.copy(), values.copy()
 
     def moved_since(self, earlier: Allocation) -> NDArray[np.int64] | None:
-        """Slots of requests whose values may be others than in the answer of an earlier round.
+        """Return the slots, ascending, of requests whose values may differ from the answer of an earlier
+        round.
 
-        Returns
-        -------
-        (k,) ndarray or None
-            Ascending; None if that is not known: then any may be.
+        None if that is not known; then any may differ.
         """
         return self._values.moved_since(earlier._values)
 
     def of_slots(self, slots: NDArray[np.int64]) -> SparseX:
-        """The nonzeros of some requests.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-            Ascending.
-        """
+        """Return the nonzeros of requests of ascending slots."""
         found = [self._values.of(slot)[:2] for slot in slots.tolist()]
         counts = [column.size for column, _ in found]
         nothing: tuple[NDArray[np.int64], NDArray[np.float64]] = NOTHING.column, NOTHING.value
@@ -247,12 +225,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return SparseX(slots.repeat(counts), column, value)
 
     def choices(self) -> dict[Hashable, int | None]:
-        """The column that each request has most of, None for none: of an integral allocation, its choice.
-
-        Returns
-        -------
-        dict of request id to int or None
-        """
+        """Return the column that each request has most of, None for none: its choice if it is integral."""
         x, slots = self.sparse, self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
         chosen[x.slot[order]] = x.column[order]
@@ -261,7 +234,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
 
 class _NoAllocation(Allocation):
-    """What an answer without an allocation has in its place: false, and every use raises NoAllocationError.
+    """Placeholder in an answer without an allocation: false, and every use raises NoAllocationError.
 
     `status`, `reason`: of the answer.
     """
@@ -293,9 +266,9 @@ class Solution:
     """Answer of a solver.
 
     ``found`` is False for an answer without an allocation: the program has none, or none was found in time.
-    Its ``x`` is false and raises NoAllocationError when it is used; it has no nonzeros, an objective, a churn
-    and a primal residual of NaN, and an infinite gap.  Its prices and their bound, which hold for every
-    allocation, may be of use all the same; a bound that is not known either is minus infinity.
+    Its ``x`` is false and raises NoAllocationError when it is used. It has no nonzeros, an objective, a churn
+    and a primal residual of NaN, and an infinite gap. Its prices and their bound, which holds for every
+    allocation, may still be useful; an unknown bound is minus infinity.
 
     Attributes
     ----------
@@ -308,14 +281,14 @@ class Solution:
     objective, bound : float
         c'x, and a certified lower bound on every allocation's cost.
     size : float
-        What the gap is relative to: the larger of |objective - unavoidable| and |bound - unavoidable|, or
-        what takes its place where that is next to nothing.
+        Denominator of the gap: the larger of |objective - unavoidable| and |bound - unavoidable|, or a
+        substitute if that is negligible.
     size_is : GapSize
-        Which of these it is, in words.
+        Kind of the denominator, in words.
     unavoidable : float
-        What every allocation costs.
+        Constant cost that every allocation has.
     rounding : float
-        Rounding error of what objective and bound are summed up from: a gap of no more is none.
+        Rounding error of the terms of objective and bound: a gap of at most this is 0.
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
@@ -328,21 +301,21 @@ class Solution:
     y : ndarray
         Prices by row slot.
     clock : int
-        The store's clock when the program was solved: an edit since then makes the slots above stale.
+        The store's revision when the program was solved: after a later edit the slots above are stale.
     token : str
-        The store's, which says what program it was.
+        The store's id of the program.
     details : mapping
-        What else a solver reports, by name: of copter's own solver ``open_requests``, the number of active
+        Further figures of a solver, by name. For copter's own solver: ``open_requests``, the number of active
         requests of a round that read no others, or ``full_pass``, why all columns were read
-        (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``hand_overs``, how often HiGHS finished;
-        figures of a baseline; actors that were slow or died (:mod:`copter.ray.workers`).
+        (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``hand_overs``, how often HiGHS finished.
+        Also figures of a baseline, and actors that were slow or died (:mod:`copter.ray.workers`).
     pricing : Pricing, optional
-        The solver's last pass over the columns, at these prices, for shims.
+        The solver's last pricing pass, at these prices, for shims.
     found : bool
-        Whether there is an allocation, with the residuals that are stated; False also for the statuses
-        infeasible and unbounded.
+        Whether there is an allocation, with the stated residuals; False also for the statuses infeasible and
+        unbounded.
     integer : IntegerProof, optional
-        Of a solver that looks for integral allocations; bound, gap and prices above are the relaxation's.
+        Of a solver for integral allocations; bound, gap and prices above are the relaxation's.
     """
 
     status: Status
@@ -442,8 +415,7 @@ def check_optimal(solution: Solution) -> None:
     Raises
     ------
     NotOptimalError
-        The status is anything but optimal, also if the answer has an allocation that could be used.  The
-        error has the answer.
+        The status is not optimal, although the answer may have a usable allocation. The error has the answer.
     """
     if solution.status is not Status.OPTIMAL:
         raise NotOptimalError(solution)
@@ -458,9 +430,7 @@ def check_found(solution: Solution) -> None:
 def check_roundable(program: ContinualProgram, solution: Solution) -> None:
     """Raise a CopterError if there is no allocation to round, or not of the program as it is now.
 
-    What is no solution at all is an ArgumentTypeError.
-
-    Every shim of solutions calls it first: an answer that does not exist is never rounded.
+    Every shim calls it first. An object that is no solution is an ArgumentTypeError.
     """
     if not isinstance(solution, Solution):
         raise ArgumentTypeError("round", "solution", solution, "must be a Solution, as a solver returns it")
@@ -496,7 +466,8 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     threads: int | None = None,
     integer: IntegerProof | None = None,
 ) -> Solution:
-    """Solution of ``program`` from an allocation and prices by slot; everything else is recomputed.
+    """Return the solution of ``program`` from an allocation and prices by slot; all other figures are
+    recomputed.
 
     Parameters
     ----------
@@ -508,7 +479,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
     certificate : Certificate, optional
-        If it was computed for exactly this x and y already; without an x only what it says of y counts.
+        Of exactly this x and y, if it exists already; without an x only its figures on y count.
     threads : int, optional
         For the certificate.
     """
@@ -563,11 +534,11 @@ UNKNOWN = Certificate(
     near_gap=math.inf,
     near_bound=-math.inf,
 )
-"""Of neither an allocation nor prices."""
+"""Certificate of neither an allocation nor prices."""
 
 
 def without_allocation(proof: Certificate) -> Certificate:
-    """What a certificate says of its prices alone."""
+    """Return a certificate of the prices alone."""
     none = math.nan
     relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
     return replace(
@@ -576,12 +547,9 @@ def without_allocation(proof: Certificate) -> Certificate:
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:
-    """Share of entries, nonzero in either allocation, that differ by more than 1e-3.
+    """Return the share of entries, nonzero in either allocation, that differ by more than 1e-3.
 
-    Parameters
-    ----------
-    last : SparseX, optional
-        Its entries of requests that are gone have slot ``-1 - slot``; all others ascend.
+    Entries in `last` of requests that are gone have slot ``-1 - slot``; all others ascend.
     """
     if last is None:
         return 1.0 if now.slot.size else 0.0

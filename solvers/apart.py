@@ -29,23 +29,11 @@ class ProcessDied(SolverError):
 def call_apart(
     function: Callable[..., T], *arguments: Any, clock: Clock | None = None, reserve: float = 0.0
 ) -> T:
-    """``function(*arguments)``, in a process of its own.
+    """Return ``function(*arguments)``, called in a process of its own.
 
-    Parameters
-    ----------
-    function : callable
-        Of a module, as ``pickle`` finds it again; so are its arguments and what it returns or raises.
-    clock : Clock, optional
-        When it is over the process is killed.
-    reserve : float
-        Seconds before the deadline at which that happens.
-
-    Raises
-    ------
-    ProcessDied
-        It ended otherwise than by returning; says by which signal.
-    Interrupted
-        The clock was over.
+    The function is one of a module; ``pickle`` must find it, its arguments, and its result or error. The
+    process is killed `reserve` seconds before the deadline of the clock. Raise ProcessDied, with the signal,
+    if it ended without returning, Interrupted if the clock was over.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     process = subprocess.Popen(

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 SolverState: TypeAlias = dict[str, Any]
-"""What a solver remembers of a program, by name: numbers, and arrays of the store's slots and stamps."""
+"""A solver's memory of a program, by name: numbers, and arrays of the store's slots and revisions."""
 
 
 class Shim(Protocol):
-    """What makes an integral allocation of a solution."""
+    """A rounding method that makes an integral allocation of a solution."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Any:
         """Round a solution of the program as it is now."""
 
 
 class Solver(Checked):
-    """Solves a program, and remembers what helps with the next round of the same program.
+    """Solves a program, and keeps what helps with the next round of the same program.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Solver(Checked):
 
     @property
     def features(self) -> Feature:
-        """What it can do; nothing that anyone would ask for, unless a subclass says otherwise."""
+        """Features of the solver; none unless a subclass says otherwise."""
         return Feature(0)
 
     @abstractmethod
@@ -85,34 +85,30 @@ class Solver(Checked):
     def rehearse(  # noqa: B027 - most have nothing to prepare
         self, program: ContinualProgram | None = None, shim: Shim | None = None
     ) -> None:
-        """Run the code that a round may be the first to need, so that none is compiled or loaded then.
+        """Run the code that a round may be the first to need, so that it is compiled or loaded before.
 
         Parameters
         ----------
         program : ContinualProgram, optional
-            Like those of the rounds; it is solved, not edited.  Without it small ones of the solver's own.
+            A program like those of the rounds, which is solved and not edited; by default small ones of the
+            solver.
         shim : Shim, optional
-            Rounds what comes of that.
+            Rounds the solution.
         """
 
     def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled goes on
         """End the solve that is under way, if there is one; from any thread."""
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Seconds of a solve that count as edit and as solve, of ``wall`` seconds around it.
+        """Return the seconds that count as edit and as solve, of ``wall`` seconds around a solve.
 
-        All of them, unless a subclass says that some are not the solver's own work.
+        By default all of them; a subclass may exclude what is not the solver's own work.
         """
         edit = min(solution.timings.edit, wall)
         return edit, wall - edit
 
     def stopping(self) -> dict[str, float]:
-        """What the solver itself stops at: its own tolerances, by its own names for them.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Return the solver's own stopping tolerances, by its own names."""
         tolerance: float | None = getattr(self, "tolerance", None)
         return {} if tolerance is None else {"tolerance": tolerance}
 
@@ -122,23 +118,18 @@ class Solver(Checked):
         return type(self).__name__
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """What the next solve of the program begins from, to be written to a file; None if from nothing.
+        """Return what the next solve of the program begins from, to be written to a file; None if nothing.
 
         Raises
         ------
         CopterError
-            What the solver keeps cannot be written.
+            The solver's state cannot be written.
         """
         self._check_state("written to")
         return self._saved(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Begin the next solve of the program from what :meth:`save_state` returned.
-
-        Parameters
-        ----------
-        state : SolverState or None
-            None forgets everything.
+        """Begin the next solve of the program from a state of :meth:`save_state`, or cold if it is None.
 
         Raises
         ------
@@ -168,39 +159,29 @@ class Solver(Checked):
 
 
 class WarmStartable(Protocol):
-    """A solver that says where it would begin, and takes another point to begin from."""
+    """A solver whose starting point can be read and set."""
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve begins from; None if it is a cold one.
-
-        Returns
-        -------
-        (SparseX, (row slots,) ndarray) or None
-        """
+        """Return allocation and prices, by slot, that the next solve begins from; None if it is cold."""
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve of the program from an allocation and prices, by slot, instead.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        """
+        """Begin the next solve of the program from an allocation and prices (row slots,), by slot."""
 
 
 def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:
-    """Whether a solver, or the one that it wraps, can be told where to begin."""
+    """Whether a solver, or the one that it wraps, accepts a starting point."""
     return Feature.GIVEN_START in solver.features
 
 
 class ClockedSolver(Solver):
     """A solver that keeps its deadline, can be cancelled, and has one user at a time.
 
-    Subclasses implement :meth:`_solve`, which returns the best answer there is when its clock is over.
+    Subclasses implement :meth:`_solve`, which returns the best answer so far when its clock is over.
 
     Parameters
     ----------
     tolerance : float
-        Relative residuals and gap that are wanted; every subclass says how it uses it.
+        Wanted relative residuals and gap; every subclass says how it uses them.
     deadline : float, optional
         Seconds after which a solve returns the best answer so far, kept to within 10% or 50 ms, whichever is
         more (``docs/algorithm.md`` has the limits).
@@ -266,10 +247,10 @@ class ClockedSolver(Solver):
         """Solve the program until the clock is over."""
 
     def cancel(self) -> None:
-        """End the solve that is under way, from another thread or a signal handler.
+        """End the present solve, from another thread or a signal handler.
 
-        It returns its best answer so far, with the status cancelled.  Without a solve under way nothing
-        happens: a solve that begins later is not cancelled.
+        It returns its best answer so far, with the status cancelled. Without a present solve nothing happens;
+        a solve that begins later is not cancelled.
         """
         clock = self._clock
         if clock is not None:

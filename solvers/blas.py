@@ -21,12 +21,9 @@ _SMALL = 32
 
 @contextmanager
 def one_blas_thread(rows: int | None) -> Iterator[None]:
-    """Keep BLAS at one thread; the limit is the process', so the last of several users lifts it.
+    """Keep BLAS at one thread for systems of so many rows, at most; None if that is not known.
 
-    Parameters
-    ----------
-    rows : int or None
-        Of the largest system; None if that is not known.
+    The limit is the process', so that the last of several users lifts it.
     """
     global _users, _limit
     if rows is not None and rows <= _SMALL:

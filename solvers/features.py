@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Feature(enum.Flag):
-    """What a solver can do; several are joined by ``|``, and asked for by ``in``."""
+    """Abilities of a solver, joined by ``|`` and tested by ``in``."""
 
     CONVEX_TERMS = enum.auto()
     """Takes requests with a convex term; a solver without it refuses them."""
@@ -43,26 +43,15 @@ class Feature(enum.Flag):
     THREADS = enum.auto()
     """Uses as many threads as its setting ``threads`` says."""
     SAVED_STATE = enum.auto()
-    """What it keeps between rounds can be written to a snapshot or a journal."""
+    """Its memory between rounds can be written to a snapshot or a journal."""
     COMPILES = enum.auto()
     """Compiles kernels the first time that it needs them: a first solve may take a minute more."""
 
 
 def check_features(name: str, features: Feature, program: ContinualProgram) -> None:
-    """Refuse a program that a solver cannot take, before any work.
+    """Raise UnsupportedError if a program has convex terms and a solver takes none, before any work.
 
-    Parameters
-    ----------
-    name : str
-        Of the solver.
-    features : Feature
-        Of the solver.
-
-    Raises
-    ------
-    UnsupportedError
-        A request has a convex term and the solver takes none.  Whole numbers are no reason: a solver that
-        has none solves the relaxation, which shims round.
+    Whole numbers are no reason: a solver without them solves the relaxation, which shims round.
     """
     if Feature.CONVEX_TERMS not in features:
         refuse_terms(program, f"solver {name!r}")

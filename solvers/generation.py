@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Missing:
-    """What was found at some prices.
+    """Columns that are missing at some prices.
 
     Attributes
     ----------
     added : int
         Columns that were added to the program.
     worth : float
-        What all columns that were not there could lower the program's bound by at most, whether they were
-        added or not; infinite if only some were looked at.
+        Largest decrease of the program's bound by all missing columns, added or not; infinite if only some
+        were priced.
     """
 
     added: int
@@ -45,15 +45,21 @@ class Missing:
 
 
 Pricing: TypeAlias = "Callable[[Solution], Missing]"
-"""Adds columns that the prices of a solution say are missing."""
+"""Adds the columns to the program that are missing by the prices of a solution."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A program with the columns of a time.
+    """A program with the columns at one time.
 
-    `solution`: with the columns that were there. `missing`: what was not there. `bound`: no allocation to all
-    columns there could be has a lower objective.
+    Attributes
+    ----------
+    solution : Solution
+        With the columns that the program had.
+    missing : Missing
+        Columns that it did not have.
+    bound : float
+        Lower bound on the objective of an allocation to all possible columns.
     """
 
     solution: Solution
@@ -62,24 +68,24 @@ class Generation:
 
 
 def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> Iterator[Generation]:
-    """Solve a program and add columns, over and over, until none is missing or nobody asks for more.
+    """Solve a program and add columns, over and over, until none is missing or the caller stops.
 
     Parameters
     ----------
     program : ContinualProgram
-        With columns to begin with.
+        With the first columns.
     pricing : callable
         ``pricing(solution)`` edits the program.
 
     Yields
     ------
     Generation
-        After each solve and what was added then.
+        After each solve and its additions.
 
     Raises
     ------
     NotOptimalError
-        A solve ended without prices that prove anything.
+        A solve ended without prices that prove a bound.
     """
     bound = -math.inf
     while True:

@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LastX:
-    """An allocation and the births of its requests.
+    """An allocation, with birth revision and total of the request of each nonzero.
 
-    Attributes
-    ----------
-    births, totals : (nonzeros,) birth and total of the request of each nonzero
-    paused : LastX, optional
-        Earlier allocations of requests whose total is 0 for the time being: how they were split.
+    `paused`: earlier allocations of requests whose total is 0 at present, to remember how they were split.
     """
 
     program: ContinualProgram
@@ -62,17 +58,9 @@ class LastX:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
-        """What :meth:`to_arrays` returned.
+        """Return the allocation that :meth:`to_arrays` returned, in arrays whose names begin with `name`.
 
-        Parameters
-        ----------
-        name : str
-            What the names of the arrays begin with.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The arrays are none of an allocation of this program.
+        Raise ValueError or KeyError if they are no allocation of this program.
         """
         whole = (as_vector(state, f"{name}.{part}", np.int64) for part in ("slot", "column", "births"))
         slot, column, births = whole
@@ -126,7 +114,7 @@ def joined(parts: list[LastX]) -> LastX:
 
 @kernel(allocates=True)
 def _surviving(slot, column, value, births, totals, birth, total):  # type: ignore[no-untyped-def]
-    """Entries of requests whose birth is the same, in shares of their totals of now."""
+    """Entries of requests with the same birth revision, in shares of their present totals."""
     slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)
     values, count = np.empty(slot.size), 0
     for k in range(slot.size):
@@ -151,13 +139,7 @@ def _some_pause(slot, births, totals, birth, total):  # type: ignore[no-untyped-
 
 @dataclass(frozen=True)
 class LastY:
-    """Prices by row slot, and the births of the rows.
-
-    Attributes
-    ----------
-    y : (row slots,) ndarray
-    births : (row slots,) ndarray
-    """
+    """Prices by row slot, and the birth revisions of the rows."""
 
     program: ContinualProgram
     y: NDArray[np.float64]
@@ -165,22 +147,13 @@ class LastY:
 
     @classmethod
     def of(cls, program: ContinualProgram, y: NDArray[np.float64]) -> LastY:
-        """Remember prices of the program as it is now.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-        """
+        """Return the prices of the program as it is now."""
         return cls(program, y, program.store.rows.birth[: y.size].copy())
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
-        """What :meth:`to_arrays` returned; errors as of :meth:`LastX.from_arrays`.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The arrays are no prices of this program.
+        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit the
+        program.
         """
         y, births = as_vector(state, "y", np.float64), as_vector(state, "y.births", np.int64)
         if y.size != births.size or y.size > program.store.rows.size:
@@ -192,29 +165,14 @@ class LastY:
         return {"y": self.y, "y.births": self.births}
 
     def surviving(self) -> NDArray[np.float64]:
-        """Prices of the rows of now: 0 for those that are new.
-
-        Returns
-        -------
-        (row slots,) ndarray
-        """
+        """Return prices of the present rows (row slots,): 0 for new ones."""
         rows = self.program.store.rows
         known = rows.birth[: self.y.size] == self.births
         return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
 
 
 def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
-    """A vector of a solver's state that was read from a file.
-
-    Returns
-    -------
-    (k,) ndarray
-
-    Raises
-    ------
-    ValueError, KeyError
-        There is no such vector.
-    """
+    """Return a vector of a solver's saved state; raise ValueError or KeyError if there is none."""
     array = state[name]
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         raise ValueError(f"{name} is no vector of {np.dtype(dtype)}")
@@ -222,5 +180,5 @@ def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:
-    """What a round of ``program`` is compared with; None if the last round was another program or none."""
+    """Return the allocation that a round of ``program`` is compared with; None without a last round of it."""
     return None if last is None or last.program is not program else last.marked()

@@ -28,15 +28,9 @@ _LEAST_TIME = 0.01
 class MilpAnswer:
     """What branch and bound found.
 
-    Attributes
-    ----------
-    x : (n,) ndarray, optional
-        The best point, as HiGHS gives it: within its tolerances of the bounds, the rows and whole numbers.
-        None if it found none.
-    bound : float
-        No point has a smaller objective; minus infinity if it has none.
-    gap : float
-        Relative gap; infinite without a point.
+    `x` (n,): the best point, within HiGHS' tolerances of the bounds, the rows and whole numbers; None if
+    there is none. `bound`: on every objective; minus infinity if not known. `gap`: relative; infinite without
+    a point.
     """
 
     x: NDArray[np.float64] | None
@@ -49,15 +43,7 @@ class MilpAnswer:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a mixed-integer program was, and what it took.
-
-    Attributes
-    ----------
-    columns, rows, nnz : int
-        Size of the program.
-    build_seconds, seconds : float
-        Of making the model, and of solving it.
-    """
+    """Size of a mixed-integer program, and the seconds to build the model and to solve it."""
 
     columns: int
     rows: int
@@ -67,14 +53,10 @@ class Effort:
 
 
 def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
-    """What the last run found.
+    """Return what the last run found.
 
-    Parameters
-    ----------
-    highs : highspy.Highs
-        Holds a point that it was stopped at also if that is no feasible one: such a one is not taken.
-    whole : bool
-        Whether any column is more than continuous; if not, HiGHS' simplex has no bound and gap to tell.
+    A point that HiGHS was stopped at counts only if it is feasible. `whole`: whether any column is not
+    continuous; otherwise simplex reports no bound and gap.
     """
     info, (x, _), (status, reason) = highs.getInfo(), point_of(highs), status_of(highs)
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
@@ -99,24 +81,12 @@ def confirmed(
     c: NDArray[np.float64],
     offset: float = 0.0,
 ) -> MilpAnswer:
-    """Hold the answer of a run with presolve against a run without it.
+    """Check the answer of a run with presolve by a run without it.
 
-    HiGHS' presolve has lost optima of integer programs, and nothing in its answer shows that.
-
-    Parameters
-    ----------
-    found : MilpAnswer
-        Of the run with presolve.
-    again : callable
-        Runs HiGHS without presolve from a point, or from none.
-    c, offset : (n,) ndarray, float
-        Costs, to which bounds belong.
-
-    Returns
-    -------
-    MilpAnswer
-        The better point of both runs and the smaller bound, if the runs agree, or if the second run was
-        stopped.  "Unproved" if they contradict each other.
+    HiGHS' presolve has lost optima of integer programs, and nothing in its answer shows that. `again` runs
+    HiGHS without presolve, from a point or None; bounds belong to costs c and `offset`. Return the better
+    point of both runs and the smaller bound if they agree or the second was stopped, "unproved" if they
+    contradict each other.
     """
     if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
         return found
@@ -146,27 +116,11 @@ def run_milp(
     threads: int | None = None,
     watch: Stopwatch | None = None,
 ) -> tuple[MilpAnswer, Effort]:
-    """Least cost under rows and bounds, with whole numbers in some columns.
+    """Minimise the cost under rows and bounds, with whole numbers in some columns; return x whole and within
+    its bounds.
 
-    Parameters
-    ----------
-    integrality : (n,) bool ndarray
-    mip_gap : float
-        Relative gap at which it stops.
-    deadline : float, optional
-        Seconds for making the model and solving it.
-    watch : Stopwatch, optional
-        Made when the making of the model began, if that was before this call.
-
-    Returns
-    -------
-    MilpAnswer
-        With its x moved into the bounds, and to whole numbers.
-
-    Raises
-    ------
-    SolverError
-        HiGHS refused the model.
+    `mip_gap`: relative gap at which it stops. `deadline`: seconds to build the model and solve it. `watch`:
+    started when the build began, if that was before this call. Raise SolverError if HiGHS refuses the model.
     """
     watch = Stopwatch() if watch is None else watch
     highs = load(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)

@@ -125,20 +125,14 @@ class Rebuild(ProximalPoint):
 
 @dataclass(frozen=True)
 class _LastRound:
-    """What is kept between rounds, by slots of the given program."""
+    """Memory between rounds, by slots of the given program."""
 
     x: LastX
     y: LastY
 
 
 class Copy:
-    """A program built from the content of another, and the maps between their slots.
-
-    Attributes
-    ----------
-    original, program : ContinualProgram
-        The given one, and the new one of the same ids.
-    """
+    """A program built from the content of `original`, with the same ids, and the maps between slots."""
 
     def __init__(self, original: ContinualProgram) -> None:
         self.original, self.program = original, ContinualProgram()
@@ -189,12 +183,7 @@ class Copy:
         )
 
     def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the original program's row slots in those of the new one.
-
-        Parameters
-        ----------
-        y : (row slots of the original,) ndarray
-        """
+        """Return prices of the original program's row slots in those of the new one."""
         return y[self._rows]
 
     def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,16 +30,16 @@ _GROUP = "copter.solvers"
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """A solver's name and where it is.
+    """A solver's name and class.
 
     Attributes
     ----------
     target : str
         Module and class, as ``package.module:Class``.
     line : str
-        One line for people; empty for the first one of the class's docstring.
+        One-line description; by default the first line of the class's docstring.
     preset : mapping of str to object
-        Settings that the name stands for.
+        Settings that belong to the name.
     """
 
     name: str
@@ -64,7 +64,7 @@ class SolverEntry:
         Raises
         ------
         UnknownSolverError
-            The import failed, for whatever reason; it is the error's cause.
+            The import failed; the cause is attached.
         CopterError
             A package that the solver needs is missing.
         """
@@ -79,19 +79,14 @@ class SolverEntry:
         return solver_class
 
     def make(self, **settings: Any) -> Solver:
-        """Make the solver.
-
-        Parameters
-        ----------
-        **settings
-            Of its class; they override the preset.
+        """Make the solver with settings of its class, which override the preset.
 
         Raises
         ------
         TypeError
-            The solver has no such setting; names the nearest and all that there are.
+            The solver has no such setting; names the nearest and all that exist.
         SettingError
-            A value is wrong.
+            A value is invalid.
         """
         solver_class = self.load()
         call = f"solver {self.name!r}: {solver_class.__name__}"
@@ -167,12 +162,12 @@ SOLVERS: Mapping[str, SolverEntry] = Registry({entry.name: entry for entry in _B
 
 
 def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
-    """Entry of a registered name.
+    """Return the entry of a registered name.
 
     Parameters
     ----------
     also : tuple of str
-        Names that are right where this is called from but are no registered solvers, for the error.
+        Names that the caller accepts in addition to registered ones, for the error.
 
     Raises
     ------
@@ -185,7 +180,7 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
 
 
 def make_solver(name: str, **settings: Any) -> Solver:
-    """Solver of a registered name.
+    """Return the solver of a registered name.
 
     Parameters
     ----------
@@ -197,10 +192,10 @@ def make_solver(name: str, **settings: Any) -> Solver:
     Raises
     ------
     UnknownSolverError
-        No solver is called so, or it cannot be loaded; names the known ones.
+        No solver has this name, or it cannot be loaded; names the known ones.
     TypeError
-        The solver has no such setting; names the nearest and all that there are.
+        The solver has no such setting; names the nearest and all that exist.
     SettingError
-        A value is wrong.
+        A value is invalid.
     """
     return solver_entry(name).make(**settings)

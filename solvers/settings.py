@@ -21,7 +21,7 @@ Check = Callable[[Any], T]
 
 
 class _Named(Protocol):
-    """Who has settings: a solver."""
+    """The owner of settings: a solver."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Setting(Generic[T]):
 def setting_defaults(solver_class: type) -> Mapping[str, Any]:
     """Return the settings that a solver's class takes when it is made, with their defaults.
 
-    They are the keywords of its constructor (:func:`copter.keywords.settings_of`) but for ``name``.
+    They are the keywords of its constructor (:func:`copter.keywords.settings_of`) except ``name``.
     """
     found = dict(settings_of(solver_class))
     found.pop("name", None)
@@ -65,39 +65,21 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 
 
 def share(value: Any) -> float:
-    """Check a number between 0 and 1, both excluded.
-
-    Raises
-    ------
-    ValueError
-        It is no such number.
-    """
+    """Check that a number is between 0 and 1, both excluded, or raise ValueError."""
     if not _is_number(value) or not 0 < value < 1:
         raise ValueError("must be a number between 0 and 1")
     return float(value)
 
 
 def share_or_nothing(value: Any) -> float:
-    """Check a number from 0 to 1, 1 excluded.
-
-    Raises
-    ------
-    ValueError
-        It is no such number.
-    """
+    """Check that a number is from 0 to 1, 1 excluded, or raise ValueError."""
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError("must be a number from 0 to below 1")
     return float(value)
 
 
 def time_limit(value: Any) -> float | None:
-    """Check seconds, or None for no limit.
-
-    Raises
-    ------
-    ValueError
-        It is neither.
-    """
+    """Check seconds, or None for no limit; otherwise raise ValueError."""
     if value is None or (_is_number(value) and value == math.inf):
         return None
     if not _is_number(value) or not value >= 0:
@@ -106,26 +88,14 @@ def time_limit(value: Any) -> float | None:
 
 
 def count(value: Any) -> int:
-    """Check a number of times, which may be 0.
-
-    Raises
-    ------
-    ValueError
-        It is no such number.
-    """
+    """Check a number of times, which may be 0; otherwise raise ValueError."""
     if not _is_whole(value) or value < 0:
         raise ValueError("must be a whole number, not negative")
     return int(value)
 
 
 def workers(value: Any) -> int | None:
-    """Check a number of threads, or None for the default.
-
-    Raises
-    ------
-    ValueError
-        It is neither.
-    """
+    """Check a number of threads, or None for the default; otherwise raise ValueError."""
     if value is None:
         return None
     if not _is_whole(value) or value < 1:
@@ -134,39 +104,21 @@ def workers(value: Any) -> int | None:
 
 
 def switch(value: Any) -> bool:
-    """Check a truth value.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    """
+    """Check a truth value; otherwise raise ValueError."""
     if not isinstance(value, bool):
         raise ValueError("must be True or False")
     return value
 
 
 def function(value: Any) -> Any:
-    """Check something to call, or None.
-
-    Raises
-    ------
-    ValueError
-        It is neither.
-    """
+    """Check something to call, or None; otherwise raise ValueError."""
     if value is not None and not callable(value):
         raise ValueError("must be callable, or None")
     return value
 
 
 def one_of(*names: str) -> Check[Any]:
-    """Return a check for one of some names.
-
-    Returns
-    -------
-    callable
-        Takes a value, returns it, or raises a ValueError.
-    """
+    """Return a check for one of some names, which returns the value or raises ValueError."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in names:

@@ -22,7 +22,7 @@ class Wrapper(Solver):
     """Passes everything on to another solver; a subclass overrides what it adds to.
 
     Its features are the other's, so that a domain offers it a start, measures its edits, and saves its state
-    as it would for that one.
+    in the same way.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -46,13 +46,7 @@ class Wrapper(Solver):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """The other's answer; arguments and errors are those of :meth:`copter.solvers.base.Solver.solve`.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            Seconds.
-        """
+        """Return the other's answer, as :meth:`copter.solvers.base.Solver.solve` does."""
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
     def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
@@ -60,26 +54,11 @@ class Wrapper(Solver):
         self.inner.rehearse(program, shim)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Where the other would begin; see :class:`copter.solvers.base.WarmStartable`.
-
-        Returns
-        -------
-        (SparseX, (row slots,) ndarray) or None
-        """
+        """Return where the other would begin; see :class:`copter.solvers.base.WarmStartable`."""
         return self.inner.start(program) if takes_start(self.inner) else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Tell the other where to begin.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-
-        Raises
-        ------
-        UnsupportedError
-            It cannot be told.
-        """
+        """Set where the other begins, y (row slots,); raise UnsupportedError if it has no warm start."""
         if not takes_start(self.inner):
             raise UnsupportedError(f"solver {self.name!r} takes no start")
         self.inner.start_from(program, x, y)
@@ -89,15 +68,15 @@ class Wrapper(Solver):
         self.inner.cancel()
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """What the other counts as its edit and its solve, of ``wall`` seconds."""
+        """Return the edit and solve seconds of the other solver, of ``wall`` seconds."""
         return self.inner.seconds(solution, wall)
 
     def stopping(self) -> dict[str, float]:
-        """What the other stops at."""
+        """Return the other's stopping criteria."""
         return self.inner.stopping()
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """What the other keeps."""
+        """Return the other's state."""
         return self.inner.save_state(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:

@@ -34,7 +34,7 @@ _THRESHOLD = 1.1
 _RESAMPLES = 2000
 _ENDS = (2.5, 97.5)
 _CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "checker")
-"""Of a line: where one differs, its seconds are of something else."""
+"""Conditions of a line; if one differs, its seconds cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def regressions(self) -> list[_Change]:
-        """Those that are worse than they were."""
+        """Changes for the worse."""
         return [change for change in self.changes if change.regressed]
 
     def means(self) -> dict[str, tuple[float, int]]:
@@ -190,7 +190,7 @@ def _memory(line: LineResult | None, solver: str) -> float:
 
 
 def _differences(old: SuiteResult, new: SuiteResult) -> list[str]:
-    """Differences in words, those of the machine first."""
+    """Return differences in words, those of the machine first."""
     found = [
         *(("machine ", one) for one in differing(flat(old.machine), flat(new.machine))),
         *(("", one) for one in differing({"profile": old.profile}, {"profile": new.profile})),

@@ -15,7 +15,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the columns in `words` are words, the others figures."""
+    """A table; the columns in `words` are text, the others figures."""
 
     title: str
     heads: tuple[str, ...]
@@ -35,7 +35,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Command:
-    """What runs something again."""
+    """A command that reruns something."""
 
     what: str
     text: str

@@ -20,12 +20,12 @@ from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 
 _WANTED = ("thesis-", "shockwave-figure-12")
-"""What the names of those that the report shows begin with."""
+"""Beginnings of the names of those that the report shows."""
 NEAR, _FAR = 1.15, 1.5
-"""Factors of a printed figure within which ours counts as the same, and as of the same kind."""
+"""Factors within which a measured figure counts as the same as the published one, and as of the same kind."""
 _POINTS_OF_A_PICTURE, _ROWS_OF_A_PICTURE = 3, 30
 _HUES = tuple(zip(("copter", "highs", "ortools", "cvxpy", "parts", "other") * 2, "oooooossssss", strict=True))
-"""Of the series of a picture, one after the other: hues of :data:`.pictures.HUES`, and marks."""
+"""Hues of :data:`.pictures.HUES`, and marks, of the series of a picture, one after the other."""
 _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2.2)}
 
 
@@ -154,7 +154,7 @@ def _number(value: float | None) -> float:
 
 
 def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Of a figure ours, of what is printed in figures ours over the paper's."""
+    """Return a picture of measured figures, or of measured over published ones where these are printed."""
     drawn = _drawn(key, document) if "figure" in document["name"] else None
     return drawn or _compared(key, document)
 
@@ -190,7 +190,7 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
 
 
 def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
-    """Ours over the paper's, for the figures that the paper prints."""
+    """Return a picture of measured over published values, for the figures that the paper prints."""
     rows = []
     for figure in document["figures"]:
         ratio = _ratio(figure)

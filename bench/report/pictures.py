@@ -57,9 +57,7 @@ _MARKS = ("o", "^", "s", "D", "v", "P")
 
 @dataclass(frozen=True)
 class Look:
-    """How a solver is drawn: a hue of :data:`HUES`, matplotlib's mark and dash, and the line's width in
-    points.
-    """
+    """How a solver is drawn: a hue of :data:`HUES`, matplotlib's mark and dash, the width in points."""
 
     hue: str
     mark: str
@@ -68,7 +66,7 @@ class Look:
 
     @property
     def colour(self) -> str:
-        """Of the light page."""
+        """Colour on the light page."""
         return HUES[self.hue][0]
 
 

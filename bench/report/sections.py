@@ -43,7 +43,7 @@ _READING = (
     "and the most; the largest gap is as the checker found it; memory is the most that the solver’s "
     "process held; before is what was made and compiled before the first round, which is in no other time."
 )
-"""What the columns say."""
+"""Explanation of the columns."""
 _FASTER, _SLOWER = "copter faster", "copter slower"
 _LOOKS: Mapping[str, Look] = {
     _FASTER: Look("copter", "o", "", 2.2),
@@ -300,7 +300,7 @@ def _memory(
 
 
 def outcome(line: LineResult, solver: str) -> str:
-    """What came of a solver on a line, in words."""
+    """Return the outcome of a solver on a line, in words."""
     one = line.solvers.get(solver)
     if one is None:
         return "not done yet"
@@ -360,7 +360,7 @@ def _row(line: LineResult, solver: str, *, first: bool) -> Row:
 
 
 def _ratio(line: LineResult, solver: str) -> str:
-    """Seconds over those of the line's own solver; nothing where copter was not asked for the line."""
+    """Return seconds over those of the line's first solver; nothing if copter was not run on the line."""
     ours = line.order[0]
     if not is_ours(ours) or ours not in line.solvers or line.solvers[ours].status != "measured":
         return NOTHING

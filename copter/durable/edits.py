@@ -32,7 +32,7 @@ _RUNS: dict[str, type[Runs | Columns | Entries]] = {
     "overrides": Entries,
     "starts": Entries,
 }
-"""What a tuple is, by field."""
+"""Class of each field that is stored as a tuple."""
 _EACH: dict[str, tuple[Any, type | None]] = {
     "relation": (np.int8, int),
     "totals": (np.float64, float),
@@ -56,13 +56,11 @@ _FIELDS = {
     "update_requests": {"slots", "names", "parameters"} | _OF_REQUESTS,
     "remove_requests": {"slots", "ids"},
 }
-"""Fields that an edit of a verb can have."""
+"""Fields that an edit can have, by edit method."""
 
 
 class WrittenProgram(ContinualProgram):
-    """A program that passes every edit, as bytes, to :meth:`_write`; its copy is a plain
-    :class:`ContinualProgram`.
-    """
+    """A program that passes every edit, as bytes, to :meth:`_write`; its copy is a plain program."""
 
     def apply(self, edit: Edit) -> Any:
         """Make an edit, and write it; see :meth:`copter.ContinualProgram.apply`."""
@@ -144,7 +142,7 @@ def _insist(holds: Any, what: str) -> None:
 
 
 def _is(value: Any, dtype: Any, size: int) -> bool:
-    """Whether this is an array of so many entries."""
+    """Whether a value is an array of so many entries of a dtype."""
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (size,)
 
 

@@ -228,26 +228,14 @@ class Journal(WrittenProgram):
         self._usable()
 
     def take_starts(self) -> Starts:
-        """Starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`.
-
-        Returns
-        -------
-        dict
-            (columns, values) by request slot.
-        """
+        """Return starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`."""
         starts = super().take_starts()
         if starts:
             self._write(_TAKEN)
         return starts
 
     def return_starts(self, starts: Starts) -> None:
-        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`.
-
-        Parameters
-        ----------
-        starts : dict
-            What :meth:`take_starts` returned.
-        """
+        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`."""
         super().return_starts(starts)
         if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve
             self._edits.pop()

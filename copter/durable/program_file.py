@@ -137,9 +137,7 @@ class ProgramFile:
         return found
 
     def rounds(self, base: int, last: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is missing or
-        damaged.
-        """
+        """Iterate over number and edits of the rounds after a snapshot; raise FileError if one is bad."""
         counts = self._rows("SELECT round, edits FROM rounds ORDER BY round")
         if [round for round, _ in counts] != list(range(base + 1, last + 1)):
             raise self.wrong(f"rounds are missing: {base + 1} to {last} are expected")

@@ -22,7 +22,7 @@ _Whole = NDArray[np.int64]
 
 
 class Unsound(ValueError):
-    """What does not fit."""
+    """Inconsistent data."""
 
 
 def _insist(holds: Any, what: str) -> None:
@@ -31,7 +31,7 @@ def _insist(holds: Any, what: str) -> None:
 
 
 def check_store(store: LocalStore) -> None:
-    """Raise :class:`Unsound` unless everything in a store points at something that is there."""
+    """Raise :class:`Unsound` unless all references in a store are valid."""
     requests, rows = store.requests, store.rows
     for table, name in (
         (store.usages, "usages"),
@@ -55,7 +55,7 @@ def check_store(store: LocalStore) -> None:
 
 
 def check_program(program: ContinualProgram) -> None:
-    """Raise :class:`Unsound` unless a program's ids, handles and starts are of what is in its store."""
+    """Raise :class:`Unsound` unless a program's ids, handles and starts match its store."""
     store = program.store
     usages, requests, rows, vectors = store.usages, store.requests, store.rows, store.vectors
     for slots, live, name in (

@@ -21,7 +21,7 @@ class Remembers(Protocol):
         """Solve the program as it is now, within `deadline` seconds, and return its solution."""
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
-        """What the next solve begins from; None if from nothing."""
+        """Return what the next solve begins from; None if nothing."""
 
     def load_state(self, program: Any, state: dict[str, Any] | None) -> None:
         """Begin the next solve from a state that was saved."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _UNSAFE = re.compile(r"[^!-~]+")
-"""What splits a name in a file of models, or is no ASCII."""
+"""Characters that split a name in a file of models, or are not ASCII."""
 _LONGEST = 200
 """Characters of a name; readers of MPS take 255 and less."""
 

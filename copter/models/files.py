@@ -25,12 +25,12 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     path : path-like
         Ends in ``.mps`` or ``.lp``, and perhaps ``.gz``.
     strict : bool
-        Whether an error is raised for what readers let pass and do not agree about: names that nothing has,
-        what is said twice, bounds that contradict each other, a column that comes again after others, a sense
-        that is none, a file that is cut off.  With False each is a warning that says what becomes of it.  In
-        an MPS file what names nothing is left out, of two entries, rows, right-hand sides or bounds the first
-        counts, a column that comes again is one column, and an upper bound below 0 alone makes the lower one
-        minus infinity.  In an LP file a variable of the bounds alone is a column, and the last bound counts.
+        Whether constructs on which file readers disagree are errors: unknown names, duplicates, contradicting
+        bounds, a column that continues after others, an invalid sense, a truncated file. With False each is a
+        warning that says how it is read. In an MPS file an unknown name is ignored, of two entries, rows,
+        right-hand sides or bounds the first counts, a column that continues is one column, and an upper bound
+        below 0 alone makes the lower one minus infinity. In an LP file a variable with bounds only is a
+        column, and the last bound counts.
 
     Returns
     -------
@@ -40,8 +40,8 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
     Raises
     ------
     FileError
-        The file is missing or cannot be unpacked; an :class:`~copter.errors.InputError` names the line of
-        what is wrong, or is no linear program.
+        The file is missing or cannot be unpacked. An :class:`~copter.errors.InputError` names the invalid
+        line, or says that the file is no linear program.
     """
     source = Source(Path(path), strict)
     suffixes = [suffix.lower() for suffix in source.path.suffixes]
@@ -55,25 +55,24 @@ def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
 def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
     """Write a program to a file in free MPS format.
 
-    Integral columns, two sides of a row (RANGES), sense and offset of the objective are in the file, and so
-    are names, made safe: spaces and what is no ASCII become ``_``.  Numbers have as many digits as it takes
-    to read the same ones back.  MPS has no row without a bound: readers drop it.
+    The file has integral columns, two sides of a row (RANGES), sense and offset of the objective, and names,
+    in which spaces and characters other than ASCII become ``_``. Numbers have enough digits to be read back
+    exactly. MPS has no row without a bound: readers drop it.
 
     Parameters
     ----------
     model : ContinualProgram or GeneralLP
-        A ContinualProgram becomes what :meth:`~copter.ContinualProgram.to_arrays` has, with its names.
+        A ContinualProgram becomes the arrays of :meth:`~copter.ContinualProgram.to_arrays`, with their names.
     path : path-like
         Ends in ``.mps``.
 
     Raises
     ------
     EditError
-        A number cannot be: a NaN, or an infinite cost or coefficient; or MPS has no number for the two sides
-        of a row.
+        A number is invalid (NaN, or an infinite cost or coefficient), or MPS cannot express the two sides of
+        a row.
     CopterError
-        The path has another ending, its folder is missing or nothing can be written there, or a request has
-        a convex term.
+        The path has another ending, its folder is missing or not writable, or a request has a convex term.
     """
     target = Path(path)
     if target.suffix != ".mps":

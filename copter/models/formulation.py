@@ -206,7 +206,7 @@ class Formulation:
         return x
 
     def invert(self, solution: Solution) -> Point:
-        """Values and prices, of a sum row what it is worth; values are NaN where there is no allocation."""
+        """Return values and prices; of a sum row its dual price. Values are NaN without an allocation."""
         x = self.values(solution) if solution.found else np.full(self.order.size, np.nan)
         y = np.zeros(self.lp.row_lower.size)
         known = np.fromiter(solution.price, np.int64, len(solution.price))

@@ -244,14 +244,14 @@ def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float
 
 
 def status_of(highs: highspy.Highs) -> tuple[Status, str]:
-    """Status of the last run, and HiGHS' own word for it."""
+    """Return the status of the last run, and HiGHS' name for it."""
     model_status = highs.getModelStatus()
     word = f"HiGHS: {highs.modelStatusToString(model_status)}"
     return _MODEL_STATUS.get(model_status, Status.NUMERICAL_ERROR), word
 
 
 def point_of(highs: highspy.Highs) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Values of the columns and prices of the rows after the last run; None for what there is not."""
+    """Return values of the columns and prices of the rows after the last run, None if missing."""
     solution = highs.getSolution()
     known = solution.value_valid or not highs.getNumCol()  # of an empty model HiGHS knows nothing
     x = np.array(solution.col_value) if known else None
@@ -280,8 +280,8 @@ def iterations_of(highs: highspy.Highs) -> tuple[int, int]:
 
 
 def from_highs(lp: highspy.HighsLp) -> GeneralLP:
-    """Return the LP that HiGHS holds, with its names, as the minimisation of the negation if it is a
-    maximisation.
+    """Return the LP that HiGHS holds, with its names; a maximisation becomes the minimisation of the
+    negation.
     """
     from scipy.sparse import csc_array, csr_array
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEAST, _MOST = 1e-12, 1e15
 """Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
 KEPT = 1e-9
-"""Entries that HiGHS drops unless told otherwise are below this."""
+"""HiGHS drops entries below this unless configured otherwise."""
 _PLAIN = 2.0**14
 """Branch and bound gets a program whose entries are within this factor of 1 as it is."""
 _ROUNDS, _MEANS, _STILL = 30, 200, 0.01
@@ -71,7 +71,7 @@ def numbers_in(program: LinearProgram, units: Units | None) -> _Numbers:
 
 
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
-    """Whether HiGHS takes these entries and costs as they are, unless told otherwise."""
+    """Whether HiGHS takes these entries and costs as they are, unless configured otherwise."""
     if costs.size and not -_MOST < costs.min() <= costs.max() < _MOST:
         return False
     if not entries.size:
@@ -133,7 +133,7 @@ def _out(program: LinearProgram, matrix: Any, noise: NDArray[np.bool_]) -> bool:
 
 
 def _name(program: LinearProgram, kind: str, number: int) -> str:
-    """What an error calls a row or column: by its name if it has one."""
+    """Return the name of a row or column in errors."""
     names: Any = getattr(program, f"{kind}_names", ())
     return f"{kind} {names[number] if names else number}"
 

@@ -75,7 +75,7 @@ class _Sum:
 
 @dataclass
 class _Statement:
-    """What stands between relations, and the relations."""
+    """The parts between relations, and the relations."""
 
     name: str
     line: int

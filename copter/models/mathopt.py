@@ -31,7 +31,7 @@ _BEYOND = (
     "sos2_constraints",
     "indicator_constraints",
 )
-"""What a model of MathOpt may have and a linear program has not."""
+"""Parts that a model of MathOpt may have and a linear program cannot."""
 
 
 class _MathOpt:
@@ -41,7 +41,7 @@ class _MathOpt:
         self.model = model
 
     def read(self) -> GeneralLP:
-        """Its linear program as it is now, whose columns and rows are those that answers are of."""
+        """Return its present linear program; answers have the same columns and rows."""
         self.columns, self.rows = tuple(self.model.variables()), tuple(self.model.linear_constraints())
         self.sign = 1.0 if self.model.objective.is_maximize else -1.0
         return _arrays(self.model.export_model())
@@ -54,7 +54,7 @@ class _MathOpt:
 
 
 def from_mathopt(model: mathopt.Model) -> Model:
-    """A ContinualProgram from a linear model of OR-Tools MathOpt.
+    """Return a ContinualProgram from a linear model of OR-Tools MathOpt.
 
     Parameters
     ----------
@@ -64,27 +64,27 @@ def from_mathopt(model: mathopt.Model) -> Model:
     Returns
     -------
     Model
-        Constraints that are sums over blocks of variables are the totals of requests; the others are
-        resources, called as they are numbered in the order of ``model.linear_constraints()``.  Answers have
-        values by variable and duals by constraint.
+        Constraints that are sums over blocks of variables are the totals of requests. The others are
+        resources, named by their number in the order of ``model.linear_constraints()``. Answers have values
+        by variable and duals by constraint.
 
     Raises
     ------
     UnsupportedError
-        The model has more than a linear program has: names what.
+        The model is more than a linear program: names the difference.
     EditError
-        A number cannot be: a NaN, crossed bounds.
+        A number is invalid: a NaN, crossed bounds.
     """
     return Model(_MathOpt(model))
 
 
 def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
-    """A model of OR-Tools MathOpt from a program.
+    """Return a model of OR-Tools MathOpt from a program.
 
     Parameters
     ----------
     model : ContinualProgram or GeneralLP
-        A ContinualProgram becomes what :meth:`~copter.ContinualProgram.to_arrays` has, with its names.
+        A ContinualProgram becomes the arrays of :meth:`~copter.ContinualProgram.to_arrays`, with their names.
 
     Returns
     -------

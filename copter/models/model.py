@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelSolution:
-    """An answer in the words of the model's source.
+    """An answer in terms of the model's source.
 
     Attributes
     ----------
     status : Status
     objective, bound : float
-        Of the source, in its own sense; the bound is certified: from below, of a maximisation from above.
+        Of the source, in its own sense. The bound is certified: from below for a minimisation, from above for
+        a maximisation.
     x : (n,) ndarray
-        Values of the columns; NaN where there is no allocation.
+        Values of the columns; NaN without an allocation.
     y : (m,) ndarray
-        Prices of the rows in copter's sign: of the least cost, positive where an upper bound is paid for.
+        Prices of the rows in copter's sign, for the minimisation: positive where an upper bound is paid for.
     values, duals : array or dict
-        Values of the columns and duals of the rows by what the source calls them, which is their number where
-        there are no names.  A dual is what a unit more of the row's bound adds to the objective; in cvxpy it
-        is the constraint's multiplier.
+        Values of the columns and duals of the rows by the source's names, or by number without names. A dual
+        is the change of the objective for one more unit of the row's bound; in cvxpy it is the constraint's
+        multiplier.
     """
 
     status: Status
@@ -54,17 +55,17 @@ class ModelSolution:
 
 
 class _Source(Protocol):
-    """Where a model's linear program comes from, and its answers go."""
+    """The origin of a model's linear program, which also receives its answers."""
 
     def read(self) -> GeneralLP:
         """The linear program as it is now."""
 
     def deliver(self, answer: Solution, found: ModelSolution) -> ModelSolution:
-        """What was found, with values and duals in the source's words."""
+        """Return what was found, with values and duals by the source's names."""
 
 
 class Model:
-    """A linear program as a ContinualProgram that is kept alive.
+    """A linear program as a ContinualProgram that is kept and updated.
 
     Parameters
     ----------
@@ -75,14 +76,14 @@ class Model:
         Rows that are sums of columns become sum rows of requests if at least this share of the rows, without
         those that became bounds, are such sums; with None none does.
     build : bool
-        Whether the program is made now, and not when it is first asked for.
+        Whether the program is made now, instead of at its first use.
 
     Attributes
     ----------
     lp : GeneralLP
-        The linear program that it is of.
+        The linear program of the model.
     rest : GeneralLP
-        That without the rows that became bounds, and checked.
+        The same without the rows that became bounds, and checked.
 
     Raises
     ------
@@ -111,7 +112,7 @@ class Model:
             self._formulation.program  # noqa: B018
 
     def _reduce(self, lp: GeneralLP) -> tuple[GeneralLP, GeneralLP, tuple[Folded | Shifted, ...]]:
-        """What folding leaves of an LP, that with columns from 0 on, and the ways back in their order."""
+        """Return an LP after folding, that with columns from 0 on, and the ways back in their order."""
         folded: tuple[Folded, ...] = ()
         if self._fold:
             lp, fold = fold_rows(lp)
@@ -122,9 +123,9 @@ class Model:
 
     @property
     def program(self) -> ContinualProgram:
-        """The program, whose resources are called as the rows of :attr:`rest` are numbered.
+        """The program, whose resources are named by the numbers of the rows of :attr:`rest`.
 
-        It is another one after an update that rebuilt it.
+        An update that rebuilds the program replaces it.
         """
         return self._formulation.program
 
@@ -134,7 +135,7 @@ class Model:
         return self._formulation.sums.size
 
     def update(self, lp: GeneralLP | None = None) -> Changes:
-        """Make the program that of another LP, or of the source as it is now, by edits or anew.
+        """Make the program that of another LP, or of the source as it is now, by edits or by rebuilding it.
 
         Raises
         ------
@@ -157,7 +158,7 @@ class Model:
         return changes
 
     def invert(self, answer: Solution) -> Point:
-        """Values of the LP's columns, NaN if there is no allocation, and prices of its rows."""
+        """Return the values of the LP's columns, NaN without an allocation, and the prices of its rows."""
         point = self._formulation.invert(answer)
         if answer.found:
             self._values = point.x
@@ -170,7 +171,7 @@ class Model:
         return self.lp.own_sense(cost + self._formulation.lp.offset)
 
     def direction(self, answer: Solution) -> NDArray[np.float64]:
-        """Direction of the LP's columns, (n,), in which an unbounded objective falls for ever.
+        """Return a direction of the LP's columns, (n,), in which the objective falls without bound.
 
         Raises
         ------
@@ -185,9 +186,9 @@ class Model:
         return ray
 
     def solution(self, answer: Solution) -> ModelSolution:
-        """An answer in the words of the source.
+        """Return an answer in terms of the source.
 
-        Of a cvxpy problem it also sets the values of variables, the duals of constraints, status and value.
+        For a cvxpy problem it also sets the values of variables, the duals of constraints, status and value.
 
         Parameters
         ----------
@@ -199,7 +200,7 @@ class Model:
         CopterError
             The program was edited since.
         cvxpy.error.SolverError
-            Of a cvxpy problem: there is no allocation, and no proof that there is none.
+            For a cvxpy problem: there is no allocation, and no proof that there is none.
         """
         if answer.clock != self.program.store.clock:
             raise CopterError("the program was edited after this solution: solve it again")

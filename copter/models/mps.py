@@ -45,9 +45,7 @@ _NUMBERS = (_FIXED[3], _FIXED[5])
 
 
 def read(source: Source) -> GeneralLP:
-    """Return the linear program in the lines of an MPS file; raise InputError with line and section of an
-    error.
-    """
+    """Return the linear program in the lines of an MPS file; raise InputError with line and section."""
     return _Reader(source, _by_place if _has_spaced_names(source) else str.split).read()
 
 

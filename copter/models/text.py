@@ -50,8 +50,9 @@ class Source:
         return InputError(self.path, f"line {line}" + (f", {section}" if section else ""), why)
 
     def doubt(self, line: int, why: str, otherwise: str, section: str = "") -> None:
-        """Raise InputError if the file has to be strict, else warn; `otherwise` says then what is done ("it
-        is left out").
+        """Raise InputError if the file has to be strict, else warn and say how the line is read.
+
+        `otherwise` says that, for example "it is left out".
         """
         if self.strict:
             raise self.error(line, f"{why} (with strict=False {otherwise})", section)

@@ -44,7 +44,7 @@ KEEP: Any = _Keep()
 
 
 _SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
-"""Kinds of sum rows, one for all or one each, and totals; None if nobody has one."""
+"""Kinds of sum rows, one for all or one each, and totals; None without sum rows."""
 
 
 def in_parts(values: Any) -> bool:
@@ -57,21 +57,9 @@ def in_parts(values: Any) -> bool:
 def parts_of(
     ids: Sequence[Hashable], label: Hashable, costs: Any, sizes: Sequence[int] | None
 ) -> list[NDArray[np.float64]]:
-    """Costs that are given as one array a request, checked; ``sizes`` says how long each must be.
+    """Return the checked costs of requests given as one array each, of length ``sizes`` if these are given.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    label : hashable
-        Name of the verb, for messages.
-    costs : (k,) sequence of (n_q,) array_like
-    sizes : (k,) sequence of int, optional
-        The n_q; by default whatever is given.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    Raise EditError with the request, the field and the value.
     """
     if len(costs) != len(ids):
         raise EditError(label, "costs", len(costs), f"needs one array for each of {len(ids)} requests")
@@ -82,23 +70,9 @@ def parts_of(
 def columns_of(
     label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Sizes and flat costs of requests with new columns.
+    """Return sizes and flat costs of requests with new columns, from flat costs with sizes, or from k arrays.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    costs : (sum(sizes),) array_like, or k arrays
-    sizes : (k,) array_like, optional
-        Needed for flat costs.
-
-    Returns
-    -------
-    (k,) ndarray, (sum(sizes),) ndarray
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    Raise EditError with the request, the field and the value.
     """
     widths = None if sizes is None else whole_numbers(label, "sizes", sizes, len(ids))
     if widths is not None and not within(widths, 1, math.inf):
@@ -120,22 +94,10 @@ def sum_rows_of(
     relation: Any,
     old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
 ) -> _SumRows:
-    """Sum rows of many requests, of which the relation or the total may be kept (``old``: kinds, totals).
+    """Return the sum rows of many requests, of which relation (None) or totals (KEEP) may stay as in `old`.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    totals : float, (k,) array_like, None or KEEP
-        None, or an entry None in a list, for no sum row; KEEP for the old ones.
-    relation : str, or k of them, or None
-        "<=" or "=="; None for the old ones.
-    old : (k,) ndarray, (k,) ndarray, optional
-        Kinds and totals of now.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    A total of None, for all or in a list, stands for no sum row. `relation`: "<=" or "==", or one each. Raise
+    EditError with the request, the field and the value.
     """
     if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
         return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
@@ -183,19 +145,10 @@ def _one_each(label: Hashable, ids: Sequence[Hashable], field: str, values: Any)
 def uppers_of(
     label: Hashable, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
 ) -> float | NDArray[np.float64]:
-    """Upper bounds of the columns of many requests: one number, flat, or a number or array a request.
+    """Return upper bounds of the columns of many requests: one number, or flat.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    upper : float, (sum(widths),) or (k,) array_like, or k numbers and arrays
-    widths : (k,) ndarray
-        Columns of each request.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    They are given so, or as a number or array a request. `widths` (k,): columns of each. Raise EditError with
+    the request, the field and the value.
     """
     if isinstance(upper, float):
         return upper_bounds(label, upper, 0)
@@ -209,17 +162,9 @@ def uppers_of(
 
 
 def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
-    """Whether requests are integral: one truth value for all, or one each.
+    """Return whether requests are integral: one truth value for all, or one each.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    given : bool or (k,) sequence of bool
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    Raise EditError with the request, the field and the value.
     """
     if given is False or given is True:
         return given
@@ -234,23 +179,11 @@ def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDA
 def entries_of(
     label: Hashable, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
 ) -> Entries:
-    """Numbers for single columns of many requests: (counts, columns, values), flat, or one mapping each.
+    """Return numbers for single columns of many requests, given as (counts, columns, values), flat, or as k
+    mappings.
 
-    A request whose mapping is None is left out.
-
-    Parameters
-    ----------
-    label, field : str
-        Names of the verb and of what the numbers are, for messages.
-    ids : (k,) sequence of hashable
-    given : (counts, columns, values), or k mappings of int to float
-    widths : (k,) ndarray
-        Columns of each request.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    A request whose mapping is None is left out. `label`, `field`: edit method and meaning of the numbers, for
+    messages. `widths` (k,): columns of each. Raise EditError with the request, the field and the value.
     """
     if is_flat(given):
         return Entries(None, *_flat_entries(label, field, ids, given, widths))
@@ -280,11 +213,9 @@ def _flat_entries(
     given: tuple[Any, Any, Any],
     widths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Counts, columns and values, flat, of many requests that have ``widths`` columns.
+    """Return checked counts (k,), columns and values, flat, of requests that have ``widths`` (k,) columns.
 
-    `given` (counts, columns, values): (k,) entries of each request, and flat arrays of as many entries
-    together. `widths` (k,): columns of each request. Raises EditError: names the request, the field and the
-    value.
+    Raise EditError with the request, the field and the value.
     """
     counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
     if not within(counts, 0, math.inf):
@@ -310,23 +241,9 @@ def _flat_entries(
 
 
 def terms_of(label: Hashable, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]) -> NDArray[Any]:
-    """(term, image) of requests that are given a convex term, or None for no term.
+    """Return (term, image), or None for no term, of each of many requests, as an array of objects.
 
-    Parameters
-    ----------
-    ids : (k,) sequence of hashable
-    terms : ConvexTerm or None, or k of them
-    widths : (k,) ndarray
-        Columns of each request.
-
-    Returns
-    -------
-    (k,) ndarray of objects
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    `widths` (k,): columns of each. Raise EditError with the request, the field and the value.
     """
     one = terms is None or isinstance(terms, ConvexTerm)
     each = [terms] * len(ids) if one else _one_each(label, ids, "terms", terms)

@@ -16,7 +16,7 @@ from copter.keywords import check_keywords, keywords_of
 
 
 class Guard:
-    """Says who uses a program; a copy or an unpickled one is used by nobody."""
+    """Keeps which thread uses a program; a copied or unpickled program is not in use."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -27,17 +27,9 @@ class Guard:
 
     @contextmanager
     def using(self, who: str) -> Iterator[None]:
-        """Keep the program for a moment in which this thread alone may edit it.
+        """Reserve the program for an edit in this thread; `who` names the edit method in messages.
 
-        Parameters
-        ----------
-        who : str
-            Name of the verb, for messages.
-
-        Raises
-        ------
-        ConcurrentUseError
-            Another thread edits or solves it, or this one is solving it.
+        Raise ConcurrentUseError if another thread edits or solves it, or this one is solving it.
         """
         if not self.lock.acquire(blocking=False):
             raise ConcurrentUseError(f"{who}: another thread is editing or solving the program")
@@ -50,17 +42,10 @@ class Guard:
 
     @contextmanager
     def solving(self, who: str) -> Iterator[None]:
-        """Keep the program for a solve, in which nobody may edit it.
+        """Reserve the program for a solve, during which it must not be edited; `who` names the method in
+        messages.
 
-        Parameters
-        ----------
-        who : str
-            Name of the verb, for messages.
-
-        Raises
-        ------
-        ConcurrentUseError
-            Another thread edits or solves it, or this one is solving it already.
+        Raise ConcurrentUseError if another thread edits or solves it, or this one is solving it already.
         """
         with self.using(who):
             self.solved = True
@@ -74,19 +59,9 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def exclusive(verb: Verb) -> Verb:
-    """Make an edit method of a program raise ConcurrentUseError while the program is in use.
+    """Make an edit method of something with a ``guard`` raise ConcurrentUseError while it is in use.
 
     A keyword that the method does not have is a TypeError that names the nearest one.
-
-    Parameters
-    ----------
-    verb : callable
-        A method of something that has a ``guard``.
-
-    Raises
-    ------
-    ConcurrentUseError, TypeError
-        By what is returned, when it is called.
     """
     known = keywords_of(verb)
 

@@ -16,10 +16,10 @@ from copter.store.edit import Edit
 
 @dataclass(frozen=True)
 class Handle:
-    """What stands for something in a program's store.
+    """A shared object in a program's store.
 
-    `slot`: where it is in its table. `n_columns`: how many columns a request has that uses it. `birth`: the
-    store's clock when it was made. `key`: drawn at random: tells it from another program's.
+    `slot`: in its table. `n_columns`: of each request that uses it. `birth`: the store's revision when it was
+    made. `key`: random number that tells it from another program's.
     """
 
     slot: int
@@ -40,12 +40,9 @@ H = TypeVar("H", bound=Handle)
 
 
 class Handles(dict[int, H], Generic[H]):
-    """The handles of one kind that a program knows, by slot, in the order in which they were made.
+    """The handles of one kind that a program has, by slot, in the order in which they were made.
 
-    Parameters
-    ----------
-    called, given_as : str
-        What it is, and the argument that it is given as, for messages.
+    `called`, `given_as`: the kind, and the argument that it is given as, for messages.
     """
 
     def __init__(self, kind: type[H], called: str, given_as: str) -> None:
@@ -59,13 +56,7 @@ class Handles(dict[int, H], Generic[H]):
         return self[slot]
 
     def check(self, subject: Hashable, handle: Any) -> None:
-        """Raise an EditError if this is no handle of what the program has.
-
-        Parameters
-        ----------
-        subject : hashable
-            The request or the verb, for messages.
-        """
+        """Raise an EditError about a subject (a request or an edit method) if there is no such handle."""
         if not isinstance(handle, self.kind) or self.get(handle.slot) != handle:
             why = f"no {self._called} of this program (any more)"
             raise EditError(subject, self._given_as, handle, why)

@@ -18,17 +18,11 @@ Ids: TypeAlias = Hashable | Iterable[Hashable]
 _REMEMBERED = (list, tuple, range)
 """Types of batches of ids that are remembered."""
 _MANY = 1024
-"""From here on a batch of ids is remembered: most often the next round asks for the same."""
+"""Batches of at least so many ids are remembered, because most often the next round has the same."""
 
 
 class Index:
-    """Slots by id, in the order in which the ids were added.
-
-    Parameters
-    ----------
-    kind : str
-        What the ids name, for messages.
-    """
+    """Slots by id, in the order in which the ids were added; `kind` says in messages what the ids name."""
 
     def __init__(self, kind: str) -> None:
         self._begin(kind, {})
@@ -81,13 +75,7 @@ class Index:
         return self._frozen
 
     def slot(self, id: Hashable) -> int:
-        """Slot of an id.
-
-        Raises
-        ------
-        UnknownIdError
-            There is no such id.
-        """
+        """Return the slot of an id; raise UnknownIdError if there is none."""
         try:
             return self._slots[id]
         except KeyError:
@@ -125,22 +113,11 @@ class Index:
         return names, self.slots(names, label)
 
     def slots(self, ids: Sequence[Hashable], label: Hashable) -> NDArray[np.int64]:
-        """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
+        """Return the slots of different ids, read only; ``label`` is the calling edit method.
 
-        Many ids in a list, a tuple or a range are mapped once: asked for again, they cost a comparison.
-
-        Parameters
-        ----------
-        ids : (k,) sequence of hashable
-
-        Returns
-        -------
-        (k,) ndarray
-
-        Raises
-        ------
-        EditError
-            There is no such id (:class:`copter.errors.UnknownIdError`), or one is given twice.
+        The slots of many ids in a list, tuple or range are remembered, so that the same ids cost only a
+        comparison. Raise EditError if an id is unknown (:class:`copter.errors.UnknownIdError`) or given
+        twice.
         """
         if type(ids) is type(self._asked) and len(ids) >= _MANY and ids == self._asked:
             return self._answer
@@ -158,19 +135,7 @@ class Index:
         return found
 
     def check_new(self, ids: Collection[Hashable], label: Hashable) -> None:
-        """No id is there already, and none is given twice.
-
-        Parameters
-        ----------
-        ids : collection of hashable
-        label : hashable
-            Name of the verb, for messages.
-
-        Raises
-        ------
-        EditError
-            Names the id.
-        """
+        """Raise EditError with the id if one exists or is given twice; `label` is the edit method."""
         try:
             known = not self._slots.keys().isdisjoint(ids)
         except TypeError:
@@ -184,12 +149,7 @@ class Index:
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
 
     def add(self, ids: Sequence[Hashable], slots: Sequence[int]) -> None:
-        """Take up new ids.
-
-        Parameters
-        ----------
-        ids, slots : (k,) sequences
-        """
+        """Add new ids with their slots."""
         if len(ids) == 1:
             self._slots[ids[0]] = slots[0]
         else:
@@ -197,20 +157,14 @@ class Index:
         self._all = self._frozen = None
 
     def remove(self, ids: Sequence[Hashable]) -> None:
-        """Forget ids.
-
-        Parameters
-        ----------
-        ids : sequence of hashable
-            All of them known.
-        """
+        """Remove known ids."""
         for id in ids:
             del self._slots[id]
         self._all = self._frozen = None
         self._asked = ()
 
     def missing(self, id: Hashable) -> str:
-        """What to say of an id that there is not: the nearest one too, of the first thousand."""
+        """Return a text about an unknown id, with the nearest of the first thousand."""
         names = [known for known in islice(self._slots, _MANY) if isinstance(known, str)]
         near = get_close_matches(id, names, n=1) if isinstance(id, str) else []
         return f"no {self.kind} of this id" + (f"; did you mean {near[0]!r}?" if near else "")
@@ -233,12 +187,9 @@ def _no_id(id: Any) -> ArgumentTypeError:
 
 
 def listed(ids: Ids) -> Sequence[Hashable]:
-    """New ids as a sequence; one is a sequence of one.  What has entries is several, but for text and bytes.
+    """Return new ids as a sequence; a single id becomes a sequence of one, and so do text and bytes.
 
-    Raises
-    ------
-    ArgumentTypeError
-        It is a mapping.
+    Raise ArgumentTypeError for a mapping.
     """
     if isinstance(ids, _REMEMBERED):
         return ids

@@ -69,14 +69,7 @@ class _Costs(NamedTuple):
 
 
 class Parser:
-    """Makes edits of a program of the arguments of its verbs.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    resources, requests : Index
-    shared_columns, shared_costs : Handles
-    """
+    """Makes edits of a program from the arguments of its edit methods."""
 
     __slots__ = ("requests", "resources", "shared_columns", "shared_costs", "store")
 
@@ -349,7 +342,7 @@ class Parser:
         *,
         kept: bool,
     ) -> Entries:
-        """Overrides of requests; a kernel looks at flat ones at once where the columns are ``kept``."""
+        """Return overrides of requests; a kernel checks flat ones at once if the columns are ``kept``."""
         if kept and is_flat(overrides):
             counts = whole_numbers(label, "override counts", overrides[0], len(ids))
             if checked_overrides(counts, overrides[1], overrides[2], self.store.requests, slots):
@@ -443,11 +436,7 @@ class Parser:
 def _given_costs_at(
     part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the costs of single columns as they were given, without scale and overrides.
-
-    `slot`, `column` (k,): requests of the program, and one column of each. Returns (m,): which of the k
-    columns are in this part, and their costs.
-    """
+    """Return which of some columns are in a part, and their costs without scale and overrides."""
     where = np.flatnonzero(slot % part.of == part.number)
     store, q, column = part.store, part.local(slot[where]), column[where]
     table, overrides = store.requests, store.overrides

@@ -69,13 +69,13 @@ class ContinualProgram:
     Attributes
     ----------
     mend : callable, optional
-        ``mend(program, x, y)`` makes an allocation feasible, at prices by row slot, and returns it; ``x`` and
-        the result are :class:`copter.store.allocation.SparseX`: integer slots and columns of requests that
-        there are, ascending, and finite values.  Solvers of large programs certify what it returns beside
-        their own answers: a domain that can repair at once saves them the last steps.  If it raises
-        :class:`copter.CopterError`, or returns something else, that is logged and the solve goes on without.
-        It is code and no part of the program's data: a copy in memory has it, but it is not saved, neither by
-        pickle nor in files; who loads the program sets it again.
+        ``mend(program, x, y)`` returns a feasible allocation made from x, at prices by row slot (a primal
+        repair heuristic). ``x`` and the result are :class:`copter.store.allocation.SparseX`: integer slots
+        and columns of existing requests, ascending, and finite values. Solvers of large programs certify the
+        result in addition to their own answers, which can save them the last steps. If the function raises
+        :class:`copter.CopterError`, or returns something else, that is logged and the solve continues without
+        it. It is code and not part of the program's data: a copy in memory has it, but pickles and files do
+        not, so that it must be set again after loading.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class ContinualProgram:
 
     @property
     def _parser(self) -> Parser:
-        """Who makes an edit of a verb's arguments."""
+        """Parser that makes edits from arguments."""
         return Parser(self.store, self._resources, self._requests, self._templates, self._vectors)
 
     # ---- resources --------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class ContinualProgram:
         lower: float | ArrayLike = -math.inf,
         upper: float | ArrayLike = math.inf,
     ) -> None:
-        """Add many coupling rows at once; all of them or, if anything is wrong, none.
+        """Add many coupling rows at once; all of them or, if anything is invalid, none.
 
         Parameters
         ----------
@@ -195,22 +195,22 @@ class ContinualProgram:
         upper: ArrayLike | None = None,
         by: ArrayLike | None = None,
     ) -> None:
-        """Change bounds of one or many resources; all of them or, if anything is wrong, none.
+        """Change bounds of one or many resources; all of them or, if anything is invalid, none.
 
         Parameters
         ----------
         ids : hashable, or sequence of k hashables
-            As a list, tuple or range they are remembered: the same ids next round are quick.
+            A list, tuple or range is remembered, so that the same ids are found faster next round.
         lower, upper : float or (k,) array_like, optional
             One for all or one each; None leaves a bound as it is.
         by : float or (k,) array_like, optional
-            Instead of ``upper``: what is added to the upper bounds that there are, negative to take away.
+            Instead of ``upper``: added to the present upper bounds; negative to subtract.
 
         Raises
         ------
         EditError
-            A resource is unknown or given twice, a bound is NaN, lower > upper, or units are taken away that
-            are not there (an upper bound would fall below 0): names the resource.
+            A resource is unknown or given twice, a bound is NaN, lower > upper, or more is subtracted than
+            there is (an upper bound would fall below 0): names the resource.
         """
         self.apply(self._parser.new_bounds(self._resources.listed(ids), lower, upper, by))
 
@@ -245,7 +245,7 @@ class ContinualProgram:
 
     @exclusive
     def share_columns(self, usage: Mapping[Any, Any], n_columns: int) -> SharedColumns:
-        """Columns that many requests will share: the handle is given as their ``usage``.
+        """Register columns that many requests will share; the returned handle is given as their ``usage``.
 
         Parameters
         ----------
@@ -257,17 +257,17 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            Unknown resource, wrong length or number.
+            A resource is unknown, or a length or number is invalid.
         """
         handle: SharedColumns = self.apply(self._parser.new_columns(usage, n_columns))
         return handle
 
     @exclusive
     def share_costs(self, costs: ArrayLike) -> SharedCosts:
-        """Costs that many requests will share: the handle is given as their ``costs``.
+        """Register costs that many requests will share; the returned handle is given as their ``costs``.
 
-        A request's scale and overrides stay its own.  A pass over the program looks at shared columns with
-        shared costs once for all requests that have both: one more costs next to nothing.
+        A request's scale and overrides stay its own. A pricing pass reads shared columns with shared costs
+        once for all requests that have both, so that one more request costs next to nothing.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            No vector, a NaN or an infinite cost.
+            The costs are no vector, or one is NaN or infinite.
         """
         handle: SharedCosts = self.apply(self._parser.new_costs(costs))
         return handle
@@ -289,16 +289,16 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            It is no handle of this program (any more).
+            The program has no such handle (any more).
         """
         self.apply(self._parser.forgotten(handle))
 
     @exclusive
     def reserve(self, columns: int) -> None:
-        """Make room for the costs of so many columns that are to be added.
+        """Make room for the costs of so many new columns.
 
-        Adding them is then quicker, and takes no memory besides: a pool that grows is copied.  It changes
-        nothing else.
+        Adding them is faster then, and takes no additional memory, because a growing array is copied. Nothing
+        else changes.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            It is no such number, or more than there is memory for; nothing has changed.
+            The number is invalid, or there is not enough memory; nothing has changed.
         """
         given = number("reserve", "columns", columns)
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
@@ -496,10 +496,10 @@ class ContinualProgram:
         start: Mapping[int, float] | None = None,
         term: ConvexTerm | Mapping[str, float] | None = KEEP,
     ) -> None:
-        """Change a request; what is not given stays as it is.
+        """Change a request; arguments that are not given leave their part as it is.
 
-        New ``costs`` of another length need a new ``usage`` too; a new usage begins without overrides
-        (and needs ``upper`` again if the bounds were given per column), its warm start is ``start``.
+        New ``costs`` of another length need a new ``usage`` too. A new usage begins without overrides, and
+        needs ``upper`` again if the bounds were given per column; its warm start is ``start``.
 
         Parameters
         ----------
@@ -509,13 +509,13 @@ class ContinualProgram:
         usage : SharedColumns, mapping or sparse array, optional
             New columns, as in :meth:`add_request`; needs their ``costs``.
         total : float, optional
-            None takes the sum row away.
+            None removes the sum row.
         relation : "<=" or "==", optional
         upper : float or (n,) array_like, optional
         start : mapping of column to value, optional
         term : ConvexTerm, or mapping of parameter name to float, optional
-            A new term, or new parameters of the one that is there, whose image stays; None takes it away.
-            A request that has one needs it again with a new usage.
+            A new term, or new parameters of the present one, whose image stays; None removes it. With a new
+            usage, a request with a term needs it again.
 
         Raises
         ------
@@ -635,40 +635,32 @@ class ContinualProgram:
     ) -> None:
         """Charge for moving: a request pays its price unless it stays on its column.
 
-        The verb writes an override of that column: the cost as it was given, times the scale, less the
-        price.  Shared costs stay shared.  The new override replaces all overrides that the request had, and
-        these do not count: a second call with the same arguments changes nothing.  Call it again when costs
-        or scales change.  Objectives are lower by the sum of the prices than with moves paid for.
+        The method writes an override of that column: the given cost, times the scale, less the price. Shared
+        costs stay shared. The new override replaces all earlier overrides of the request, which do not count,
+        so that a second call with the same arguments changes nothing. Call it again when costs or scales
+        change. Objectives are lower, by the sum of the prices, than if moves were paid for.
 
         Parameters
         ----------
         ids : hashable, or sequence of k hashables
         columns : sequence of k ints or None
-            Where each is now, as ``rounded.choice`` has it; None or a negative one for nowhere: no charge.
+            Present column of each, as in ``rounded.choice``; None or a negative one for none: no charge.
         prices : float or (k,) array_like
             Finite, not negative.
 
         Raises
         ------
         EditError
-            An id is unknown or given twice, a request has no such column, or a price is not as it should be.
+            An id is unknown or given twice, a request has no such column, or a price is invalid.
         """
         edit = self._parser.price_of_moves(self._requests.listed(ids), columns, prices)
         if edit is not None:
             self.apply(edit)
 
     def apply(self, edit: Edit) -> Any:
-        """Make an edit that was checked: what every verb comes to.
+        """Make a checked edit of the program as it is now; every edit method ends in this call.
 
-        Parameters
-        ----------
-        edit : Edit
-            Of this program as it is now.
-
-        Returns
-        -------
-        SharedColumns, SharedCosts or None
-            The handle of what is shared from now on.
+        Return the handle (SharedColumns or SharedCosts) of an object that is shared from now on, or None.
         """
         if not isinstance(edit, Edit):
             raise ArgumentTypeError("apply", "edit", edit, "must be an Edit")
@@ -720,24 +712,13 @@ class ContinualProgram:
         return self.store.nnz
 
     def take_starts(self) -> Starts:
-        """Starts given since the last call, by request slot; for solvers that keep state.
-
-        Returns
-        -------
-        dict of request slot to (columns, values)
-        """
+        """Return starts given since the last call, (columns, values) by request slot; for solvers."""
         starts = self._starts.copy()
         self._starts.clear()
         return starts
 
     def return_starts(self, starts: Starts) -> None:
-        """Give starts back that were taken for a solve which came to nothing; for solvers.
-
-        Parameters
-        ----------
-        starts : dict of request slot to (columns, values)
-            What :meth:`take_starts` returned.
-        """
+        """Give back starts that :meth:`take_starts` returned for a solve without a result; for solvers."""
         self._starts.update(starts | self._starts)
 
     # ---- copies and files -------------------------------------------------------------------------------
@@ -768,18 +749,18 @@ class ContinualProgram:
 
     @exclusive
     def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-        """Write the program to a file, which is then whole and on disk; an older one is replaced.
+        """Write the program to a file, atomically and to disk; an older one is replaced.
 
         Parameters
         ----------
         solver : Solver, optional
-            One whose state is to be written too, so that the next round goes on from this one.
+            Its state is written too, so that the next round continues from this one.
 
         Raises
         ------
         EditError
-            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
-            numbers (which come back as Python's), and tuples of these.
+            An id cannot be written: names it. Ids may be str, int, float, bool, bytes, None, numpy's numbers
+            (which are read as Python's), and tuples of these.
         CopterError
             The solver's state cannot be written; that of :class:`copter.ProximalPoint` can.
         """
@@ -791,22 +772,22 @@ class ContinualProgram:
     def load(
         path: str | PathLike[str], solver: Remembers | None = None, terms: Iterable[type[ConvexTerm]] = ()
     ) -> ContinualProgram:
-        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
+        """Read a program from a file that :meth:`save` wrote, with the same slots, revision and next answers.
 
         Reading runs no code from the file.
 
         Parameters
         ----------
         solver : Solver, optional
-            Is given the state of the solver that was saved, and no settings: make it with the same.
+            Gets the state of the saved solver, but no settings: make it with the same.
         terms : iterable of classes
-            Classes of convex terms of your own that the program uses.
+            Your own classes of convex terms that the program uses.
 
         Raises
         ------
         FileError
-            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
-            this solver; names the file and what is wrong.
+            The file is damaged, incomplete or not copter's, needs a class of terms, or has no state for this
+            solver; names the file and the problem.
         """
         from copter.durable.snapshot import load
 
@@ -815,7 +796,7 @@ class ContinualProgram:
         return program
 
     def to_arrays(self) -> GeneralLP:
-        """Program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
+        """Return the program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
 
         Returns
         -------
@@ -833,7 +814,7 @@ class ContinualProgram:
         return program_arrays(self)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the program to an MPS file for other solvers; :meth:`save` is for going on with copter.
+        """Write the program to an MPS file for other solvers; use :meth:`save` to continue with copter.
 
         Parameters
         ----------

@@ -82,8 +82,9 @@ class RequestData:
 class Resources:
     """The resources of a program, by id; made by :attr:`copter.ContinualProgram.resources`.
 
-    ``resources[id]`` is a :class:`Resource`; ``resources[ids]``, of a list, tuple or another sequence of ids,
-    a :class:`ResourceData`, and so is ``resources[:]``, of all.  What is an id, a tuple too, is one.
+    ``resources[id]`` is a :class:`Resource`; ``resources[ids]``, for a list, tuple or another sequence of
+    ids, is a :class:`ResourceData`, and so is ``resources[:]``, for all. A tuple that is itself an id counts
+    as one.
     """
 
     def __init__(self, store: ConstraintStore, index: Index) -> None:
@@ -126,8 +127,8 @@ class Resource(NamedTuple):
 class Requests:
     """The requests of a program, by id; made by :attr:`copter.ContinualProgram.requests`.
 
-    ``requests[id]`` is a :class:`Request`; ``requests[ids]``, of a list, tuple or another sequence of ids, a
-    :class:`RequestData`, and so is ``requests[:]``, of all.  What is an id, a tuple too, is one.
+    ``requests[id]`` is a :class:`Request`; ``requests[ids]``, for a list, tuple or another sequence of ids,
+    is a :class:`RequestData`, and so is ``requests[:]``, for all. A tuple that is itself an id counts as one.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class Request:
 
     @property
     def slot(self) -> int:
-        """Where it is in the store."""
+        """Its slot in the store."""
         return self._among.index.slot(self.id)
 
     @property
@@ -200,7 +201,7 @@ class Request:
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """What its columns use: (columns, coefficients) by resource id; no resource with none."""
+        """Usage of its columns: (columns, coefficients) by resource id, without unused resources."""
         resources = self._among.resources
         column, row, value = self._among.store.request_entries(self.slot)
         id_of = dict(zip(resources.all_slots.tolist(), resources.ids, strict=True))

@@ -41,19 +41,10 @@ class Compressed(NamedTuple):
 
 
 def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
-    """The n columns that a mapping of resource id to coefficients stands for; rows are slots.
+    """Return the n columns of a mapping of resource id to coefficients, with slots as rows.
 
-    Parameters
-    ----------
-    subject : hashable
-        The request, for messages.
-    usage : mapping of resource id to coefficients
-        A number, (n,) numbers, or (columns, values).
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    Coefficients are a number, (n,) numbers, or (columns, values). Raise EditError with the request, the field
+    and the value.
     """
     if not isinstance(usage, Mapping):
         why = f"must be a mapping of resource id to coefficients, {_MATRIX_OR_HANDLE}"
@@ -88,24 +79,11 @@ def joined(parts: Sequence[Compressed]) -> Compressed:
 
 
 def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compressed:
-    """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted.
+    """Return the columns of a sparse matrix of a required shape, without a copy if it is CSC with sorted
+    columns.
 
-    Parameters
-    ----------
-    label : hashable
-        The request or the verb, for messages.
-    shape : (int, int)
-        Resources and columns that it must have.
-
-    Returns
-    -------
-    Compressed
-        Rows are those of the matrix.
-
-    Raises
-    ------
-    EditError
-        Names the request, the field and the value.
+    `label`: the request or the edit method, for messages. Raise EditError with the request, the field and the
+    value.
     """
     from scipy.sparse import csc_array, csc_matrix, issparse
 

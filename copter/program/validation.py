@@ -36,10 +36,10 @@ _PLAIN, _PLAIN_MOST = 2.0**10, 2.0**42
 _LOST = 1e-12
 """Share of a change by which rounding errors may miss a bound."""
 MOST_COLUMNS = 2**31 - 1
-"""What the pointers of the store can count."""
+"""Largest number that the store's pointers can hold."""
 _FLAGS = (bool, np.bool_)
 _NO_NUMBERS = (*_FLAGS, str, bytes, type(None), np.datetime64, np.timedelta64, np.ma.core.MaskedConstant)
-"""What Python would make a number of, but nobody means to be one."""
+"""Types that Python converts to numbers but that are refused as such."""
 _NONE_GIVEN = np.empty(0)
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -78,7 +78,7 @@ def _row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]
 
 
 def check_single(id: Hashable, **given: Any) -> None:
-    """What there is one of for a request or resource is no sequence."""
+    """Raise an error if an argument for a single request or resource is a sequence."""
     for field, value in given.items():
         if isinstance(value, (list, tuple, np.ndarray)):
             raise EditError(id, field, value, "must be one value, not several")
@@ -177,12 +177,7 @@ def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> N
 def vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
-    """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one.
-
-    Parameters
-    ----------
-    subject, field, values, length, owner : hashable, str, (length,) array_like, int or None, Owner or None
-    """
+    """Return ``values`` as a finite float vector; ``owner`` finds whose entry is wrong, for the error."""
     vector = _shaped(subject, field, values, length)
     if not within(vector, -_LARGEST, _LARGEST):
         where = int(np.isfinite(vector).argmin())
@@ -215,12 +210,7 @@ def flag(subject: Hashable, field: str, value: Any) -> bool:
 def cost_vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
-    """Costs, or coefficients: finite, and so small that no scale makes them infinite.
-
-    Parameters
-    ----------
-    subject, field, values, length, owner : hashable, str, (length,) array_like, int or None, Owner or None
-    """
+    """Return costs, or coefficients: finite, and so small that no scale makes them infinite."""
     costs = _shaped(subject, field, values, length)
     if not within(costs, -LARGEST_COST, LARGEST_COST):
         vector(subject, field, costs, length, owner)
@@ -231,7 +221,7 @@ def cost_vector(
 
 
 def owner_of(subject: Hashable, owner: _Owner | None, entry: int) -> Hashable:
-    """Id of the request that a flat entry belongs to; the subject if nobody is named as owner."""
+    """Return the id of the request that a flat entry belongs to; the subject without an owner."""
     if owner is None:
         return subject
     ids, counts = owner
@@ -265,12 +255,7 @@ def _scale_factor(subject: Hashable, scale: float) -> float:
 def upper_bounds(
     subject: Hashable, upper: float | ArrayLike, n: int, owner: _Owner | None = None
 ) -> float | NDArray[np.float64]:
-    """Upper bounds of n columns: a number for all, or one each.
-
-    Parameters
-    ----------
-    subject, upper, n, owner : hashable, float or (n,) array_like, int, Owner or None
-    """
+    """Return the upper bounds of n columns: a number for all, or one each."""
     if isinstance(upper, float) and upper >= 0:
         return _bound(upper)
     bound = _numbers(subject, "upper", upper)
@@ -312,12 +297,7 @@ def parameters_of(
     table: TermTable,
     slots: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """New parameters for terms of one kind, as the fields ``names`` and ``parameters`` of an edit.
-
-    Parameters
-    ----------
-    label, ids, given, table, slots : str, k ids, (k,) array_like by name, TermTable, (k,) ndarray
-    """
+    """Return new parameters for terms of one kind, as the fields ``names`` and ``parameters`` of an edit."""
     kind = table.kind_of(slots)
     first = int(kind[0])
     wrong = kind < 0 if (kind < 0).any() else kind != first
@@ -358,12 +338,7 @@ def _check_terms(
 def checked_requests(
     count: int, sizes: Any, costs: Any, totals: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Sizes and flat costs of new requests as they are, if a kernel finds them and the totals sound.
-
-    Parameters
-    ----------
-    count, sizes, costs, totals : int, (count,), (sum(sizes),) and (count,) arrays; totals may be None
-    """
+    """Return sizes and flat costs of new requests if a kernel finds them, and totals, valid, else None."""
     if _plain(sizes, _WHOLE) and sizes.size == count and _plain(costs, _REAL):
         amounts = _NONE_GIVEN if totals is None else totals
         if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
@@ -404,12 +379,7 @@ def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> ND
 
 
 def checked_overrides(counts: Any, columns: Any, values: Any, table: Table, slots: NDArray[np.int64]) -> bool:
-    """Whether a kernel finds the overrides of the requests in some slots sound as they are.
-
-    Parameters
-    ----------
-    counts, columns, values, table, slots : (k,), two (sum(counts),) arrays, requests, (k,) ndarray
-    """
+    """Whether a kernel finds the overrides of the requests in some slots valid as given."""
     if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
         return False
     return counts.size == slots.size and bool(
@@ -423,12 +393,7 @@ def row_bounds_of(
     bounds: tuple[ArrayLike | None, ArrayLike | None],
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of many rows; None leaves the old ones.
-
-    Parameters
-    ----------
-    label, ids, bounds, old : str, k ids, two (k,) array_like or None, two (k,) ndarray; lower first
-    """
+    """Return lower and upper bounds of many rows; None leaves the old ones."""
     lower, upper = (
         before if given is None else as_bounds(_shaped(label, field, given, len(ids)))
         for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
@@ -446,11 +411,11 @@ def moved_bounds(
     by: ArrayLike,
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Upper bounds of many rows, each with what is added to it; what is taken away has to be there.
+    """Return upper bounds of many rows with numbers added; what is subtracted must be there.
 
-    A number stands for the simplest fraction that rounds to it: 0.3 is three tenths.  So a change that is
-    added some times and taken away as often leaves no trace.  Where numbers have no simple fraction, a bound
-    that is missed by a rounding error is reached.
+    A number stands for the simplest fraction that rounds to it: 0.3 is three tenths. So a change that is
+    added and subtracted equally often leaves no trace. Where numbers have no simple fraction, a bound that is
+    missed by a rounding error is reached.
     """
     change = np.asarray(_shaped(label, "by", by, len(ids)), np.float64)
     lower, upper = old[0], _moved(old[1], change)
@@ -546,12 +511,7 @@ def _sound_entry(column: Any, value: Any, n: int) -> bool:
 def coefficients_of(
     subject: Hashable, resource: Hashable, coefficients: Any, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Nonzero coefficients of one resource: different columns, and values.
-
-    Parameters
-    ----------
-    subject, resource, coefficients, n : id, id, float or (n,) array_like or (columns, values), int
-    """
+    """Return the nonzero coefficients of one resource: distinct columns, and values."""
     if isinstance(coefficients, tuple) and len(coefficients) == 2:
         columns, values = coefficients
         if (

@@ -47,21 +47,23 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.terms.batch import TermBatch
 
 TRIFLE = 1e-9
-"""Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
+"""Floor of the denominator of a relative reduced cost: this share of the gap's denominator, per natural unit
+of the column.
+"""
 _LITTLE = 1e-3
-"""Of the least stake of any request: an objective that is next to nothing."""
+"""Share of the least cost range of any request up to which an objective is negligible."""
 _NOISE = 1e7
-"""Times the rounding error of an objective: one that is next to nothing."""
+"""An objective of up to so many times its rounding error is negligible."""
 _SHARPEN = 1e-8
 """Rounding errors of more than this share of the size ask for a bound in twice the precision."""
 _EPS, _SHARPER = 2.0**-52, 2.0**-40
 """Rounding error of the rows' terms; of a bound in twice the precision, as a share of a plain one's."""
 _CLOSE, _NEARLY = 1e-2, 1e-3
-"""Gap and dual residual below which it is worth while to look at rounding errors, and at doubtful signs."""
+"""Gap and dual residual below which rounding errors and doubtful signs are checked."""
 
 
 class GapSize(enum.StrEnum):
-    """What a gap is relative to."""
+    """Kind of the denominator of a gap."""
 
     OBJECTIVE = "the objective, without what every allocation costs"
     STAKE = "a thousandth of the least stake of any request"
@@ -72,8 +74,8 @@ class GapSize(enum.StrEnum):
 class Residuals:
     """Primal residual, dual residual and gap.
 
-    Relative: the largest violation of a row, a sum row or a box, and of a reduced cost, each in its own
-    scale; absolute: the Euclidean norms of both.
+    The primal residual is the violation of rows, sum rows and boxes; the dual residual that of reduced costs.
+    If relative, each is the largest violation in its own scale; if absolute, the Euclidean norm of all.
     """
 
     primal: float
@@ -88,14 +90,14 @@ class Certificate:
     Attributes
     ----------
     size : float
-        What the gap is relative to.
+        Denominator of the gap.
     unavoidable : float
-        f, what every allocation costs.
+        f, the constant cost that every allocation has.
     rounding : float
-        Rounding error of what objective and bound are summed up from, and of costs that are forced on
-        requests with a choice: a gap of no more is none.
+        Rounding error of the terms of objective and bound, and of constant costs of requests with a choice. A
+        gap of at most this is 0.
     near_gap, near_bound : float
-        Gap and bound if reduced costs that no bound can absorb counted as 0, and so did rounding errors.
+        Gap and bound if reduced costs that no bound can absorb, and rounding errors, counted as 0.
     """
 
     objective: float
@@ -133,13 +135,13 @@ def certify(
     *,
     threads: int | None = None,
 ) -> Certificate:
-    """Certificate of the allocation ``x`` at the prices ``y``.
+    """Return the certificate of an allocation x at prices y.
 
     Parameters
     ----------
     y : (row slots,) ndarray
     pricing : Pricing, optional
-        A pass at the same prices that was made anyway.
+        A pricing pass at the same prices, if there is one already.
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 
@@ -263,7 +265,7 @@ def proved(
 
 
 def with_bound(proof: Certificate, bound: float) -> Certificate:
-    """A certificate with a bound that was proved elsewhere, if it is better."""
+    """Return a certificate with a bound that was proved otherwise, if it is better."""
     if not bound > proof.bound:
         return proof
     gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
@@ -273,7 +275,7 @@ def with_bound(proof: Certificate, bound: float) -> Certificate:
 
 
 def _shares(store: ConstraintStore, pricing: Pricing) -> float:
-    """What requests pay for their sum rows, without what is forced, summed without signs."""
+    """Return the sum of the absolute payments of requests for their sum rows, without the forced part."""
     table = store.requests
     summed = table.relation[: table.size] != NO_TOTAL
     each = np.maximum(abs(pricing.marginal) - pricing.forced, 0.0) * np.where(
@@ -283,7 +285,7 @@ def _shares(store: ConstraintStore, pricing: Pricing) -> float:
 
 
 def _forced(store: ConstraintStore, pricing: Pricing) -> float:
-    """What is forced on requests that have a choice: their columns' costs are no sharper."""
+    """Return the forced cost of requests with a choice, which limits the precision of their costs."""
     table = store.requests
     chooses = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 1)
     return float(pricing.forced[chooses] @ table.total[: table.size][chooses])
@@ -297,14 +299,14 @@ def _share(part: float, size: float) -> float:
 
 
 def _relative(gap: float, size: float, rounding: float) -> float:
-    """A gap by its size; one of no more than rounding errors is none."""
+    """Return a gap over its denominator; 0 if it is within rounding errors."""
     return 0.0 if gap <= rounding else _share(gap, size)
 
 
 def _size_of_gap(
     store: ConstraintStore, decided: float, gap: float, rounding: float
 ) -> tuple[float, GapSize]:
-    """What a gap is relative to, and which of the figures that is."""
+    """Return the denominator of a gap, and its kind."""
     size, size_is = max(decided, abs(decided - gap)), GapSize.OBJECTIVE
     if not size < math.inf:
         return decided, size_is

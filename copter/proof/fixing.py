@@ -33,13 +33,13 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, cost_of, paid_for
 
 _ROUNDING = 1e-12
-"""Of all that a bound is made up of: more than the rounding errors of its terms and of their sums."""
+"""Share of the terms of a bound that exceeds the rounding errors of the terms and of their sums."""
 _ERROR = 4e-15
 """Likewise, as they are: sums are pairwise or compensated."""
 _WHOLE = 1e-9
 """Distance from a whole number, as a share of it, that counts as none."""
 _CHUNK = 50_000
-"""Columns looked at in one piece."""
+"""Columns processed in one piece."""
 
 
 class Survivors(NamedTuple):

@@ -35,7 +35,7 @@ _NOISE = (1e-12, 1e-9, 1e-7)
 _NOTHING = 1e7
 """Times the rounding errors of objective and bound: an objective that is next to nothing."""
 _USED = 1e-9
-"""Of what a column can be: one of no more does not use its rows."""
+"""Share of its largest value up to which a column does not count as using its rows."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class LPRay:
 
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP."""
+    """Return what ``x``, (n,), and ``y``, (m,), prove for a :func:`~copter.models.general_lp.checked` LP."""
     found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     y = found.y
     z, error, terms = reduced_costs(lp, y)
@@ -145,8 +145,9 @@ def quietest(
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
-    """Return the ray of prices (m,) whose bound without costs is above 0, so that no x in the box meets the
-    rows, or None.
+    """Return the ray of prices (m,) if their bound without costs is above 0, else None.
+
+    Then no x in the box meets the rows.
     """
     largest = float(abs(y).max(initial=0.0))
     for noise in (0.0, *_NOISE):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
 
 SHARPER = 0.1
-"""Of the tolerance: what a solver aims at, since postsolve and other scales cost some."""
+"""Factor on the tolerance of a solver, because postsolve and other scales lose precision."""
 _FALLS = "from a feasible point the objective falls along a ray without end"
 _LARGEST_COST = 20
 """Power of 2 to which the largest cost is raised at most."""
@@ -86,7 +86,7 @@ class HighsLP:
 
     @property
     def plain_options(self) -> dict[str, Any]:
-        """Those for presolve, whose way back fails if it is told of interior point, and to look for a ray."""
+        """Options for presolve, whose way back fails with interior point, and for the search of a ray."""
         return {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
 
     def took(self, part: str, since: float) -> None:
@@ -183,7 +183,7 @@ class HighsLP:
         return Answer(status, reason, x, y, proof, finished_by=by, basis=found.basis)
 
     def without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
-        """Infeasible or unbounded, with the proof; unproved if there is none."""
+        """Return the answer infeasible or unbounded, with the proof; unproved without one."""
         begin = self.clock()
         feasible = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
         reason = reason or f"{by} says it is {claim}"

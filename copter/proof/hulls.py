@@ -36,20 +36,17 @@ from copter.sums.compensated import Pair, added
 _SHORT, _FEW = 48, 2
 """Ranges with so few columns, or so few requests, are not halved."""
 _EXTREMES = 8
-"""Smallest and largest costs of a vector that are at hand; who has as many overrides is in no group."""
+"""Smallest and largest costs of a vector that are kept; a request with as many overrides is in no group."""
 _ROUNDING = 1e-13
-"""Of the prices of a group: what rounding may do to a comparison of lines."""
+"""Relative effect of rounding of a group's prices on a comparison of lines."""
 _EACH = 100
-"""What a request of a group weighs beside a column when work is split."""
+"""Weight of a request of a group, in columns, when work is split."""
 
 
 class _Groups(NamedTuple):
-    """Requests that share costs and usage, group after group, ascending by scale in each.
+    """Requests (m,) that share costs and usage, group after group, ascending by scale in each.
 
-    Attributes
-    ----------
-    member : (m,) slots of the requests
-    first : (groups + 1,) where a group's members begin
+    `first` (groups + 1,): where a group's members begin.
     """
 
     member: NDArray[np.int64]
@@ -120,7 +117,7 @@ def price_groups(
 
 @kernel
 def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: ignore[no-untyped-def]
-    """What members pay at least, and what rounding may have added to that."""
+    """Least that members pay, and the rounding error of that."""
     high, low, error, error_low = 0.0, 0.0, 0.0, 0.0
     for q in member:
         high, low = added(high, low, total[q] * marginal[q])

@@ -6,34 +6,33 @@ import math
 from dataclasses import dataclass
 
 _ROUNDING = 1e-14
-"""Of the objective, that is no gap."""
+"""Share of the objective up to which a gap counts as none."""
 
 
 @dataclass(frozen=True)
 class IntegerProof:
-    """What is known of an integral allocation beside all others.
+    """What is proved of an integral allocation in comparison with all others.
 
     Attributes
     ----------
     bound : float
-        Lower bound on the cost of every integral allocation.  Of ``copter-exact``: certified at the
-        relaxation's prices but for what branch and bound says of the columns left, and at least the
-        relaxation's bound.  Of ``highs-milp``: HiGHS' own, which nothing here recomputes.
+        Lower bound on the cost of every integral allocation. For ``copter-exact``: certified at the
+        relaxation's prices, except for what branch and bound says of the remaining columns, and at least the
+        relaxation's bound. For ``highs-milp``: HiGHS' own, which copter does not recompute.
     gap : float
         (objective - bound) / size of the solution; infinite without an allocation.
     proven : bool
-        Whether the gap is at most what was asked for: the allocation is an optimum.
+        Whether the gap is at most the requested one, so that the allocation is optimal.
     reason : str
         How it was proven, or why it was not.
     columns : int
         Of the program.
     columns_left : int
-        Those that the prices do not fix at the allocation that was found; the others are 0 in every better
-        one.
+        Columns that the prices do not fix at this allocation; the others are 0 in every better one.
     runs, nodes : int
         Of branch and bound.
     seconds : float
-        Of all that came after the relaxation.
+        After the relaxation.
     """
 
     bound: float
@@ -48,9 +47,7 @@ class IntegerProof:
 
 
 def gap_between(cost: float, bound: float, size: float) -> float:
-    """Return (cost - bound) / size; 0 where cost and bound differ by rounding alone, infinite if the size is
-    0.
-    """
+    """Return (cost - bound) / size; 0 if they differ by rounding alone, infinite if the size is 0."""
     lost = cost - bound
     if lost <= _ROUNDING * abs(cost):  # where all costs are forced the size is 0
         return 0.0

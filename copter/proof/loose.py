@@ -38,15 +38,10 @@ _KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, _LooseProgram]] = WeakKeyD
 
 
 class _LooseProgram(NamedTuple):
-    """A program in flat arrays, and which of its columns are loose.
+    """A program in flat arrays, of all requests, without convex terms, and which of its columns are loose.
 
-    Attributes
-    ----------
-    flat : FlatProgram
-        Of all requests, without convex terms.
-    slots, rows : slots of its requests, and of its first rows
-    loose : (k,) its loose columns
-    curved : (k,) which of them have a convex term: their costs are the term's business
+    `slots`, `rows`: slots of its requests, and of its first rows. `loose` (k,): its loose columns. `curved`
+    (k,): which of them have a convex term, and so the costs of that.
     """
 
     flat: FlatProgram

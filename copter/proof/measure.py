@@ -39,26 +39,19 @@ from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entri
 from copter.sums.compensated import added
 
 _ROUNDING = 16 * 2.0**-53
-"""Of sum_j |a_ij x_j|, and of a bound: what rounding may do to a row."""
+"""Relative rounding error of a row, in terms of sum_j |a_ij x_j| and of a bound."""
 _DUST = 1e-9
-"""Of min(upper_j, total_q): a column of no more does not use its rows."""
+"""Share of min(upper_j, total_q) up to which a column does not count as using its rows."""
 
 
 class Measures(NamedTuple):
     """An allocation at the prices of a pass.
 
-    Attributes
-    ----------
-    objective : c'x, convex terms not counted
-    decided : what of it is not forced, convex terms not counted
-    spent : the same summed without signs
-    curved : p'x of requests with convex terms, whose losses are not in ``loss``
-    loss : (request slots,) losses of the requests
-    lost : sum of them
-    activity, weight : (row slots,) A x and |A| |x|
-    step : (row slots,) least of |a_ij| min(upper_j, total_q) over columns that are used; infinite for none
-    local : largest violation of a box or a sum row, relative to its size
-    squares : sum of their squares, absolute
+    `objective`: c'x without convex terms; `decided`: the part that is not forced; `spent`: the sum of its
+    absolute terms. `curved`: p'x of requests with convex terms, which have no `loss`. `loss`: loss of each
+    request slot; `lost`: their sum. `activity`, `weight` (row slots,): A x and |A| |x|. `step` (row slots,):
+    least |a_ij| min(upper_j, total_q) over used columns; infinite for none. `local`, `squares`: largest
+    relative violation of a box or a sum row, and the sum of their absolute squares.
     """
 
     objective: float
@@ -74,7 +67,7 @@ class Measures(NamedTuple):
     squares: float
 
     def with_rest(self, rest: Rest) -> Measures:
-        """The measures together with what requests add that were not looked at."""
+        """Return the measures together with the contribution of inactive requests."""
         return self._replace(
             objective=self.objective + rest.objective,
             decided=self.decided + rest.decided,
@@ -158,14 +151,14 @@ def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-unt
 
 @kernel(inlined=True)
 def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
-    """Whether a sum row holds all columns of a request: its nonzeros alone are looked at, not its columns."""
+    """Whether a sum row bounds all columns of a request, so that its nonzeros are enough."""
     summed, total = view.relation[q] != NO_TOTAL, view.total[q]
     return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
 
 
 @kernel(allocates=True)
 def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
-    """Where the nonzeros of each request begin, and end; what is to be looked at of it; the most columns."""
+    """Where the nonzeros of each request begin and end; how much of it must be read; the most columns."""
     size, longest = n_columns.size, 0
     first, work = np.zeros(size + 1, np.int64), np.empty(size, np.int64)
     for k in range(slot.size):

@@ -45,7 +45,7 @@ from copter.sums.compensated import Pair, sum_of
 from copter.terms.batch import TermBatch
 
 GROUPS_FROM = 500_000
-"""Columns up to which those of requests that share costs are looked at one by one: it is as quick."""
+"""Columns up to which requests with shared costs are priced one by one, which is as quick."""
 
 
 class Pricing(NamedTuple):
@@ -115,7 +115,7 @@ def price(
 
 
 class _Priced(NamedTuple):
-    """What a part's pass found; sums are lists of pairs (:mod:`copter.sums`), ``columns`` of the program."""
+    """Result of a part's pass; sums are lists of pairs (:mod:`copter.sums`), ``columns`` of the program."""
 
     bound: list[Pair]
     rounding: list[Pair]

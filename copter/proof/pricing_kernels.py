@@ -20,7 +20,7 @@ from copter.sums.compensated import added
 
 _STRIP, _EPS = 64, 2.0**-52
 _COARSE = 1e-11
-"""Of the least price of a request: an error bound of more is found column by column."""
+"""Share of a request's least price above which an error bound is refined column by column."""
 KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
 
@@ -139,7 +139,7 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 
 @kernel(inner=True)
 def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyped-def]
-    """What the price of one column may be off by."""
+    """Rounding error of the price of one column."""
     _, size, entries = paid_and_size(view, view.usage[q], j, y, no_rebates)
     return 0.0 if size == 0.0 else price_error(0.0, abs(cost_factor * cost_of(view, q, j)), size, entries)
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _DUST = 1e-12
-"""Of the largest share of a direction: smaller ones are what a long step left."""
+"""Share of the largest of a direction up to which entries are left over from a long step."""
 _LITTLE_PRICES = (0.0, 1e-9, 1e-6)
-"""Of the largest price in units in which rows are alike: smaller ones may be noise that spoils a proof."""
+"""Shares of the largest price, in units in which rows are alike; smaller prices may spoil a proof."""
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
@@ -67,7 +67,7 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
 
 
 def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -> float:
-    """What prices prove the rows to lack, rounded down; -inf if a column that nothing bounds spoils it."""
+    """Return what prices prove the rows to lack, rounded down; -inf if an unbounded column spoils it."""
     pricing = price(store, y, cost_factor=0.0, threads=threads)
     if pricing.request_bound == np.inf:
         return np.inf
@@ -82,9 +82,7 @@ def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
-    """Return the ray of an unbounded program from the unbounded columns of a direction; None if it proves
-    nothing.
-    """
+    """Return the ray of an unbounded program from a direction's unbounded columns, or None."""
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
     view, place = store.executor.columns(slot, column)

@@ -27,18 +27,12 @@ _FIGURES = 5
 class Rest(NamedTuple):
     """Sums over requests whose allocation x has a known loss at the prices in question.
 
-    Attributes
-    ----------
-    objective : c'x
-    decided : what of it is not forced (:mod:`copter.proof.measure`)
-    spent : the same summed without signs
-    forced : what is forced on requests that have a choice
-    lost : p'x - min p'x, p their prices
-    activity, weight : (row slots,) A x and |A| |x|
-    step : (row slots,) no more than the least of |a_ij| min(upper_j, total_q) over columns that are used
-    local, squares : no less than the largest violation of a box or a sum row, relative, and the sum of their
-        squares, absolute
-    roundings : of each term of what is lost, at most; 0 where nothing is
+    `objective`: c'x; `decided`: the part that is not forced (:mod:`copter.proof.measure`); `spent`: the sum
+    of its absolute terms. `forced`: constant cost of requests with a choice. `lost`: p'x - min p'x at their
+    prices p. `activity`, `weight` (row slots,): A x and |A| |x|. `step` (row slots,): at most the least
+    |a_ij| min(upper_j, total_q) over used columns. `local`, `squares`: at least the largest relative
+    violation of a box or a sum row, and the sum of their absolute squares. `roundings`: of each term of
+    `lost`, at most; 0 without any.
     """
 
     objective: float
@@ -107,9 +101,7 @@ def collect(
 
 
 class RestSums:
-    """Exact sums over contributions of requests that can be added and taken off; `rows` is the number of row
-    slots.
-    """
+    """Exact sums over contributions of requests that can be added and taken off, with `rows` row slots."""
 
     def __init__(self, rows: int) -> None:
         self._figures, self._rows = ExactSums(_FIGURES), ExactSums(2 * rows)

@@ -45,18 +45,18 @@ _NEAR = 1e-6
 _SHARPEN = 1e-9
 """Rounding errors of more than this share of a bound are made smaller by exact reduced costs."""
 _GOOD = 1e-9
-"""Of a bound: prices that prove all of it but so little are not looked for any longer."""
+"""Share of a bound that may be missing before better prices are looked for."""
 _ATTEMPTS = 5
 BITS = (12, 20, 32, 44)
-"""Of prices that are rounded, to see whether they are simple numbers in truth."""
+"""Bits of rounded prices, tried in case the prices are simple numbers."""
 _DENSE, _SPARSE = 400_000, 1_000_000
 """Entries of a system up to which it is solved densely, and nonzeros up to which it is tried at all."""
 _SECONDS = 20.0
-"""That a step by a linear program may take."""
+"""Seconds of a step by a linear program, at most."""
 
 
 class LinearProgram(Protocol):
-    """What a bound needs to know of a program; ``A`` is a sparse matrix by columns."""
+    """Data of a program that a bound needs; ``A`` is a sparse matrix by columns."""
 
     @property
     def c(self) -> Floats: ...  # noqa: D102
@@ -429,7 +429,7 @@ def exact_product(a, b):  # type: ignore[no-untyped-def]
 
 
 _exact_product: Any = exact_product.py_func  # type: ignore[attr-defined]
-"""Of arrays."""
+"""The exact product in numpy, for arrays."""
 
 
 def exact_products(a: Floats, b: Floats) -> list[float]:

@@ -50,7 +50,7 @@ def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
 
 
 def sharp_cost(store: ConstraintStore, x: SparseX) -> Pair:
-    """What an allocation costs, convex terms left out."""
+    """Return the cost of an allocation without convex terms."""
     view, place = store.executor.columns(x.slot, x.column)
     return _pair(exact_products(costs_at(view, x.slot, place), x.value))
 
@@ -88,7 +88,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
-    """What all requests pay at least."""
+    """Least that all requests pay."""
     bound, bound_low, longest = 0.0, 0.0, 0
     for q in range(view.n_columns.size):
         longest = max(longest, view.n_columns[q])

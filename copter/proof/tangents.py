@@ -32,9 +32,9 @@ _CLOSE = 1e-14
 _HOPELESS = 1.0
 _STEEP, _FAR = 1e100, 1e300
 _ERROR = 2.0**-46
-"""Of the terms that a tangent's bound is made up of: more than some sixty roundings of each."""
+"""Share of the terms of a tangent's bound that exceeds some sixty roundings of each."""
 _FLATTER = 1e-12
-"""Of |c_j| + |a_j|'|y|: more than the rounding errors of a reduced cost."""
+"""Share of |c_j| + |a_j|'|y| that exceeds the rounding errors of a reduced cost."""
 _ROUNDING = 1e-14
 """A reduced cost that is smaller than this share of what it is a sum of counts as 0."""
 

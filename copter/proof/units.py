@@ -35,15 +35,10 @@ def least_stake(store: ConstraintStore, enough: float) -> float:
 class LooseColumns(NamedTuple):
     """Columns (k,) without a bound or sum row, ascending; only the rows tell how large they are.
 
-    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to
-    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j
-    is measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
-
-    Attributes
-    ----------
-    slot, column : (k,) arrays, ascending
-    pointer, row, value : their entries, compressed by columns
-    unit : (k,) natural units; 0 where no row has a bound other than 0
+    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 gives units up to
+    one factor. A typical row gives this by its bound, or by what its other columns can use of it: column j is
+    measured in s_j times the median of r_i |b_i| over connected rows. `pointer`, `row`, `value`: entries,
+    compressed by columns. `unit`: natural units; 0 where no row has a bound other than 0.
     """
 
     slot: NDArray[np.int64]
@@ -74,9 +69,7 @@ class LooseColumns(NamedTuple):
         return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the natural units of columns, ascending by slot and column; 0 for columns that are not
-        loose.
-        """
+        """Return the natural units of columns, ascending by slot and column; 0 if they are not loose."""
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
         units = np.zeros(slot.size)
@@ -119,7 +112,7 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
 
 
 def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
-    """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
+    """Return the larger of the finite bounds of each row, (row slots,); 0 without one."""
     rows = store.rows
     limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
     return limits
@@ -155,7 +148,7 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
 
 
 def _sample(store: ConstraintStore) -> NDArray[np.int64]:
-    """Every so many requests."""
+    """Return an evenly spaced sample of the requests."""
     n = store.requests.size
     return np.arange(0, n, max(1, n // _SAMPLE))
 
@@ -169,7 +162,7 @@ def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = Non
 
 @kernel
 def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
-    """Of requests, until one has no more than is enough; infinite if none has a choice."""
+    """Least cost range of requests, or the first that is at most ``enough``; infinite without a choice."""
     least = np.inf
     for q in slots:
         if least <= enough:

@@ -24,12 +24,8 @@ _EPS = 2.0**-52
 class UsagePrices(NamedTuple):
     """Prices of the usages that several requests share.
 
-    Attributes
-    ----------
-    offset : (usages,) where the prices of a usage's columns begin; -1 for one that is not shared
-    price : A'y of their columns
-    widest : (usages,) the largest |a_j|'|y| of a column
-    longest : (usages,) the most entries of a column
+    `price`: A'y of their columns. By usage: `offset`, where the prices of its columns begin, -1 if it is not
+    shared; `widest`, the largest |a_j|'|y|; `longest`, the most entries of a column.
     """
 
     offset: NDArray[np.int64]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _ROUNDING = 1e-9
-"""Of the largest number of a row with continuous columns: what those may miss it by."""
+"""Share of the largest number of a row by which continuous columns may miss it."""
 CALCULATED = 8
 """Half units in the last place of a row's larger bound that a bound which is not whole may be off by."""
 _EXACT = 2.0**53
@@ -50,7 +50,7 @@ class Terms(NamedTuple):
     whole: NDArray[np.bool_]
 
     def of(self, row: int) -> Terms:
-        """Those of one sum."""
+        """Return the terms of one sum."""
         own = self.row == row
         return Terms(*(each[own] for each in self))
 
@@ -104,7 +104,7 @@ def larger_bound(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDAr
 
 
 def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What floating point may be off by in each sum; a term that is 0 is exact."""
+    """Return the rounding error of each sum; a term that is 0 is exact."""
     nothing = (terms.coefficient == 0.0) | (terms.value == 0.0)
     in_whole = nothing | (
         (terms.coefficient == np.rint(terms.coefficient)) & (terms.value == np.rint(terms.value))
@@ -132,7 +132,7 @@ def cost_between(cost: NDArray[np.float64], value: NDArray[np.float64]) -> tuple
 
 
 _FEW = 2_000
-"""So many rationals are added at most where an interval will do."""
+"""Most rationals that are added where an interval suffices."""
 
 
 def broken(store: ConstraintStore, x: SparseX) -> str:
@@ -165,7 +165,7 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
 
 
 def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
-    """What an allocation costs, from below and from above (:func:`cost_between`)."""
+    """Return bounds on the cost of an allocation (:func:`cost_between`)."""
     view, place = store.executor.columns(x.slot, x.column)
     return cost_between(costs_at(view, x.slot, place), x.value)
 

@@ -30,11 +30,11 @@ with extra("ray"):
 
 _LOG = logging.getLogger("copter")
 _LOOK = 0.05
-"""Seconds between looks at the solve's clock while actors work."""
+"""Seconds between checks of the solve's clock while actors work."""
 _SNAPSHOT_FROM = 1 << 24
-"""Bytes of edits that are never worth a snapshot."""
+"""Bytes of edits up to which no snapshot is taken."""
 _SNAPSHOT_SHARE = 0.25
-"""Of a snapshot: edits since it that are worth the next one; twice as many wait for it."""
+"""Share of a snapshot that the edits since it must reach for the next one; at twice that it is awaited."""
 _SNAPSHOT_WAIT = 60.0
 """Seconds that an edit waits for a snapshot at most."""
 _MOST_DEATHS = 5
@@ -66,9 +66,7 @@ class LostActorError(CopterError, RuntimeError):
 
 @dataclass
 class _Snapshot:
-    """Stores of an actor's parts, in the object store, with so many edits; `size` in bytes, once it
-    is there.
-    """
+    """Stores of an actor's parts in the object store, with so many edits; `size` in bytes, once known."""
 
     ref: Any
     edits: int
@@ -139,15 +137,11 @@ class Actor:
             self._warned = True
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of :class:`copter.ray.holder.Holder` that needs the edits until now; return Ray's
-        reference.
-        """
+        """Call a method of the holder that needs the edits until now; return Ray's reference."""
         return self.call("ask", self._made, method, *arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of :class:`copter.ray.holder.Holder`, whatever edits were made; return Ray's
-        reference.
-        """
+        """Call a method of the holder, whatever edits were made; return Ray's reference."""
         return getattr(self.handle, method).remote(*arguments)
 
     def send(self, edits: list[Edit]) -> None:
@@ -162,7 +156,7 @@ class Actor:
         self._look_after_snapshots()
 
     def _look_after_snapshots(self) -> None:
-        """Drop edits that are in a snapshot by now, and take the next where it is worth it."""
+        """Drop edits that are in a snapshot by now, and take the next if it pays."""
         wait = _SNAPSHOT_WAIT if self._bytes > 2 * self._worth else 0.0
         if self._next is not None and ray.wait([self._next.ref], timeout=wait, fetch_local=False)[0]:
             taken, self._next = self._next, None
@@ -201,9 +195,7 @@ class Actor:
             self.call("forget", key)
 
     def revive(self, why: Exception) -> None:
-        """Make it again from the last snapshot, the edits since, and its pieces; `why` is the error of the
-        last call.
-        """
+        """Make it again from the last snapshot, the edits since, and its pieces, after the error `why`."""
         self.deaths += 1
         self.revived += 1
         _LOG.warning("actor %d died (%s): it is made again", self.number, _first_line(why))

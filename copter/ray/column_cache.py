@@ -27,7 +27,7 @@ from copter.store.view import StoreView, coefficients_of, entries_of, override_a
 
 _NUMBERS = count()
 _FEW = 10_000
-"""So many columns are kept whether they are used or not."""
+"""Columns that are kept whether they are used or not."""
 _GIVEN: WeakKeyDictionary[ConstraintStore, tuple[_Mark, NDArray[np.int64]]] = WeakKeyDictionary()
 """The cache that a part last gave columns to, and their keys: it gives each once."""
 
@@ -102,7 +102,7 @@ class ColumnCache:
         return True
 
     def prefetch(self, store: ConstraintStore) -> Columns:
-        """Columns that were looked at before they were edited, of those that there still are."""
+        """Return columns that were used before they were edited and still exist."""
         key, self._again = self._again, self._again[:0]
         slot, column = np.divmod(key, self.mark.width)
         there = column < store.requests.n_columns[slot]
@@ -125,7 +125,7 @@ class ColumnCache:
         return self._view
 
     def missing(self, *wanted: Columns) -> Columns:
-        """Those of some columns that are not there."""
+        """Return those of some columns that are not in the cache."""
         lists = []
         for slot, column in wanted:
             absent = (self.places(slot, column) < 0) & (column >= 0)
@@ -136,7 +136,7 @@ class ColumnCache:
         return slot, column
 
     def places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where columns are in their requests, (k,); negative for those that are not there."""
+        """Return the places of columns in their requests, (k,); negative if not in the cache."""
         found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
@@ -233,7 +233,7 @@ def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
 def _filled(
     pieces: list[tuple[int, NDArray[np.float64]]], blank: float, order: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Numbers of pieces of so many in an order, a blank where a piece has none; empty if no piece has any."""
+    """Return the numbers of pieces in an order, a blank where a piece has none; empty if no piece has any."""
     if not any(values.size for _, values in pieces):
         return np.empty(0)
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
@@ -255,7 +255,7 @@ class _Given(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What is asked of parts in one round trip: a task, others that will be asked once, and columns."""
+    """The content of one round trip to parts: a task, others that are asked once, and columns."""
 
     task: Task
     common: tuple[Any, ...]

@@ -20,5 +20,5 @@ class DistributedProgram(ContinualProgram):
         self.store = DistributedStore(workers)
 
     def close(self) -> None:
-        """Let the columns go; whoever uses the program afterwards gets an UnusableError."""
+        """Release the columns; later uses of the program raise an UnusableError."""
         self.store.executor.close()

@@ -63,9 +63,7 @@ class DistributedExecutor(Executor):
             self.flush()
 
     def flush(self) -> None:
-        """Send the edits of the log; raise UnusableError if the parts are closed or some have
-        missed edits.
-        """
+        """Send the edits of the log; raise UnusableError if the parts are closed or have missed edits."""
         self.check()
         if self._log:
             log, self._log, self._logged = self._log, [], 0
@@ -131,12 +129,12 @@ class DistributedExecutor(Executor):
         return super().once(task, *common, slots=slots)
 
     def _cut(self, slots: NDArray[np.int64] | None) -> list[tuple[NDArray[np.int64], ...]]:
-        """Of each part its own of some requests, by their slots there, as the last arguments of a task."""
+        """Return each part's own of some requests, by their slots there, as the last arguments of a task."""
         parts = self.workers.parts
         return [()] * parts if slots is None else [(slots[own] // parts,) for own in cut(slots, parts)]
 
     def ask(self, task: Task, slot: int, *arguments: Any) -> Any:
-        """What a task says of a request: ``task(part, slot there, *arguments)`` of the part that has it."""
+        """Return ``task(part, slot there, *arguments)`` of the part with a request."""
         self.flush()
         parts = self.workers.parts
         return self.workers.one(slot % parts, task, slot // parts, *arguments)

@@ -79,14 +79,7 @@ class Holder:
     # ---- pieces of work ------------------------------------------------------------------------
 
     def offload(self, key: int, pieces: list[Any]) -> None:
-        """Take pieces of work.
-
-        Parameters
-        ----------
-        key : int
-            What they are asked by.
-        pieces : list of objects
-        """
+        """Keep pieces of work under a key."""
         self._offloaded[key] = writable(pieces)
 
     def each_offloaded(

@@ -83,13 +83,7 @@ class RayProgram(DistributedProgram):
             raise
 
     def memory(self) -> list[dict[str, int]]:
-        """Of each actor: bytes of the columns that it holds, and its process.
-
-        Returns
-        -------
-        list of dict
-            ``bytes`` and ``pid``.
-        """
+        """Return for each actor the ``bytes`` of its columns, and the ``pid`` of its process."""
         self.store.executor.flush()
         return self._workers.memory()
 

@@ -67,7 +67,7 @@ class Session:
             return cls._now
 
     def leave(self) -> None:
-        """Use it no longer; who was the last ends it, if it is one that was started."""
+        """Stop using it; the last user ends it if it was started."""
         with _LOCK:
             self._programs -= 1
             if self._programs or not self._started:

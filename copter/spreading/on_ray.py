@@ -81,7 +81,7 @@ class OnRay(Spread):
         return _HeldOnRay(makers)
 
     def close(self) -> None:
-        """Leave Ray, which ends if it was started for this or for a program, and nobody else uses it."""
+        """Leave Ray, which ends if it was started for this or for a program and has no other user."""
         self._session.leave()
 
 
@@ -108,7 +108,7 @@ def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
 def _work(
     name: str, function: Callable[..., Any], number: int, mailbox: Queue | None, *arguments: Any
 ) -> Outcome:
-    """What a worker does."""
+    """Run a task in a worker."""
     task, tell = Task(name, function, arguments), _teller(number, mailbox)
     return outcome(task, tell)
 
@@ -118,7 +118,7 @@ def _teller(number: int, mailbox: Queue | None) -> Tell | None:
 
 
 def _deliver(mailbox: Queue | None, tasks: Sequence[Task], hear: Hear | None) -> None:
-    """Hand out what was told so far."""
+    """Pass on the messages so far."""
     if mailbox is None or hear is None:
         return
     for number, message in mailbox.get_nowait_batch(mailbox.qsize()):

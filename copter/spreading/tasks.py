@@ -30,15 +30,13 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 Tell: TypeAlias = Callable[[Any], None]
 """How a task says something."""
 Hear: TypeAlias = Callable[["Task", Any], None]
-"""Who hears it."""
+"""Receives a task's message."""
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Something to compute: a function of a module, or a partial of one, with arguments; its name is for
-    people.
-    """
+    """A computation: a function of a module, or a partial of one, with arguments and a readable name."""
 
     name: str
     function: Callable[..., Any]
@@ -65,7 +63,7 @@ class LostTaskError(RuntimeError):
 
 
 class StoppedTaskError(LostTaskError):
-    """The process of a task was killed by whoever started it: too much memory, or too long without a word."""
+    """The process of a task was killed by its starter: too much memory, or silent for too long."""
 
 
 class Held(ABC, Generic[Kept]):
@@ -180,7 +178,7 @@ class InOrder:
 
 
 class _RemoteTraceback(Exception):
-    """Where in its own process a task failed; the cause of the error that is raised here."""
+    """Traceback of a task in its own process; the cause of the error that is raised in this one."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -35,9 +35,7 @@ class SparseX(NamedTuple):
         return SparseX(self.slot[begin:stop], self.column[begin:stop], self.value[begin:stop])
 
     def fault(self, n_columns: NDArray[np.int64]) -> str:
-        """Return why it is no allocation of requests with so many columns each, in words; empty if
-        it is one.
-        """
+        """Return why it is no allocation of requests with so many columns, in words; empty if it is one."""
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
             return "slots, columns and values are no arrays of one length"
@@ -132,9 +130,7 @@ def row_activity(
 
 
 def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """Return the SparseX of values given request after request, with their slots and numbers of
-    columns (k,).
-    """
+    """Return the SparseX of values given request after request, with slots and numbers of columns."""
     nonzero = np.flatnonzero(flat)
     ends = np.cumsum(sizes)
     block = np.searchsorted(ends, nonzero, side="right")

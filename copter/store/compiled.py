@@ -40,17 +40,10 @@ if TYPE_CHECKING:
 class CompiledProgram:
     """Minimise ``c'x`` subject to ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``.
 
-    Attributes
-    ----------
-    c : (n,) effective costs
-    lower, upper : (n,) bounds of the columns
-    A : (m + g, n) CSC matrix with 32-bit indices: m resources, then g sum rows
-    row_lower, row_upper : (m + g,)
-    integrality : (n,) bool, whether the request of a column wants an integral allocation
-    request_ids : k ids; request ``q`` owns the columns ``column_start[q]:column_start[q + 1]``
-    column_start : (k + 1,)
-    resource_ids : m ids, the first m rows
-    sum_row : (k,) row of each request's total, -1 if it has none
+    `c` (n,): effective costs. `A` (m + g, n): CSC matrix with 32-bit indices of m resources (`resource_ids`),
+    then g sum rows. `integrality` (n,): whether the request of a column wants an integral allocation.
+    `column_start` (k + 1,): request q of `request_ids` has the columns ``column_start[q]:column_start[q +
+    1]``. `sum_row` (k,): row of each request's total, -1 if it has none.
     """
 
     c: NDArray[np.float64]
@@ -77,9 +70,7 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
 
 
 def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
-    """Return slices of requests with about ``most`` columns each; `sizes` (k,) are their numbers of
-    columns.
-    """
+    """Return slices of requests with about ``most`` columns each; `sizes` are their numbers of columns."""
     ends = np.cumsum(sizes)
     count = 1 + int(ends[-1]) // most if ends.size else 0
     cuts = np.searchsorted(ends, np.arange(1, count) * most).tolist()
@@ -160,9 +151,7 @@ def _stored_entries(part: Part) -> int:
 def append_sum_rows(
     columns: Columns, sum_row: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return CSC arrays of ``columns`` with a last entry 1 in row ``sum_row`` (n,), none where it is
-    negative.
-    """
+    """Return CSC arrays of ``columns`` with a last entry 1 in row ``sum_row``, none if it is negative."""
     has = sum_row >= 0
     before: NDArray[np.int64] = np.cumsum(has) - has
     indptr = np.zeros(has.size + 1, np.int32)

@@ -22,7 +22,7 @@ from copter.store.slabs import contiguous
 OWN = -1
 """Stands for the slot of columns that are a request's own."""
 TAKE_STARTS = "take_starts"
-"""Verb of what is no edit of the program, but changes what the next solve begins from."""
+"""Name of the operation that changes what the next solve begins from, but not the program."""
 Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 """Columns and values by request slot, from which the next warm start begins."""
 
@@ -156,11 +156,13 @@ class Edit(NamedTuple):
         return self._replace(ids=(), bounds=bounds, **fields)
 
     def for_all(self) -> Edit:
-        """The same with arrays of its own: who gave them may write to them before they are sent."""
+        """Return the edit with copies of its arrays, because the caller may write to them before it
+        is sent.
+        """
         return self._replace(ids=(), **{name: _copied(each) for name, each in self._by_request()})
 
     def of(self, first: int, last: int) -> Edit | None:
-        """What parts from ``first`` to ``last - 1`` have of it, in views; None if nothing."""
+        """Return the share of the parts from ``first`` to ``last - 1``, in views; None if nothing."""
         if self.bounds is None:
             return self
         begin, end = int(self.bounds[first]), int(self.bounds[last])

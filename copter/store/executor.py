@@ -35,9 +35,7 @@ Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
-    """A part of a store, as a task sees it: a store with slots of its own, its number, and how many parts
-    exist.
-    """
+    """A part of a store, as a task sees it: a store with its own slots, and which part of how many it is."""
 
     store: LocalStore
     number: int
@@ -53,7 +51,7 @@ class Part(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What tells a task that is asked once from others."""
+    """Identifies a task that is asked once."""
 
     task: Task
     common: tuple[Any, ...]
@@ -138,7 +136,7 @@ class Executor(ABC):
         return Key(task, common, None if slots is None else slots.tobytes())
 
     def _answers(self) -> dict[Key, list[Any]]:
-        """What was asked once since the last edit, to be added to."""
+        """Answers of tasks asked once since the last edit, to be added to."""
         clock, answers = self.store.known
         if clock != self.store.clock:
             answers = {}
@@ -146,9 +144,7 @@ class Executor(ABC):
         return answers
 
     def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads do it here
-        """Give picklable pieces of work to the workers until the result is released; None if that is of no
-        use.
-        """
+        """Give picklable pieces of work to the workers until the result is released; None if it is no use."""
         return None
 
     def blank_parts(self) -> list[LocalStore]:
@@ -159,9 +155,7 @@ class Executor(ABC):
         """Put stores in place of those of the parts, which have no columns yet."""
 
     def diagnostics(self) -> dict[str, float]:
-        """Return irregularities since the last call, for an answer's details
-        (:meth:`copter.ray.workers.Workers.diagnostics`).
-        """
+        """Return irregularities since the last call, for an answer's details."""
         return {}
 
 
@@ -231,7 +225,7 @@ def joined(lists: Sequence[Columns], size: int) -> Columns:
 
 
 def by_slot(slot: NDArray[np.int64], column: NDArray[np.int64], size: int) -> Columns:
-    """Columns in ascending order of their slots, of which there are so many, and as they come within each."""
+    """Return columns ascending by slot (below ``size``), in their given order within each."""
     count = np.bincount(slot, minlength=size)
     placed = np.empty_like(column)
     _place(slot, column, np.cumsum(count) - count, placed)

@@ -30,7 +30,7 @@ NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
 
 _Array = Any
 _index: Any = np.uint64
-"""What long copies count with: an index that might be negative costs ten times as much."""
+"""Type of indices of long copies; an index that might be negative costs ten times as much."""
 
 
 @kernel

@@ -86,7 +86,7 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
 
 
 def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    """Of some requests: entries in each column, their rows, their coefficients."""
+    """Return, of some requests, the number of entries of each column, their rows, their coefficients."""
     store, usages = part.store, part.store.usages
     which = store.requests.usage[slots]
     sizes, nnz = usages.n_columns[which], usages.nnz[which]

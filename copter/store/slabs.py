@@ -24,9 +24,7 @@ _KINDS = {"i8": "whole", "f8": "real", "i1": "small", "b1": "small"}
 
 
 class Pool:
-    """Parallel growable arrays, allocated in slices of any length; `dtypes` name the arrays, which become
-    attributes.
-    """
+    """Parallel growable arrays, allocated in slices of any length; `dtypes` names them as attributes."""
 
     def __init__(self, **dtypes: Any) -> None:
         self.names = tuple(dtypes)
@@ -246,7 +244,7 @@ class Table:
         self._free += slots
 
     def _lay_out(self, room: int) -> None:
-        """Blocks with room for so many slots and the blank column, and the fields as their rows."""
+        """Make blocks with room for so many slots and the blank column, and the fields as their rows."""
         before = {name: getattr(self, name)[: self.size] for name in self._fields} if self.size else {}
         kinds = [_kind_of(dtype) for dtype, _ in self._fields.values()]
         for kind, dtype in (("whole", np.int64), ("real", np.float64), ("small", np.int8)):
@@ -271,7 +269,7 @@ def _kind_of(dtype: Any) -> str:
 
 
 def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    """What to index an array with to write at ``slots``: a slice where they are one long run."""
+    """Return the index to write at ``slots``: a slice where they are one long run."""
     if slots.size < _FIRST:
         return slots
     first, last = int(slots[0]), int(slots[-1])
@@ -286,7 +284,7 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def one_each(value: NDArray[np.float64] | float, count: int) -> NDArray[np.float64]:
-    """An array of so many numbers from one, or from one for all."""
+    """Return an array of so many numbers from one, or from one for all."""
     return contiguous(value) if isinstance(value, np.ndarray) else np.full(count, value)
 
 

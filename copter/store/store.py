@@ -163,13 +163,13 @@ class ConstraintStore(ABC):
 
     @property
     def token(self) -> str:
-        """Which program this is, beside the clock: a copy is the same one until it is edited."""
+        """Id of this program, in addition to the revision: a copy has the same one until it is edited."""
         if self._copied_at not in (-1, self.clock):
             self._token, self._copied_at = uuid4().hex, -1
         return self._token
 
     def tick(self) -> int:
-        """Next stamp of the clock."""
+        """Return the next revision."""
         self.clock += 1
         return self.clock
 
@@ -331,7 +331,7 @@ class ConstraintStore(ABC):
     @property
     @abstractmethod
     def executor(self) -> Executor:
-        """What runs tasks on its columns, wherever these are."""
+        """Executor of tasks on its columns, in whatever process these are."""
 
     @property
     @abstractmethod
@@ -340,7 +340,7 @@ class ConstraintStore(ABC):
 
     @abstractmethod
     def reserve(self, columns: int) -> None:
-        """Make room for the costs of so many columns more."""
+        """Make room for the costs of so many more columns."""
 
     @abstractmethod
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -131,7 +131,7 @@ class TermTable:
         return np.flatnonzero(self._kind >= 0)
 
     def kind_of(self, slots: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Place in ``kinds`` of the terms of requests; negative where there is none."""
+        """Return the place in ``kinds`` of the terms of requests; negative without a term."""
         kind = np.full(slots.size, _NONE, np.int16)
         known = slots < self._kind.size
         kind[known] = self._kind[slots[known]]

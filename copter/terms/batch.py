@@ -25,19 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TermBatch:
-    """All terms of a program as it is at one moment, ascending by request slot.
+    """All k terms of a program at one moment, ascending by request slot.
 
-    Attributes
-    ----------
-    slot : (k,) request slots
-    first : (k + 1,) starts of the requests' columns in ``image`` and ``upper``
-    image, upper : (columns,) arrays
-    relation, total : (k,) arrays
-    table : the functions and parameters, where ``phi`` finds them
-    phi : the functions, for kernels
-    recession : (k,) limits of the slopes as t goes to infinity
-    columns : slot and column of all columns of requests with terms
-    clock : the store's clock when it was packed
+    `first` (k + 1,): starts of the requests' columns in ``image`` and ``upper``. `table`: functions and
+    parameters, to which `phi` refers for kernels. `recession` (k,): limits of the slopes as t goes to
+    infinity. `columns`: slot and column of all columns of requests with terms. `clock`: the store's revision
+    when it was packed.
     """
 
     slot: NDArray[np.int64]
@@ -88,83 +81,45 @@ class TermBatch:
         return int(self.slot.size)
 
     def in_units(self, total: Floats, cost: float) -> TermBatch:
-        """The same terms with other totals, in units of ``cost``.
-
-        Parameters
-        ----------
-        total : (terms,) ndarray
-        cost : float
-            > 0.
-        """
+        """Return the same terms with other totals (terms,), in units of ``cost`` > 0."""
         return replace(self, total=total, phi=self.phi._replace(factor=self.phi.factor / cost))
 
     def value(self, t: Floats) -> Floats:
-        """phi(t) of each term at its own t.
-
-        Parameters
-        ----------
-        t : (terms,) ndarray
-
-        Returns
-        -------
-        (terms,) ndarray
-        """
+        """Return phi(t) of each term at its own t."""
         values: Floats = of_all(self.phi, VALUE, t)
         return values
 
     def slope(self, t: Floats) -> Floats:
-        """phi'(t) of each term at its own t.
-
-        Parameters
-        ----------
-        t : (terms,) ndarray
-
-        Returns
-        -------
-        (terms,) ndarray
-        """
+        """Return phi'(t) of each term at its own t."""
         slopes: Floats = of_all(self.phi, SLOPE, t)
         return slopes
 
     # ---- on an allocation ------------------------------------------------------------------------
 
     def images(self, x: SparseX) -> Floats:
-        """a'x of every term.
-
-        Returns
-        -------
-        (terms,) ndarray
-        """
+        """Return a'x of every term."""
         sums: Floats = _images(self.slot, self.first, self.image, *x)
         return sums
 
     def spread_over(self, x: SparseX, slope: Floats) -> Floats:
-        """slope a_j for every entry of x, 0 for requests without a term or with a_j = 0.
-
-        Parameters
-        ----------
-        slope : (terms,) ndarray
-
-        Returns
-        -------
-        (nonzeros,) ndarray
-        """
+        """Return slope a_j for every nonzero of x, 0 for requests without a term or with a_j = 0."""
         place, own, image = self._entries(x)
         result = np.zeros(x.slot.size)
         result[own] = np.where(image > 0, image, 0.0) * np.where(image > 0, slope[place], 0.0)
         return result
 
     def _entries(self, x: SparseX) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats]:
-        """Of the entries of x that belong to terms: the term, a mask of them, and their a_j."""
+        """Return, for the nonzeros of x with terms, the term, a mask of them, and their a_j."""
         place = np.searchsorted(self.slot, x.slot)
         place[place == len(self)] = 0
         own = self.slot[place] == x.slot
         return place[own], own, self.image[self.first[place[own]] + x.column[own]]
 
     def objective(self, x: SparseX) -> tuple[float, float]:
-        """Sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t) that is w.
+        """Return the sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t)
+        that is w.
 
-        Unlike phi itself such a size does not depend on the unit of t, and does not vanish where phi does.
+        Unlike phi, such a size does not depend on the unit of t, and does not vanish where phi does.
         """
         t = self.images(x)
         with np.errstate(all="ignore"):

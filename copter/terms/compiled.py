@@ -41,19 +41,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]:
-    """Where the functions of a class are, in the order of ``FUNCTIONS``; 0 for one that it does not have.
+    """Return the addresses of a class's functions, in the order of ``FUNCTIONS``; 0 for one that it does not
+    have.
 
-    Parameters
-    ----------
-    kind
-        A class of terms; compiled the first time that it is asked for.
-    names
-        Its parameters.
-
-    Raises
-    ------
-    TermError
-        A function is missing, takes other arguments, or numba cannot compile it.
+    The class is compiled at the first call. Raise TermError if a function is missing, takes other arguments
+    than its parameters (`names`), or cannot be compiled.
     """
     if (kind, names) in _known:
         return _known[kind, names]
@@ -94,7 +86,7 @@ def _kernel(function: Callable[..., float]) -> Any:
 
 
 def _address(function: Callable[..., float], arguments: int) -> int:
-    """Where the machine code of a function of floats begins, by numba's own calling convention."""
+    """Return the address of a function of floats' machine code, by numba's own calling convention."""
     compiled = _kernel(function)
     found = float64(*[float64] * arguments)
     compiled.compile(found)
@@ -104,7 +96,7 @@ def _address(function: Callable[..., float], arguments: int) -> int:
 
 
 def _reason(error: NumbaError) -> str:
-    """What numba says, without the stage it was at, the place in the source and its advice."""
+    """Return numba's message, without the stage, the place in the source and its advice."""
     plain = _COLOUR.sub("", str(error))  # numba paints what it says if colorama is installed
     lines = [line.strip() for line in plain.splitlines()]
     said = [line.partition(", defined at ")[0] for line in lines if line and not line.startswith("Failed in")]

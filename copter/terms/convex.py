@@ -95,14 +95,7 @@ class ConvexTerm:
 
 
 def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float]) -> ConvexTerm:
-    """Return a term of a class from what every term has, whatever the class's constructor wants.
-
-    Parameters
-    ----------
-    kind : type
-        Class of the term, a ConvexTerm.
-    image : float or (n,) ndarray
-    """
+    """Return a term of a class from its image and parameters, whatever the class's constructor takes."""
     term = kind.__new__(kind)
     ConvexTerm.__init__(term, image, **parameters)
     return term

@@ -34,16 +34,11 @@ _FAR = 1e60
 
 
 class Phi(NamedTuple):
-    """The functions of terms, as a kernel takes them: few numbers, and no array whose owners are counted.
+    """The functions of terms, as a kernel takes them: few numbers, and no array whose references are counted.
 
-    They lie in a table with a row a term: how many parameters it has, the addresses of its functions, and
-    its parameters.  Whoever has a Phi keeps the table.
-
-    Attributes
-    ----------
-    begin : where the table is in memory
-    width : bytes of a row
-    factor : on all terms, for another unit of cost
+    They are in a table with a row for each term: its number of parameters, the addresses of its functions,
+    and its parameters. The owner of a Phi must keep the table. `begin`: its address. `width`: bytes of a row.
+    `factor`: on all terms, for another unit of cost.
     """
 
     begin: int
@@ -58,7 +53,7 @@ class Phi(NamedTuple):
 
 BY_ADDRESS.add(Phi)
 HEAD = 1 + len(FUNCTIONS)
-"""Where the parameters begin in a row of the table."""
+"""Place where the parameters begin in a row of the table."""
 
 
 def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
@@ -73,7 +68,7 @@ def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
 
 
 def _call_function(typing, row, method, before):  # type: ignore[no-untyped-def]
-    """What a function of a term returns for the floats ``before`` and the term's parameters."""
+    """Call a function of a term with the floats ``before`` and the term's parameters."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         given, double = cgutils.unpack_tuple(builder, values[2]), ir.DoubleType()

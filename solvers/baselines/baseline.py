@@ -44,21 +44,19 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _SHARPER = 1 / 3
-"""Of a solver's tolerance, each time that its optimum misses the wanted one."""
+"""Factor on a solver's tolerance each time that its optimum misses the wanted one."""
 _READING_SHARE = 0.5
-"""What reading an answer takes, as a share of the time that its model took, until it is known."""
+"""First estimate of the time for reading an answer, as a share of the time for building the model."""
 COLD = ColdStart.ALWAYS_COLD.start()
 BASELINE = Feature.PRICES | Feature.RAYS | Feature.DEADLINE | Feature.CANCEL
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns and rows a baseline's arrays stand for.
+    """The columns and rows of a baseline's arrays.
 
-    Attributes
-    ----------
-    slots, sizes : (k,) request slots in the baseline's column order, and their columns
-    row_slots, rows : (m,) resource slots, and the baseline's rows for them
+    `slots`, `sizes` (k,): request slots in the baseline's column order, and their numbers of columns.
+    `row_slots`, `rows` (m,): resource slots, and the baseline's rows for them.
     """
 
     slots: NDArray[np.int64]
@@ -77,14 +75,8 @@ class Layout:
 class Outcome:
     """What a baseline found, in its own order of columns and rows.
 
-    Attributes
-    ----------
-    status, reason : Status, str
-    x : (n,) values of the columns, None if there are none
-    dual : row duals in the baseline's sign, None if there are none
-    iterations : int
-    warm : how the run began
-    details : figures of the baseline for the record
+    `x` (n,), `dual`: None if there are none; the row duals are in the baseline's sign. `warm`: how the run
+    began. `details`: figures of the baseline for the record.
     """
 
     status: Status
@@ -99,11 +91,8 @@ class Outcome:
 class Baseline(ClockedSolver):
     """A general solver behind copter's protocol; subclasses load the program and run the solver.
 
-    Parameters
-    ----------
-    **settings
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.base.ClockedSolver`; the deadline
-        is for all of a round: edit, run, and certificate.
+    The deadline of the `settings` (:class:`copter.solvers.base.ClockedSolver`) is for all of a round: edit,
+    run, and certificate.
     """
 
     def __init__(self, name: str, **settings: Any) -> None:
@@ -113,7 +102,7 @@ class Baseline(ClockedSolver):
 
     @property
     def features(self) -> Feature:
-        """What every baseline can do; the deadline and the word to stop are kept by giving its run up."""
+        """Features of every baseline; deadline and cancellation work by giving its run up."""
         return BASELINE
 
     _of_one_round: ClassVar[tuple[str, ...]] = ()
@@ -123,17 +112,8 @@ class Baseline(ClockedSolver):
         return {name: value for name, value in vars(self).items() if name not in self._of_one_round}
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Its model's push or rebuild and the solver's own run; the certificate is on no clock.
-
-        Parameters
-        ----------
-        wall : float
-            Seconds that the whole call took.
-
-        Returns
-        -------
-        float, float
-            Seconds of the edit and of the solve.
+        """Return the seconds of the model's update or rebuild and of the run; the certificate is
+        not counted.
         """
         return solution.timings.edit, solution.timings.solve
 
@@ -172,7 +152,7 @@ class Baseline(ClockedSolver):
     def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
         """Run the solver, at its tolerance times ``sharper``; ``details["seconds"]`` are those of the run.
 
-        It is to end ``reserve`` seconds before the clock is over: that is what reading its answer takes.
+        It must end ``reserve`` seconds before the clock is over, which reading its answer takes.
         """
 
     def _sharpenings(self) -> int:
@@ -184,7 +164,7 @@ class Baseline(ClockedSolver):
         return certificate.within(self.tolerance)
 
     def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
-        """What is known of an integral answer beside all others; None of a solver of relaxations."""
+        """Return the proof of an integral answer; None for a solver of relaxations."""
         return None
 
     def _read(self, program: ContinualProgram, layout: Layout, outcome: Outcome) -> _Read:
@@ -251,7 +231,7 @@ def _ended(clock: Clock) -> Status:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a baseline found, in the program's slots and certified; without an x, of the prices alone."""
+    """What a baseline found, in the program's slots and certified; without an x, only the prices are."""
 
     outcome: Outcome
     x: SparseX | None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SHARPENINGS = 8
 _ITERATIONS = 10_000_000
-"""More than fit into any limit: seconds end a run."""
+"""More iterations than fit into any time limit, which ends a run instead."""
 _STATUS = {
     "optimal": Status.OPTIMAL,
     "optimal_inaccurate": Status.NUMERICAL_ERROR,
@@ -137,7 +137,7 @@ class CvxpyLP(Baseline):
         return dual
 
     def _options(self, sharper: float, left: float) -> dict[str, Any]:
-        """Of the solver, by its own names."""
+        """Return the solver's options by its own names."""
         tolerance, limited = self.tolerance * sharper, left < math.inf
         if self.backend == "clarabel":
             names = ("tol_feas", "tol_gap_abs", "tol_gap_rel")

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _AT_ONCE = 10
-"""Iterations between two looks at the certificate."""
+"""Iterations between two certificates."""
 _SHARPER = 0.1
 """Tolerance of the solve for prices, as a share of the wanted one."""
 _START_SECONDS = 120.0
 """For a worker to start, which is on no clock."""
 _NO_LIMIT = 3600.0
-"""Seconds, if no deadline is given: a worker that died without a word is waited for no longer."""
+"""Seconds to wait for a worker without a deadline, in case it died silently."""
 _GRACE = 1.2
 """Limits that a worker is waited for."""
 
@@ -87,24 +87,18 @@ class DeDe(Baseline):
         self._unit = np.zeros(0)
 
     def stopping(self) -> dict[str, float]:
-        """Its own rule's share, or the wanted tolerance."""
+        """Return the share of its own rule, or the wanted tolerance."""
         return {"tolerance": self.tolerance} if self.rule == "ours" else {"least_improvement": 0.01}
 
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Solve; before it, on no clock, copter finds the prices by which the answer is certified.
-
-        Parameters
-        ----------
-        deadline : float, optional
-            Seconds.
-        """
+        """Solve within a deadline; before it, not counted, copter finds the prices for the certificate."""
         self._y = self._reference.solve(program).y
         return super().solve(program, deadline=deadline, raise_error=raise_error)
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Those that the worker says: what it takes to send files is on no clock."""
+        """Return the seconds that the worker reports, without the transfer of files."""
         return self._edit_seconds, solution.timings.solve
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
@@ -176,7 +170,7 @@ class _Worker:
         return float(self._ask({"load": path}, limit)["seconds"])
 
     def iterate(self, count: int | None, limit: float) -> tuple[NDArray[np.float64], float]:
-        """Columns after so many iterations, or when it stops by itself, and the seconds of them."""
+        """Return the columns after so many iterations, or when it stops by itself, and the seconds."""
         path = str(Path(self._folder.name) / "answer.npz")
         seconds = float(self._ask({"iterate": count, "x": path}, limit)["seconds"])
         with np.load(path) as stored:
@@ -201,11 +195,11 @@ class _Worker:
 def _scaled(
     compiled: CompiledProgram, layout: Layout, last: NDArray[np.float64]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-    """The program in shares of totals and capacities, as the worker reads it, and the unit of each column.
+    """Return the program in shares of totals and capacities, as the worker reads it, and the unit of each
+    column.
 
-    The units are the last ones if there are as many columns: then only right-hand sides change with totals.
-
-    Raises UnsupportedError: a request without a total, or a column whose upper bound is below it.
+    The units are the last ones if there are as many columns, so that only right-hand sides change with
+    totals. Raise UnsupportedError for a request without a total, or a column whose upper bound is below it.
     """
     m, summed = layout.rows.size, compiled.sum_row
     total = compiled.row_upper[summed] if (summed >= 0).all() else np.full(summed.size, np.inf)

@@ -105,7 +105,7 @@ def _finite(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _end_with(parent: int) -> None:
-    """End, and Ray with it, once who started this has ended: nobody waits for a long solve then."""
+    """End this process, and Ray with it, once the parent has ended."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _START_SHARE = 4.0
-"""Of the time that the model took: with less time left a first basis is not looked for."""
+"""A first basis is looked for only if this many times the seconds of the model are left."""
 _START_FROM = 20_000
 """Columns from which on the first basis is looked for with copter."""
 _PERTURBATION = 1e-2
-"""Of the costs, as a share of a typical one."""
+"""Perturbation of the costs, as a share of a typical one."""
 _TOLERANCE = 1e-7
 _NEARLY = 1e-6
 """Distance from a bound, as a share of it, that counts as none."""
@@ -185,14 +185,12 @@ class _OtherUnits(Exception):
 
 
 class _HotModel:
-    """A HiGHS model that follows a store.
+    """A HiGHS model that is updated with the edits of a store.
 
     Blocks of columns are in HiGHS' order: ``slot``, ``birth``, ``size`` and ``bound`` of each request (its
-    upper bound if it has one for all columns, NaN if one each).  Rows are in HiGHS' order too: ``owner`` is
-    the slot of a resource, or ``-1 - slot`` of the request whose sum row it is, ``row_birth`` the stamp of
-    either.
-
-    `seconds`: that making it took.
+    upper bound if it has one for all columns, NaN if one each). Rows are in HiGHS' order too: ``owner`` is
+    the slot of a resource, or ``-1 - slot`` of the request of a sum row, ``row_birth`` the revision of
+    either. `seconds`: for making the model.
     """
 
     def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
@@ -375,15 +373,10 @@ def _common_bound(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[n
 def first_basis(
     program: ContinualProgram, *, deadline: float | None = None, threads: int | None = None
 ) -> highspy.HighsBasis | None:
-    """Basis near an optimal vertex, in the order of :func:`copter.store.compiled.compile_program`.
+    """Return a basis near an optimal vertex, in the order of :func:`copter.store.compiled.compile_program`.
 
-    None if copter finds no optimum until the deadline; it may find one of the perturbed costs where the
+    None if copter finds no optimum until the deadline. It may find one with the perturbed costs where the
     program itself has none.
-
-    Parameters
-    ----------
-    deadline : float, optional
-        Seconds.
     """
     found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:

@@ -59,9 +59,9 @@ _PDLP_STATUS = {
 }
 _SHARPENINGS = 8
 _SETUP = 1.5
-"""What PDLP does before its first iteration takes so many times as long as its model."""
+"""Time of PDLP before its first iteration, as a multiple of the time for building its model."""
 _SECONDS_A_NONZERO, _LOOK_SHARE = 1e-8, 0.03
-"""Of an iteration of PDLP, about; and the share of its time after which it is to look at its limit again."""
+"""Approximate time of an iteration of PDLP, and the share of its time after which it checks its limit."""
 _GRACE = 0.02
 """Seconds by which GLOP may miss its limit before it is given up."""
 
@@ -208,12 +208,9 @@ class Pdlp(Baseline):
 
 
 class _Memory:
-    """Last round's columns and duals, to be found again after edits.
+    """Last round's columns and duals, in the order of a layout, to be found again after edits.
 
-    Parameters
-    ----------
-    sum_row : (k,) row of each request's total, -1 for none
-    x, dual : flat, in the order of ``layout``
+    `sum_row` (k,): row of each request's total, -1 for none.
     """
 
     def __init__(
@@ -238,15 +235,10 @@ class _Memory:
         self._row[layout.row_slots] = layout.rows
 
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
-        """Initial solution for a program of this layout: what was there before, zero elsewhere.
+        """Return an initial solution for a program of this layout: the last values, and 0 for new columns and
+        rows.
 
-        Parameters
-        ----------
-        layout : Layout
-            Of the program of now: k requests.
-        sum_row : (k,) row of each request's total, -1 for none
-        n_rows : int
-            All rows, sum rows among them.
+        `sum_row` (k,): row of each request's total, -1 for none. `n_rows`: all rows, sum rows included.
         """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)
@@ -266,7 +258,7 @@ class _Memory:
 def _unchanged(
     birth: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Which slots hold what they held when the births were ``before``."""
+    """Whether each slot holds what it held when the birth revisions were ``before``."""
     same = np.zeros(slots.size, np.bool_)
     old = slots < before.size
     same[old] = birth[slots[old]] == before[slots[old]]

@@ -43,8 +43,9 @@ _WHOLE = ("tolerance", "deadline", "threads", "presolve")
 _OF_CVXPY = "use_quad_obj"
 """An option of cvxpy's compilation that it hands on."""
 _INACCURATE = 1e-3
-"""Relative violation up to which a point is handed out where a limit ended the solve, and residuals and gap
-up to which it is where they are larger than wanted."""
+"""Relative violation up to which a point is returned if a limit ended the solve, and residuals and gap up to
+which it is if they are larger than wanted.
+"""
 _ENDED = {
     Status.OPTIMAL: s.OPTIMAL,
     Status.INFEASIBLE: s.INFEASIBLE,
@@ -54,9 +55,9 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class _Result:
-    """What :meth:`_CopterSolver.solve_via_data` hands to :meth:`_CopterSolver.invert`.
+    """What :meth:`_CopterSolver.solve_via_data` passes to :meth:`_CopterSolver.invert`.
 
-    `status`: cvxpy's. `x`, `y`: point and duals, or the ray that proves infeasibility in place of the duals.
+    `status`: cvxpy's. `x`, `y`: point and duals, or in place of the duals the ray that proves infeasibility.
     """
 
     status: str
@@ -91,10 +92,10 @@ class _CopterSolver(ConicSolver):
         return NAME
 
     def import_solver(self) -> None:
-        """Nothing: what stands here could be imported."""
+        """Do nothing, because copter is imported already."""
 
     def cite(self, data: Any) -> str:
-        """Nothing to cite yet."""
+        """Return nothing: there is no publication to cite."""
         return ""
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -114,11 +115,10 @@ class _CopterSolver(ConicSolver):
         solver_opts: Mapping[str, Any],
         solver_cache: dict[str, Any] | None = None,
     ) -> _Result:
-        """Solve.
+        """Solve cone data of :meth:`apply`, from the problem's last answer if `warm_start`.
 
-        `data`: from :meth:`apply`. `warm_start`: whether to go on from the problem's last answer.
-        `solver_opts`: the options. `solver_cache`: what cvxpy keeps with the problem. Raises TypeError: an
-        option is unknown. Raises SettingError: the value of an option makes no sense.
+        `solver_cache`: what cvxpy keeps with the problem. Raise TypeError if an option is unknown,
+        SettingError if its value is invalid.
         """
         lp, watch = lp_of(data), Stopwatch()
         whole = bool(lp.integral.any())
@@ -153,13 +153,10 @@ class _CopterSolver(ConicSolver):
 
 
 def lp_of(data: Mapping[str, Any]) -> GeneralLP:
-    """The LP of cvxpy's cone data, its integral columns marked; without the objective's constant.
+    """Return the LP of cvxpy's cone data, its integral columns marked, without the objective's constant.
 
-    Parameters
-    ----------
-    data : mapping
-        ``A x + s = b`` with s first in the zero cone, then in the nonnegative one; bounds of x, and which
-        columns are Boolean or integral.
+    The data are ``A x + s = b`` with s first in the zero cone, then in the nonnegative one; bounds of x, and
+    which columns are Boolean or integral.
     """
     b = np.array(data[s.B], np.float64)
     A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)
@@ -181,20 +178,11 @@ def _indices(columns: Any) -> NDArray[np.int64]:
 
 
 def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
-    """Options of copter's solvers from those of ``problem.solve``.
+    """Return options of copter's solvers from those of ``problem.solve``; `whole`: there are integral
+    columns.
 
-    Parameters
-    ----------
-    options : mapping of name to value
-    whole : bool
-        Whether there are integral columns.
-
-    Raises
-    ------
-    TypeError
-        Names the option that is unknown.
-    SettingError
-        Names the option whose value makes no sense, or that is not for programs with integral columns.
+    Raise TypeError with an unknown option, SettingError with an option whose value is invalid, or that is not
+    for programs with integral columns.
     """
     known = _WHOLE if whole else tuple(_CHECKS)
     found = {}
@@ -212,7 +200,7 @@ def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
 
 
 def _impossible(lp: GeneralLP) -> str:
-    """What of an LP no number can be, in words; empty if there is nothing of the kind."""
+    """Return which numbers of an LP are invalid, in words; empty if none."""
     empty = crossed_column(lp)
     if empty is not None:
         return f"the bounds of column {empty} leave no value"
@@ -225,17 +213,9 @@ def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, A
 
 
 def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> _Result:
-    """What an answer says in cvxpy's words.
+    """Return an answer in cvxpy's form, an error if it has nothing to return.
 
-    Parameters
-    ----------
-    warm_reason : str
-        What the warm start used, or why there was none.
-
-    Returns
-    -------
-    Result
-        An error where there is nothing to hand out.
+    `warm_reason`: what the warm start used, or why there was none.
     """
     status = _status_of(answer)
     x, y = (answer.x, answer.y) if status in s.SOLUTION_PRESENT else (None, None)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from copter.clock import Clock
 
 MOST_COLUMNS, MOST_NODES = 400, 3_000
-"""That a program has, and that are looked at, without a word of the caller's."""
+"""Default limits on the program's columns and on nodes."""
 _WHOLE = 1e-6
 _FEW_TERMS, _VERY_FEW = 4_000, 400
 """Entries up to which bounds of columns are looked for: once, and in every node."""
@@ -56,11 +56,11 @@ _LARGEST = Fraction(10) ** 300
 
 
 class _Settled(NamedTuple):
-    """What was found.
+    """Result of the search.
 
-    `x` (n,): the best point that keeps everything. `cost`: its own, rounded up; infinite without one.
-    `bound`: no point costs less. `complete`: whether no node is left open: the bound is then within what was
-    allowed of the cost.
+    `x` (n,): the best feasible point. `cost`: its cost, rounded up; infinite without one. `bound`: on the
+    cost of every point. `complete`: whether no node is left, so that the bound is within the permitted gap of
+    the cost.
     """
 
     x: NDArray[np.float64] | None
@@ -79,15 +79,15 @@ def settle(
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
 ) -> _Settled:
-    """The best point, with a bound that holds in exact arithmetic; a ``known`` point keeps everything.
+    """Return the best point, with a bound that holds in exact arithmetic; a ``known`` point must be feasible.
 
-    The search may end at a ``gap`` between cost and bound, or at the same ``relative`` to the cost.
+    The search may end at a ``gap`` between cost and bound, or at one ``relative`` to the cost.
     """
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
 
 def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """A point that keeps everything and has the whole numbers of another; None if none is found.
+    """Return a feasible point with the whole numbers of another; None if none is found.
 
     Semi-continuous columns that are 0 stay so.
     """
@@ -275,7 +275,7 @@ class _Search:
         return parts if on else parts[::-1]
 
     def _split(self, free, point, lower, upper):  # type: ignore[no-untyped-def]
-        """Two or three nodes; the last is looked at first."""
+        """Return two or three nodes; the last is processed first."""
         at = None if point is None else np.clip(point, lower, upper)[free]
         if at is None:
             j = int(free[np.argmin(upper[free] - lower[free])])

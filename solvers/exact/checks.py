@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
 
 WILD, DOUBTFUL = 1e7, 1e3
-"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken, and beyond which it
-is looked at again where that costs little: with 1e5 beside 1 its presolve loses an optimum now and then."""
+"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' claims are not trusted, and beyond
+which they are checked if that costs little: with 1e5 next to 1 its presolve loses an optimum now and then.
+"""
 _BITS = 24
-"""Of fractions of costs that are looked at."""
+"""Bits of fractions of costs that are tried."""
 _EXACT = 2.0**53
 
 
@@ -34,15 +35,10 @@ def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
 
 
 def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
-    """Whether numbers of a row, or costs, or ranges of whole numbers are too far apart for tolerances.
+    """Whether numbers of a row, costs, or ranges of whole numbers are too far apart for tolerances.
 
-    The units of rows and continuous columns do not count: the program is judged in those of
-    :func:`copter.models.highs_units.units_for`, in which HiGHS gets it.
-
-    Parameters
-    ----------
-    costs : bool
-        Whether costs count.
+    The units of rows and continuous columns do not count, because the program is judged in HiGHS' units of
+    :func:`copter.models.highs_units.units_for`. `costs`: whether costs count.
     """
     its = numbers_in(lp, units_for(lp, lp.integral.astype(np.int32)))
     m, size = its.row_lower.size, abs(its.data)
@@ -66,7 +62,7 @@ def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
 
 
 def grain_of(costs: NDArray[np.float64]) -> float:
-    """What all costs are whole multiples of; 0 if nothing that is worth to know."""
+    """Return a number of which all costs are multiples; 0 if there is no useful one."""
     for k in range(0, _BITS, 4):
         scaled = costs * 2.0**k
         if abs(scaled).max(initial=0.0) > _EXACT:

@@ -30,19 +30,20 @@ if TYPE_CHECKING:
     from copter.solvers.exact.rest import Rest
 
 _BAND_BITS = 62
-"""Of a state, which is one number."""
+"""Bits of a state, which is one number."""
 _WIDEST = 2048
 """States of a row at most."""
 _STATES = 10_000
-"""Of one request at most, and ten times as many in all: where more are needed branch and bound is quicker.
-On a day of PAI's jobs on 512 GPUs the 99th percentile of a search is 390, 240, 150 and 120 ms with 100,000,
-30,000, 10,000 and 3,000; rounds of 2,048 GPUs take twice as long at the 95th with 1,500."""
+"""Limit of states for one request, and ten times as many for all; beyond it branch and bound is quicker. On a
+day of PAI's jobs on 512 GPUs the 99th percentile of a search is 390, 240, 150 and 120 ms with 100,000,
+30,000, 10,000 and 3,000; rounds of 2,048 GPUs take twice as long at the 95th with 1,500.
+"""
 _SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
-"""Of the best objective known, below which a better one is looked for, one after the other."""
+"""Shares of the best known objective, below which a better one is looked for, one after the other."""
 _FINEST = 2**12
 """Denominator of coefficients at most."""
 _LARGEST = 2.0**40
-"""Whole numbers up to which sums of thousands fit 64 bits."""
+"""Largest whole number of which sums of thousands fit 64 bits."""
 _NO_BETTER = 1e-9
 """In units of the rest's objective, whose budget is 1e4: an allocation must be better by that."""
 
@@ -50,9 +51,9 @@ _NO_BETTER = 1e-9
 class _Problem(NamedTuple):
     """Requests g own the choices first[g]:first[g + 1], cheapest first.
 
-    ``use`` (choices, rows) in whole numbers, ``room`` (rows,) what the rows leave them, ``price`` (rows,) of
-    a unit that is left, ``column`` of the rest's, -1 for none, ``fixed`` the rest's columns that are taken,
-    ``wasted`` what the parts of rows cost that are no whole unit.
+    ``use`` (choices, rows) in whole numbers; ``room`` (rows,) that the rows have; ``price`` (rows,) of an
+    unused unit; ``column`` of the residual MILP, -1 for none; ``fixed``, its columns at 1; ``wasted``, cost
+    of fractions of a unit in the rows.
     """
 
     first: NDArray[np.int64]
@@ -66,18 +67,10 @@ class _Problem(NamedTuple):
 
 
 def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] | None:
-    """The allocation of least objective, if it is below ``most``.
+    """Return the allocation of least objective if it is below ``most``, and a bound on every objective.
 
-    Parameters
-    ----------
-    most : float
-        Objective of the best allocation known; infinite if there is none.
-
-    Returns
-    -------
-    None or ((n,) ndarray or None, float)
-        None if the rest has not this shape or there were too many states.  Else the point, None if none is
-        better than ``most``, and a bound on the objective of all.
+    The point is None if none is better than ``most``, the best known objective or infinity. None instead of
+    both if the residual MILP has another shape or there were too many states.
     """
     problem = _problem(rest)
     if problem is None:
@@ -231,7 +224,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
 
 @kernel(allocates=True)
 def _most_more(more, first):  # type: ignore[no-untyped-def]
-    """What all requests together could use more than their cheapest choices do."""
+    """How much more all requests together could use than their cheapest choices do."""
     most = np.zeros(more.shape[1], np.int64)
     for g in range(first.size - 1):
         for i in range(most.size):
@@ -271,7 +264,7 @@ def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no
 
 @kernel(allocates=True, inner=True)
 def _cheapest(key, lost):  # type: ignore[no-untyped-def]
-    """Of each key the place of the least loss, ascending by key."""
+    """Place of the least loss of each key, ascending by key."""
     kept, u = np.empty(key.size, np.int64), 0
     for o in np.argsort(key, kind="mergesort"):
         if u and key[o] == key[kept[u - 1]]:
@@ -285,7 +278,7 @@ def _cheapest(key, lost):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _states(first, loss, more, left, to_come, price, bound, half, most, limit):  # type: ignore[no-untyped-def]
-    """Request after request: (known, least, parents, choices, their starts, last state).
+    """Process request after request: (known, least, parents, choices, their starts, last state).
 
     A state is the number with digits half + d_i to the base 2 half + 1.
     """

@@ -36,18 +36,11 @@ _BUDGET = 1e4
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """A mixed-integer program of some of the columns that are left.
+    """A mixed-integer program of some of the columns that are left (residual MILP).
 
-    Attributes
-    ----------
-    lp : GeneralLP
-        First the columns that are left, then what is left of rows and of totals.
-    slot, column : (k,) ndarrays
-        Of the columns that are left.
-    n_rows : int
-        How many of the rows are the program's; the sum rows of requests come after them.
-    unit : float
-        What 1 of its objective is in units of the program's costs.
+    `lp`: first the columns, then the remaining parts of rows and of totals. `slot`, `column` (k,): of these
+    columns. `n_rows`: number of the program's rows; the sum rows of requests follow. `unit`: what 1 of its
+    objective is in the program's costs.
     """
 
     lp: GeneralLP
@@ -124,15 +117,9 @@ def rest_of(
     mask: NDArray[np.bool_],
     near: NDArray[np.float64] | None = None,
 ) -> Rest:
-    """The program of some of the columns that are left; all others are 0.
+    """Return the program of the columns in `mask` (k,) of those that are left; all others are 0.
 
-    Parameters
-    ----------
-    y : (row slots,) ndarray
-    mask : (k,) bool ndarray
-        Which of them.
-    near : (k,) ndarray, optional
-        A little that a unit of each costs more.
+    `y` (row slots,). `near` (k,): small addition to the cost of a unit of each.
     """
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
@@ -179,13 +166,7 @@ def rest_of(
 
 
 def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Rest:
-    """The program of some of the columns that are left, unscaled and in its own costs.
-
-    Parameters
-    ----------
-    mask : (k,) bool ndarray
-        Which of them.
-    """
+    """Return the program of the columns in `mask` (k,) of those left, unscaled and in its own costs."""
     slot, column, table = left.slot[mask], left.column[mask], store.requests
     row, value, counts = _entries(store, slot, column)
     live = np.flatnonzero(store.rows.alive[: store.rows.size])

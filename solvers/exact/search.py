@@ -45,34 +45,32 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("copter")
 _FEW, _MORE = 200, 3
-"""Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
+"""Columns of the first neighbourhood in addition to one a request, and the factor for the next ones."""
 _MUCH, _MUCH_AT_LEAST = 0.25, 2_000
-"""Share of the columns, and number, from which on branch and bound is given all that are left at once, after
-a glance at the first neighbourhood: the better the allocation that it begins with, the better."""
+"""Share of the columns, and number, from which on branch and bound gets all that are left at once, after a
+brief search of the first neighbourhood, because a better first allocation helps it.
+"""
 _GLANCE, _GLANCES = 0.3, 20.0
-"""Of the time that is left, and seconds at most."""
+"""Share of the remaining time for the brief search, and its most seconds."""
 _NEARLY = 1.5
 """So much more than that is taken at once, if it is all that is left."""
 _FIRST, _WIDER = 1e-4, 16.0
-"""First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
+"""First slack without any allocation, as a share of the objective, and the factor if it contains none."""
 _CLOSED = 1e-9
 """Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
 _EXACTLY = 0.5
-"""Of the gap that is wanted: what exact arithmetic is given, rounding errors apart."""
+"""Share of the wanted gap that exact arithmetic may leave, in addition to rounding errors."""
 _READ = 100_000
 """Columns up to which it is looked whether all costs are multiples of something."""
 _COUNTED = 1e10
 """Multiples that are counted."""
 _TIES = 0.25
-"""Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
+"""Share of the wanted gap that an allocation may cost more for being near to the last one."""
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What a search found.
-
-    `certificate`: of x at the relaxation's prices.
-    """
+    """Result of a search; the certificate is that of x at the relaxation's prices."""
 
     x: SparseX | None
     certificate: Certificate | None
@@ -81,20 +79,11 @@ class _Found:
 
 
 class Search:
-    """The search of one round.
+    """The search of one round, from the solution of the relaxation.
 
-    Parameters
-    ----------
-    relaxed : Solution
-        Of the relaxation.
-    integer_gap : float
-        Relative gap that is wanted.
-    most_columns : int
-        That branch and bound is given.
-    last : SparseX, optional
-        The last round's integral allocation, as far as it is left.
-    isolated : bool
-        Whether branch and bound runs in a process of its own.
+    `integer_gap`: relative gap that is wanted. `most_columns`: limit for branch and bound. `last`: the last
+    round's integral allocation, as far as it remains. `isolated`: whether branch and bound runs in a process
+    of its own.
     """
 
     def __init__(
@@ -126,7 +115,7 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """Of the best allocation so far."""
+        """Integer gap of the best allocation so far."""
         if self.certificate is None:
             return math.inf
         return gap_between(self.cost, self.bound, self.size)
@@ -189,7 +178,7 @@ class Search:
     # ---- neighbourhoods --------------------------------------------------------------------------
 
     def _first(self) -> tuple[Status, str]:
-        """Find an allocation in wider and wider neighbourhoods; says why there is none, if there is none."""
+        """Find an allocation in wider and wider neighbourhoods; return why there is none otherwise."""
         slack = _FIRST * self.relaxed.size if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)
@@ -245,7 +234,7 @@ class Search:
             self._branch(left, np.ones(left.slot.size, np.bool_), left.budget)
 
     def _slack(self, left: Survivors, few: int) -> float:
-        """Slack of a neighbourhood that leaves so many columns to choose from, or all that there are."""
+        """Return the slack of a neighbourhood that leaves so many columns to choose from, or all."""
         free = left.slot.size - np.unique(left.slot).size
         if free <= _NEARLY * few:
             return left.budget
@@ -295,7 +284,7 @@ class Search:
         return answer
 
     def _outside(self, slack: float) -> float:
-        """What an allocation costs at least that is in no neighbourhood of a slack."""
+        """Return the least cost of an allocation outside of every neighbourhood of a slack."""
         return math.inf if slack == math.inf else self.floor + slack
 
     def _raise(self, bound: float) -> None:
@@ -329,7 +318,9 @@ class Search:
         return replace(unproved, status=Status.INFEASIBLE) if found.complete and found.x is None else unproved
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
-        """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
+        """Return the extra cost of a unit of each column outside of the last allocation, and its
+        largest sum.
+        """
         if self.last is None or not self.last.slot.size:
             return None, 0.0
         table = self.store.requests

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _RELAXED = 1e-6
 """Tolerance of the relaxation at least: what it leaves open, fixing cannot use."""
 _RELAXATION_SHARE = 0.7
-"""Of the deadline, that the relaxation may take."""
+"""Share of the deadline that the relaxation may take."""
 
 
 class ExactSolver(ProximalPoint):
@@ -89,12 +89,7 @@ class ExactSolver(ProximalPoint):
         return min(self.tolerance, _RELAXED)
 
     def stopping(self) -> dict[str, float]:
-        """Tolerance of the relaxation, and the integer gap.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Return the tolerance of the relaxation, and the integer gap."""
         return {"tolerance": self.goal, "integer_gap": self.integer_gap}
 
     def reset(self) -> None:
@@ -103,7 +98,7 @@ class ExactSolver(ProximalPoint):
         self._integral = None
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
-        """What the relaxation keeps, and the last integral allocation."""
+        """Return the state of the relaxation, and the last integral allocation."""
         state, last = super()._saved(program), self._integral
         if state is None or last is None or last.program is not program:
             return state

@@ -41,28 +41,12 @@ def branch_and_bound(
     whole: bool = False,
     isolated: bool = False,
 ) -> MilpAnswer:
-    """Least objective of what is left.
+    """Minimise the objective of the residual MILP, from a feasible point `start` (n,) if there is one.
 
-    Parameters
-    ----------
-    start : (n,) ndarray, optional
-        A feasible point.
-    gap : float
-        Between objective and bound, in the units of ``rest``, at which it may end.
-    whole : bool
-        Whether it is most of the program, and worth a presolve.
-    isolated : bool
-        Whether HiGHS runs in a process of its own.  If that dies there is no point, and the answer says so.
-
-    Returns
-    -------
-    MilpAnswer
-        Its bound and x in the units of ``rest``, whole where they must be.
-
-    Raises
-    ------
-    Interrupted
-        HiGHS did not end in time, or the solve was cancelled.
+    `gap`: between objective and bound, in the units of ``rest``, at which it may end. `whole`: it is most of
+    the program, so that presolve pays. `isolated`: HiGHS runs in a process of its own; if that dies there is
+    no point, and the answer says so. Bound and x of the answer are in the units of ``rest``, whole where
+    required. Raise Interrupted if HiGHS did not end in time, or the solve was cancelled.
     """
     lp = rest.lp
     if not lp.c.size:  # of an empty model HiGHS knows nothing
@@ -87,7 +71,7 @@ def branch_and_bound(
 
 
 def _within(seconds: float, lp: GeneralLP, *others: Any) -> MilpAnswer:
-    """Of a process of its own: it has so many seconds."""
+    """Run branch and bound, called in a process of its own, for so many seconds."""
     return _by_highs(lp, Clock(seconds if seconds < math.inf else None), *others)
 
 

@@ -36,10 +36,10 @@ T = TypeVar("T")
 AUTO = "auto"
 """The name of all parts together."""
 _SECONDS_A_TERM = 5e-9
-"""What HiGHS takes for each row and nonzero, by order of magnitude (Netlib: 1e-9 to 1e-7)."""
+"""Seconds of HiGHS for a row times a nonzero, by order of magnitude (Netlib: 1e-9 to 1e-7)."""
 _LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
 _LONGER = 10
-"""Times as long where rows are sums of blocks: there the own solver is at home."""
+"""Factor on the time of copter's solver if rows are sums of blocks, the programs it is made for."""
 _INSTANT = 1e-3
 """The shortest deadline of a solver."""
 _START_BELOW = 1e-2
@@ -47,11 +47,11 @@ _START_BELOW = 1e-2
 
 
 def own_share(model: Model) -> float:
-    """Seconds that the own solver has for a presolved LP before HiGHS takes over.
+    """Return the seconds that copter's solver has for a presolved LP before HiGHS takes over.
 
-    About as long as HiGHS will need, so that no more than half of the time is lost where it leads nowhere.
-    Measured: Netlib ends sooner with HiGHS throughout; an allocation of 100,000 columns in 2,000 blocks takes
-    1.5 s against 1.6 s of interior point, one of 300,000 in 5,000 blocks 2.8 s against 7 s.
+    That is about as long as HiGHS will need, so that at most half of the time is lost. Measured: Netlib ends
+    sooner with HiGHS throughout; an allocation of 100,000 columns in 2,000 blocks takes 1.5 s against 1.6 s
+    of interior point, one of 300,000 in 5,000 blocks 2.8 s against 7 s.
     """
     longer = _LONGER if model.n_sums else 1
     return longer * min(_SECONDS_A_TERM * terms(model.rest), _MOST_SHARE)
@@ -133,7 +133,7 @@ def _setting(name: str, value: Any, check: Check[T]) -> T:
 
 @dataclass(kw_only=True)
 class _Solve(HighsLP):
-    """One call: an LP, who is to solve it, and what the parts found and took."""
+    """One call: an LP, the requested solver, and what the parts found and took."""
 
     solver: Solver | None
     polish: bool
@@ -186,10 +186,10 @@ class _Solve(HighsLP):
         return answer
 
     def _own(self, left: GeneralLP, back: Presolved) -> Answer | None:
-        """The own solver's answer, or that of the one which was asked for, brought back and judged.
+        """Return the answer of copter's solver, or of the requested one, in the units of the LP and judged.
 
-        None if nobody was asked for and there are no sum rows: where every column is a request of its own
-        HiGHS is sooner.
+        None if no solver was requested and there are no sum rows: where every column is a request of its own,
+        HiGHS is faster.
         """
         begin = self.clock()
         solver = self.solver or ProximalPoint(

@@ -61,15 +61,15 @@ _ROUNDING, _TOLERANCE = 1e-9, 1e-6
 _DOUBTS = 150
 """Nodes for looking again at an answer that is likely to hold."""
 _SHARE = 0.5
-"""Of a time limit, that prices are given."""
+"""Share of a time limit for the search by prices."""
 _SECONDS = 60.0
-"""That they may take without one: HiGHS' own way is to follow where it is hard."""
+"""Seconds for the search by prices without a time limit, because HiGHS has to follow if it is hard."""
 _LEAST_COLUMNS = 20_000
 """Smaller programs are no trouble for branch and bound on everything."""
 _COLUMNS_A_ROW = 500
 """Columns for each row that couples blocks, at least, for prices to fix most of them."""
 _SHARPER, _LEAST_GAP = 0.1, 1e-9
-"""Of the gap, what prices aim at, for sizes differ; and the least."""
+"""Share of the gap at which the search by prices aims, because gap denominators differ, and the least gap."""
 
 
 def milp(
@@ -135,15 +135,7 @@ def _call(function: Callable[..., IntegerAnswer], *arguments: Any) -> IntegerAns
 
 @dataclass(frozen=True)
 class IntegerAnswer:
-    """What branch and bound found.
-
-    Attributes
-    ----------
-    x : (n,) ndarray, optional
-        None where no point is known; then the rest is None too.
-    objective, bound, gap : float, optional
-        c'x, what it cannot fall below, and their relative difference.
-    """
+    """What branch and bound found: a point x (n,), its objective, a bound and the gap, or None for all."""
 
     status: Status
     reason: str
@@ -154,24 +146,15 @@ class IntegerAnswer:
     nodes: int | None = None
 
     def figures(self) -> dict[str, float | None]:
-        """What scipy has of the search, by scipy's names."""
+        """Return figures of the search by scipy's names."""
         return {"mip_node_count": self.nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
 
 
 def branch_and_bound(lp: GeneralLP, settings: Mapping[str, Any] | None = None) -> IntegerAnswer:
     """Solve a program with integral or semi-continuous columns; the point and presolve's claims are checked.
 
-    Parameters
-    ----------
-    settings : mapping, optional
-        Options of HiGHS; ``presolve`` may be True or False.
-
-    Raises
-    ------
-    EditError
-        A bound or coefficient cannot be.
-    SolverError
-        HiGHS refused an option.
+    `settings`: options of HiGHS; ``presolve`` may be True or False. Raise EditError if a bound or coefficient
+    is invalid, SolverError if HiGHS refuses an option.
     """
     empty = crossed_column(lp)
     if empty is not None:
@@ -215,14 +198,10 @@ def _searched(lp: GeneralLP, settings: Mapping[str, Any], clock: Clock) -> MilpA
 
 
 def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> IntegerAnswer | None:
-    """A point within a gap of the optimum, if the program has the shape of an allocation and it is found.
+    """Return a point within a gap of the optimum if the checked program has the shape of an allocation, else
+    None.
 
-    Parameters
-    ----------
-    lp : GeneralLP
-        Checked.
-    seconds : float, optional
-        Time limit; a minute by default.
+    Also None if no such point is found within `seconds`, by default a minute.
     """
     if lp.c.size < _LEAST_COLUMNS or not lp.integral.all():
         return None
@@ -296,7 +275,7 @@ def _with_bound(
 def _run(
     lp: GeneralLP, settings: Mapping[str, Any], clock: Clock, start: NDArray[np.float64] | None = None
 ) -> MilpAnswer:
-    """HiGHS' answer in the time that is left, with "unbounded" told from "infeasible"."""
+    """Return HiGHS' answer in the remaining time, with "unbounded" distinguished from "infeasible"."""
     presolve = settings.get("presolve", "choose")
     options = {**settings, "presolve": {True: "on", False: "off"}.get(presolve, presolve)}
     if clock.left() < np.inf:

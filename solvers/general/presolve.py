@@ -21,14 +21,10 @@ _CLAIMS = {
 
 @dataclass(frozen=True)
 class Presolved:
-    """The way back from what presolve left of an LP; without arguments, from all of it.
+    """The way back from a presolved LP; without arguments, from an unchanged one.
 
-    Attributes
-    ----------
-    highs, rest : Engine and GeneralLP, optional
-        Who knows the way, and what is left; of no use after a claim.
-    claim : Status, optional
-        Infeasible, or unbounded, which means here that it may be infeasible as well.
+    `highs`, `rest`: the engine that knows the way, and the presolved LP; unusable after a claim. `claim`:
+    infeasible, or unbounded, which here includes infeasible.
     """
 
     highs: Engine | None = None
@@ -58,12 +54,9 @@ class Presolved:
 
 
 def presolve(lp: GeneralLP, **options: Any) -> tuple[GeneralLP, Presolved]:
-    """What HiGHS' presolve leaves of an LP, whose integral columns count as continuous, and the way back.
+    """Return the LP that HiGHS' presolve leaves, integral columns as continuous ones, and the way back.
 
-    Parameters
-    ----------
-    **options
-        Of HiGHS.
+    `options`: of HiGHS.
     """
     highs = load(lp, None, **options)
     check(highs.presolve(), "presolve")

@@ -38,36 +38,18 @@ _CONSTRAINTS = (
 
 
 def scipy_status(status: Status, reason: str) -> tuple[int, str]:
-    """scipy's code for a status, and a message that begins as scipy's, whoever came to the answer.
+    """Return scipy's code for a status, and a message that begins as scipy's and ends with a reason.
 
-    Parameters
-    ----------
-    reason : str
-        Ends the message.
-
-    Returns
-    -------
-    (int, str)
-        The number in the message is HiGHS' for this status, which readers of scipy's messages look for.
+    The number in the message is HiGHS' for this status, which readers of scipy's messages search for.
     """
     code, words, highs = STATUS[status]
     return code, f"{words} (HiGHS Status {highs}; {reason})"
 
 
 def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
-    """A vector of numbers, as scipy squeezes it out of what it is given; empty for None.
+    """Return an argument as a vector of numbers, squeezed as scipy does; empty for None.
 
-    Parameters
-    ----------
-    name : str
-        The argument's.
-
-    Raises
-    ------
-    ArgumentTypeError
-        Anything in it is no number.
-    EditError
-        It has two dimensions, or more.
+    Raise ArgumentTypeError if it has something else than numbers, EditError if it has two dimensions or more.
     """
     if given is None:
         return np.zeros(0)
@@ -78,14 +60,10 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def costs(given: ArrayLike) -> NDArray[np.float64]:
-    """The argument c, (n,), n > 0.
+    """Return the argument c, (n,), n > 0.
 
-    Raises
-    ------
-    ArgumentTypeError
-        It is None or anything in it is no number.
-    EditError
-        It is no vector, has no entry, or one that is not finite.
+    Raise ArgumentTypeError if it is None or has something else than numbers, EditError if it is no vector,
+    empty, or not finite.
     """
     from scipy.sparse import issparse
 
@@ -105,7 +83,7 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
-    """An array of numbers: text is none, though numpy would read it."""
+    """Return an array of numbers; text is refused, although numpy would read it."""
     try:
         found = np.asarray(given)
         text = found.dtype.kind in "SU" or (
@@ -124,21 +102,9 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
 def rows(
     matrix_name: str, matrix: Any, right_name: str, right: ArrayLike | None, n: int
 ) -> tuple[csc_array, NDArray[np.float64]]:
-    """Rows of ``n`` columns and their right-hand side.
+    """Return rows of ``n`` columns and their right-hand side.
 
-    Parameters
-    ----------
-    matrix_name, right_name : str
-        The arguments' names.
-    matrix : (m, n) array_like, sparse array or None
-    right : (m,) array_like or None
-
-    Raises
-    ------
-    ArgumentTypeError
-        Anything in them is no number.
-    EditError
-        The shapes do not fit.
+    Raise ArgumentTypeError if they have something else than numbers, EditError if the shapes do not fit.
     """
     from scipy.sparse import csc_array, issparse
 
@@ -157,17 +123,9 @@ def rows(
 
 
 def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them.
+    """Return lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them.
 
-    Returns
-    -------
-    (n,) ndarray, (n,) ndarray
-        Lower and upper bounds.
-
-    Raises
-    ------
-    EditError
-        They are no pairs, or not as many as columns.
+    Raise EditError if they are no pairs, or not as many as columns.
     """
     from scipy.optimize import OptimizeWarning
 
@@ -194,17 +152,10 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
-    """scipy's numbers for kinds of columns, (n,): 0 continuous, 1 integer, 2 and 3 semi of either.
+    """Return scipy's kinds of columns, (n,): 0 continuous, 1 integer, 2 and 3 semi of either.
 
-    Parameters
-    ----------
-    integrality : array_like or None
-        One for all columns, or one for each; None is 0.
-
-    Raises
-    ------
-    EditError
-        It is sparse, has another shape, or other numbers.
+    `integrality` is one for all columns, or one for each; None is 0. Raise EditError if it is sparse, or has
+    another shape or other numbers.
     """
     from scipy.sparse import issparse
 
@@ -230,16 +181,9 @@ def columns_of_kinds(kinds: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArr
 
 
 def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of ``n`` columns from what scipy's ``milp`` takes for them.
+    """Return lower and upper bounds of ``n`` columns from what scipy's ``milp`` takes for them.
 
-    Parameters
-    ----------
-    bounds : scipy.optimize.Bounds, or the arguments of one, or None
-
-    Raises
-    ------
-    EditError
-        They are none, or not for as many columns.
+    Raise EditError if they are no bounds, or of another number of columns.
     """
     from scipy.optimize import Bounds
 
@@ -260,18 +204,9 @@ def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray
 
 
 def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float64], NDArray[np.float64]]:
-    """Matrix and bounds of the rows of all constraints that scipy's ``milp`` takes.
+    """Return matrix and bounds of the rows of all constraints that scipy's ``milp`` takes, for ``n`` columns.
 
-    Parameters
-    ----------
-    given : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, or None
-    n : int
-        Number of columns.
-
-    Raises
-    ------
-    EditError
-        One is none, or has other columns or sides.
+    Raise EditError if one is no constraint, or has other columns or sides.
     """
     from scipy.sparse import csc_array, vstack
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
-"""scipy's methods, and HiGHS' own word for the one that it is to solve by alone."""
+"""scipy's methods, and HiGHS' name of the one that it solves by alone."""
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 

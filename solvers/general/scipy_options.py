@@ -16,7 +16,7 @@ _NAMES = {
     "maxiter": ("simplex_iteration_limit", "ipm_iteration_limit"),
     "node_limit": ("mip_max_nodes",),
 }
-"""What options that HiGHS calls otherwise are there."""
+"""HiGHS' names of options that differ from scipy's."""
 _WEIGHTS = {"choose": -1, "dantzig": 0, "devex": 1, "steepest-devex": 1, "steepest": 2}
 """Numbers of HiGHS for scipy's simplex_dual_edge_weight_strategy."""
 _SWITCHES = ("presolve", "output_flag")
@@ -40,21 +40,10 @@ MILP = frozenset({"disp", "mip_rel_gap", "node_limit", "presolve", "time_limit"}
 def highs_options(
     given: Mapping[str, Any] | None, known: frozenset[str], category: type[Warning]
 ) -> dict[str, Any]:
-    """Options of HiGHS for options of scipy; those left out are warned of.
+    """Return options of HiGHS for options of scipy, without those that are None.
 
-    Parameters
-    ----------
-    given : mapping or None
-        Values of None are defaults.
-    known : frozenset of str
-        Names of scipy's; others are taken for HiGHS' own, with a warning.
-    category : type
-        Class of the warnings.
-
-    Returns
-    -------
-    dict
-        ``presolve`` is True or False here, as scipy has it.
+    Names outside of `known` count as HiGHS' own, with a warning of the class `category`. ``presolve`` is True
+    or False in the result, as in scipy.
     """
     settings: dict[str, Any] = {}
     strange = {name: value for name, value in (given or {}).items() if name not in known}

@@ -28,18 +28,16 @@ from copter.solvers.general.hybrid import own_share, solve_lp
 from copter.solvers.proximal.solver import ProximalPoint
 
 _FROM = 1e7
-"""Rows times nonzeros from which on the own solver is tried: HiGHS ends sooner on less."""
+"""Rows times nonzeros from which on copter's solver is tried, because HiGHS is faster on less."""
 _PAUSE = 4
-"""After a failure of the own solver so many solves go by without it, after the next one that many squared."""
+"""Solves without copter's solver after its first failure; the square of that after the next one."""
 
 
 class WarmLP:
     """Solves one LP after the other, from the last answer where the shape is the same.
 
-    Parameters
-    ----------
-    patience : float
-        Times :func:`~copter.solvers.general.hybrid.own_share` that the own solver has before HiGHS.
+    `patience`: factor on :func:`~copter.solvers.general.hybrid.own_share`, the time of copter's solver before
+    HiGHS.
     """
 
     def __init__(self, patience: float = 1.0) -> None:
@@ -70,24 +68,10 @@ class WarmLP:
         polish: bool = False,
         presolve: bool = True,
     ) -> tuple[Answer, str]:
-        """Solve an LP; integral columns count as continuous ones.
+        """Solve an LP, from the last answer if `warm`; integral columns count as continuous ones.
 
-        Parameters
-        ----------
-        warm : bool
-            Whether to begin from the last answer.
-        tolerance, deadline, threads, polish, presolve
-            As in :func:`copter.solvers.general.hybrid.solve_lp`.
-
-        Returns
-        -------
-        str
-            What the warm start used, or why there was none.
-
-        Raises
-        ------
-        SettingError, EditError
-            As ``solve_lp``.
+        The other arguments and the errors are those of :func:`copter.solvers.general.hybrid.solve_lp`. Also
+        return what the warm start used, or why there was none.
         """
         clock, lp = Clock(deadline), checked(lp)
         why = self._prepare(lp, warm)
@@ -117,7 +101,7 @@ class WarmLP:
         return answer, "the last point" if start.basis is None else "the last point and its basis"
 
     def _prepare(self, lp: GeneralLP, warm: bool) -> str:
-        """Forget what is of no use for this LP; says why, or that there is nothing."""
+        """Forget what is of no use for this LP; return why, or that there is nothing."""
         why = "no answer yet"
         if not warm:
             self.reset()
@@ -131,7 +115,7 @@ class WarmLP:
     def _by_own(
         self, lp: GeneralLP, model: Model, clock: Clock, begin: float, tolerance: float
     ) -> Answer | None:
-        """The own solver's answer if it is optimal; None if it does not end."""
+        """Return the answer of copter's solver if it is optimal, else None."""
         edited, compiled = clock(), compile_seconds()
 
         def solve() -> Solution:

@@ -26,9 +26,7 @@ from copter.solvers.inner.working_set import WorkingSet
 
 
 class ConvexDescent(CoordinateDescent):
-    """Inner solver by coordinate descent with block steps for requests with terms; `slopes` (k,) guess
-    phi'(a'x).
-    """
+    """Coordinate descent with block steps for requests with terms; `slopes` (k,) are a guess of phi'(a'x)."""
 
     def __init__(
         self,

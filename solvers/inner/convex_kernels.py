@@ -43,7 +43,7 @@ def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-
 
 @kernel(inner=True)
 def _projection(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
-    """Of Proj(v + push a): a'x, and the squared norm of P a for its free columns."""
+    """a'x of x = Proj(v + push a), and the squared norm of P a over its free columns."""
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
         x[j] = v[j] + (push * image[j] if image[j] > 0.0 else 0.0)

@@ -60,7 +60,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 
 def lightest(store: ConstraintStore) -> Columns:
-    """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
+    """Return the column of least usage of each screened request; with them a set is rarely infeasible."""
     return joined([each.columns for each in store.executor.once(_lightest_part)], store.requests.size)
 
 
@@ -98,7 +98,7 @@ def typical_slack(
 def _slack_part(
     part: Part, y: NDArray[np.float64], wanted: int, cost_factor: float, slots: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Slacks at which so many columns of some requests are candidates."""
+    """Return slacks at which about ``wanted`` columns of some requests are candidates."""
     slacks = np.empty(slots.size)
     for k, slot in enumerate(slots.tolist()):
         prices = np.partition(part.store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
@@ -194,9 +194,9 @@ def _in_units(  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
-    """Root mean square of the costs that are not 0 and not of columns without rows and sum row.
+    """Typical cost: root mean square of the costs that are not 0, of columns with rows or a sum row.
 
-    Of all costs if these are 0; 1 without any.
+    If there are none, of all costs that are not 0; 1 without any.
     """
     square = of_all = 0.0
     count = count_all = 0
@@ -222,7 +222,7 @@ def _levelled(
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Scales with what is typical of what is connected as the unit, and what is dust if nothing is."""
+    """Return scales with typical values of connected columns as units, and the zero tolerance without any."""
     single, upper = taken.single, taken.upper / column_scale
     tied = ~single & ~taken.decided[taken.block]
     # what leaves no choice is as good as part of the bounds
@@ -374,7 +374,7 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 
 @kernel(allocates=True)
 def _lightest(view):  # type: ignore[no-untyped-def]
-    """See :func:`lightest`; the usage of many requests is looked at once."""
+    """Find the columns of :func:`lightest`; the usage of many requests is read once."""
     n_columns = view.n_columns
     known = np.full(view.entry_start.size, -1)
     slot, column, count = np.empty(n_columns.size, np.int64), np.empty(n_columns.size, np.int64), 0

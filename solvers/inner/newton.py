@@ -78,7 +78,7 @@ def _norm(v: NDArray[np.float64]) -> float:
 
 
 def _paid_for(here: Point) -> tuple[float, float]:
-    """What is paid for what rows are off by, and the sum of its parts, where each row has a price."""
+    """Return y'r and |y|'|r| for the rows' violations r; the second has a typical price where y is less."""
     price, off = abs(here.y), abs(here.gradient)
     typical = float(price.sum()) / max(1, int(np.count_nonzero(price)))
     return dot(here.y, here.gradient), dot(off, np.maximum(price, typical))
@@ -122,9 +122,7 @@ class SemismoothNewton:
         self._rows = RowTest(working)
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
-        """Return psi, its gradient and the projection at prices y (rows,) for centre z (columns,) and length
-        sigma > 0.
-        """
+        """Return psi, its gradient and the projection at prices y, for centre z and length sigma > 0."""
         self.sums.begin(centre, sigma)
         return self._evaluate(y)
 
@@ -177,7 +175,7 @@ class SemismoothNewton:
         return result(limit)
 
     def _left(self, here: Point, closeness: float) -> float:
-        """What is left of the gradient, over what may be left of it."""
+        """Return the size of the gradient over its tolerance."""
         if self._elastic:
             return float(np.linalg.norm(here.gradient)) / closeness
         at = here.at
@@ -191,7 +189,7 @@ class SemismoothNewton:
             self._enlarge(2 * self._blocks)
 
     def _enlarge(self, blocks: int) -> None:
-        """Sum the Hessian over so many blocks, if it has been fewer, and there are more."""
+        """Sum the Hessian over so many blocks, if it has fewer and there are more."""
         if self._blocks < min(blocks, self._weight.size):
             self._blocks = blocks
             self._sampler = Sampler(self._weight, self._blocks)
@@ -249,7 +247,7 @@ class SemismoothNewton:
         return step
 
     def _search(self, here: Point, step: NDArray[np.float64]) -> Point | None:
-        """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
+        """Return a point along the (kinked) ray that is higher and not too steep; None if none was found."""
         line, spread = self.tuning.line, 0.5 * self.sums.centre_square / self.sums.sigma
         steepness, slope = dot(here.gradient, here.gradient), dot(here.gradient, step)
         bracket = 1.0, 0.0, math.inf

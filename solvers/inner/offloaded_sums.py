@@ -33,7 +33,7 @@ class _There(Projection):
 
 
 def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuning: NewtonTuning) -> Sums:
-    """Sums over a working set, by threads here, or offloaded if that is worth it."""
+    """Return sums over a working set, by threads of this process, or offloaded if that pays."""
     sums = Sums(working, threads)
     if executor.local or working.column.size < tuning.offload_columns or sums.bounds.size <= 2:
         return sums
@@ -123,7 +123,7 @@ class OffloadedSums(Sums):
         return there
 
     def _projected(self, number: int, y: NDArray[np.float64], new: bool) -> list[Any]:
-        """What the pieces answer; they get the centre, if it is new to them."""
+        """Return the answers of the pieces, after sending a new centre."""
         place = self._of, self._source, tuple(self._kept)
         parts: list[Any] = [None] if new else self._pieces.each(_project, number, y, self.sigma, *place)
         while any(part is None for part in parts):

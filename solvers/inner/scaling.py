@@ -109,7 +109,7 @@ def _units(weight, first, total, decided, summed, least):  # type: ignore[no-unt
 
 
 class _Levels(NamedTuple):
-    """What is typical of rows and of columns, and whether anything says so."""
+    """Typical values of rows and of columns, and whether there is a source for them."""
 
     rows: NDArray[np.float64]
     columns: NDArray[np.float64]
@@ -222,5 +222,5 @@ def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[n
 
 
 def root_mean_square(values: NDArray[np.float64]) -> float:
-    """Of the values that are not 0; 0 where there are none."""
+    """Root mean square of the values that are not 0; 0 without any."""
     return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

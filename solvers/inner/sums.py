@@ -31,9 +31,9 @@ Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 """Which columns are free and which blocks have a tight sum row, (columns,) and (blocks,)."""
 
 _FEW_BLOCKS = 50_000
-"""Up to so many blocks of a sample are summed here: their flags are less than what a piece's sums are."""
+"""Blocks up to which a sample is summed in this process, because flags are smaller than a piece's sums."""
 _BLOCKS_A_CHUNK = 10_000
-"""Of which products with the Hessian are then summed in one piece, about."""
+"""Approximate number of blocks whose products with the Hessian are then summed in one piece."""
 
 
 @dataclass(eq=False)

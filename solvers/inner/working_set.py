@@ -33,7 +33,7 @@ _ROUNDING = 1e-14
 _ALMOST = 1e-12
 """Share of a total that an allocation of all of it may lack."""
 _NEXT_TO_NOTHING = 1e-9
-"""Of |c|'|x|: an objective that is next to nothing, as for the certificate."""
+"""Share of |c|'|x| up to which an objective is negligible, as for the certificate."""
 _NO_BLOCKS = np.empty(0, np.bool_)
 _RUNAWAY = 1e10
 """Prices of more than this many largest costs are on the way to infinity: double precision ends there."""
@@ -167,9 +167,7 @@ class WorkingSet(ArrayRecord):
         return replace(self, lower_row=lower, upper_row=np.where(y < 0.0, self.lower_row, self.upper_row))
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Return gap denominator, objective - bound and dual residual of the set as a program, at scaled
-        prices.
-        """
+        """Return gap denominator, objective - bound and dual residual of the set as a program of its own."""
         spent, objective = _spent(self.cost, x)
         bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
         size = max(abs(objective), abs(bound) if math.isfinite(bound) else 0.0)
@@ -250,7 +248,7 @@ def _spent(cost, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """What the requests pay at least, less what is paid for the bounds of rows; and the dual residual."""
+    """Least that the requests pay, less what prices pay for the bounds of rows; and the dual residual."""
     bound, dual = _request_bound(w, x, y, without, little)
     for i in range(y.size):
         if y[i] != 0.0:
@@ -340,7 +338,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
-    """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
+    """Compute :meth:`RowTest.worst`; the flow through rows is summed only if it may matter."""
     square = product(x, x)
     worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
     return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst

@@ -35,7 +35,7 @@ def accept_unchanged(run: Run, state: State) -> End | None:
 
 
 def accept_first(run: Run, now: Iterate) -> End | None:
-    """What a first pass may show already."""
+    """Return the end of the solve if the first pass shows it already."""
     if now.pricing.request_bound == np.inf:
         ray = farkas_ray(run.program, np.zeros_like(now.y), run.options.threads)
         reason = "the bounds and the sum row of a request leave no allocation of finite cost"
@@ -47,9 +47,7 @@ def accept_first(run: Run, now: Iterate) -> End | None:
 
 
 def accept(run: Run, now: Iterate, found: StepsResult | None = None) -> End | None:
-    """Return the end of the solve if an iterate is optimal, its steps (`found`) proved a ray, or time is
-    over.
-    """
+    """Return the end of the solve if an iterate is optimal, its steps proved a ray, or time is over."""
     ray, by_highs = (None, False) if found is None else (found.ray, found.by_highs)
     how = ", by HiGHS" if by_highs else ""
     end = _optimal(run, now, f"residuals and gap are within the tolerance{how}")
@@ -113,7 +111,7 @@ def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
 
 
 def _in_rationals(run: Run) -> End | None:
-    """What a simplex in rational numbers says of a tiny program, once in a solve."""
+    """Solve a tiny program by a simplex method in rational numbers, once in a solve."""
     program, store, threads = run.program, run.program.store, run.options.threads
     if run.in_rationals or not run.options.hand_over or store.terms:
         return None

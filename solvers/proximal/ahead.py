@@ -97,11 +97,11 @@ PARTS: dict[str, Callable[[], None]] = {
     "flows": _compile_flows,
     "few changes": _compile_few_changes,
 }
-"""What ``copter compile`` compiles: not what only large programs, proofs of integers and domains need."""
+"""Parts that ``copter compile`` compiles; not what only large programs, integer proofs and domains need."""
 
 
 def compile_part(name: str) -> float:
-    """Compile a part in this process, and no other part beside it; returns the seconds that took."""
+    """Compile a part, and no other, in this process; return the seconds that took."""
     os.environ[ASIDE] = "1"
     compile_at_once()
     PARTS[name]()
@@ -109,7 +109,7 @@ def compile_part(name: str) -> float:
 
 
 def main() -> None:
-    """Compile the parts that are named, one after the other, unless who asked for it is gone."""
+    """Compile the named parts, one after the other, unless the process that asked has ended."""
     parent = os.getppid()
     for name in sys.argv[1:]:
         if os.getppid() == parent:

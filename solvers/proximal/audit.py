@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _ROUNDING = 1e-12
-"""Of what prices are summed up from: more than their rounding errors."""
+"""Share of the terms of prices that exceeds their rounding errors."""
 _PLAIN = 64.0
 """Times the rounding error of a certificate, which counts few roundings: those of plain sums of all."""
 _UNIT = 2.0**-53
-"""Of the terms of the objective without signs, that each rounding of their plain sum may be wrong."""
+"""Relative error of each rounding of a plain sum of the objective's absolute terms."""
 
 
 def audit(

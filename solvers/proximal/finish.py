@@ -58,7 +58,7 @@ class HandOver:
         self._allowed = allowed and not program.store.terms
 
     def can(self) -> bool:
-        """Whether the next set would be handed over, now that it is asked for; once in a solve."""
+        """Whether HiGHS would get the next set that is asked for; once in a solve."""
         if self._asked or not self._allowed or self.successes or not 0 < self._columns <= self.tuning.small:
             return False
         self._asked = True

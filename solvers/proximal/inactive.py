@@ -357,7 +357,7 @@ class InactiveSet:
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with a block's requests, and `others` (ascending slots outside of it) active."""
+        """Return the set with a block's requests, and with `others`, slots outside the block, active."""
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:
@@ -372,7 +372,7 @@ class InactiveSet:
         return combined(self.blocks, drop_active=True) if any(block.size for block in later) else base
 
     def places(self, slots: NDArray[np.int64]) -> Iterator[tuple[Block, NDArray[np.int64]]]:
-        """Yield each block with the places of those of some requests, ascending, whose last word it has."""
+        """Yield each block with the ascending places of those requests for which it is the last block."""
         left = slots
         for block in reversed(self.blocks):
             if left.size and block.size:
@@ -419,9 +419,7 @@ class InactiveSet:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any], name: str) -> InactiveSet:
-        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it is no set of this
-        program.
-        """
+        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit."""
         template = cls.nothing(0, np.empty(0), np.empty(0, np.int64))
         found: InactiveSet = _restored(replace(template, blocks=template.blocks[:1]), arrays, name)
         fault = found._fault(program)
@@ -430,7 +428,9 @@ class InactiveSet:
         return replace(found, blocks=(*found.blocks, *template.blocks[1:]))
 
     def _fault(self, program: ContinualProgram) -> str:
-        """Why fields, of one block, do not belong together or to a program, in words; empty if they do."""
+        """Return why fields, of one block, do not fit together or to a program, in words; empty if
+        they do.
+        """
         store, block, groups = program.store, self.blocks[0], self.groups
         parts, k, rows = block.parts, block.size, self.y.size
         each = block.group, block.threshold, block.birth, parts.total, parts.forced, parts.lost, parts.width

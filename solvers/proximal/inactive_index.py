@@ -34,7 +34,7 @@ _SHARED_FROM = 4
 _NEAR, _LESS, _WIDEST = 2048, 32, 4
 """Requests of the first bucket, how many times as many the next one has, and how many times it may grow."""
 _NEARLY = 0.5
-"""Share of its range after which a bucket is chosen anew with the one beneath it."""
+"""Share of its range after which a bucket is chosen again with the one below it."""
 _SAFE = 1.0 - 1e-9
 """Factor on the range of a bucket, for the rounding of the changes that it adds up."""
 _CHUNK = 1 << 18
@@ -68,7 +68,7 @@ class _Bucket:
 
     @property
     def left(self) -> float:
-        """What all other inactive requests have left, at least."""
+        """Least that every other inactive request has left to its threshold."""
         return self.reach if self.moved == 0.0 else self.reach * _SAFE - self.moved
 
 
@@ -266,8 +266,9 @@ class InactiveIndex:
         return self._threshold[slots] - self._change[self._group[slots]]
 
     def nearest(self, most: int) -> NDArray[np.int64]:
-        """Return the slots of the `most` inactive requests nearest to their thresholds; ties go to the lowest
-        slots.
+        """Return the slots of the `most` inactive requests nearest to their thresholds.
+
+        Of equally near requests those with the lowest slots are taken, so that only the inactive set decides.
         """
         if not most or not self.requests:
             return np.empty(0, np.int64)
@@ -301,7 +302,7 @@ class InactiveIndex:
         return passed
 
     def _choose_buckets(self) -> None:
-        """Choose the first bucket anew, and those above it that are nearly used up."""
+        """Choose the first bucket again, and those above it that are nearly used up."""
         sizes = [_NEAR]
         while sizes[-1] * _LESS < self.requests:
             sizes.append(sizes[-1] * _LESS)
@@ -516,7 +517,7 @@ def _agree(  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def]
-    """Those of some requests that are inactive and have no more than so much left, and what they have."""
+    """Which of some requests are inactive with at most so much left to their thresholds, and how much."""
     near, left, found = np.empty(slots.size, np.int64), np.empty(slots.size), 0
     for k in range(slots.size):
         q = slots[k]
@@ -528,7 +529,7 @@ def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def
 
 @kernel(allocates=True)
 def _past(slots, group, threshold, change):  # type: ignore[no-untyped-def]
-    """Those of some requests that are inactive and have passed their thresholds."""
+    """Which of some requests are inactive and have passed their thresholds."""
     past, found = np.empty(slots.size, np.int64), 0
     for k in range(slots.size):
         q = slots[k]

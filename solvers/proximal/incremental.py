@@ -242,7 +242,7 @@ def solve_active(
 
 
 class _Round:
-    """What the parts of one solve share."""
+    """State that the parts of one solve share."""
 
     def __init__(
         self, program: ContinualProgram, index: InactiveIndex, slack: float, options: Options, budget: Budget
@@ -298,7 +298,7 @@ class _Round:
         raise _Undecided(FullPass.TOO_MUCH_WORK)
 
     def begin(self, y: NDArray[np.float64], edited: NDArray[np.int64], given: Starts) -> tuple[_Point, bool]:
-        """Return the point at the last prices, and whether so many are active that it takes steps."""
+        """Return the point at the last prices, and whether enough requests are active to need steps."""
         tuning, index = self.options.tuning.lazy, self.index
         passed = index.move(y, tuning.most_open * len(self.program))
         if passed is None:
@@ -373,7 +373,7 @@ class _Round:
         return point
 
     def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
-        """Return the point next to x that meets the rows, those with a price to the full if told."""
+        """Return the point next to x that meets the rows, those with a price to the full if `full`."""
         some, tuning = self.excerpt(), self.options.tuning
         working = self.working(some, x, pricing)
         hold = tuning.lazy.hold

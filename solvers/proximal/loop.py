@@ -180,7 +180,7 @@ def price(run: Run, y: NDArray[np.float64]) -> Pricing:
 
 
 def _certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0) -> Iterate:
-    """Certify (x, y), which steps on so many columns have found, by a pass at y; kept if it is the best."""
+    """Certify (x, y), found by steps on so many columns, by a pass at y; keep it if it is the best."""
     options, budget, store = run.options, run.budget, run.program.store
     now = Iterate.of(store, x, y, pricing, options.threads)
     proof = now.certificate
@@ -255,7 +255,7 @@ def _sampled(run: Run, x: SparseX, y: NDArray[np.float64]) -> Sampled:
 
 
 def _many_requests(run: Run, pricing: Pricing) -> bool:
-    """Whether there are so many columns or requests, and rows, that at first only some requests move."""
+    """Whether the program has enough columns or requests, and rows, for partial steps at first."""
     tuning, program = run.options.tuning.partial, run.program
     if len(program.resource_slots) < tuning.rows_from:
         return False
@@ -285,7 +285,7 @@ def _recertified(run: Run, last: Iterate, x: SparseX) -> Iterate:
 
 
 def _repaired(run: Run, now: Iterate) -> Iterate:
-    """What the program's own repair makes of an iterate, if that is better; else the iterate."""
+    """Return the program's own repair of an iterate if it is better, else the iterate."""
     if run.repair is None:
         return now
     table = run.program.store.requests

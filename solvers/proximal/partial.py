@@ -49,7 +49,7 @@ _PLACED = 1e-9
 
 
 class _Moved(NamedTuple):
-    """Where a partial step ended: allocation, prices of row slots, columns that could move."""
+    """Result of a partial step: allocation, prices of row slots, columns that could move."""
 
     x: SparseX
     y: NDArray[np.float64]
@@ -165,7 +165,7 @@ class PartialSteps:
         return _Moved(merged(kept, moved), y, slot.size)
 
     def meet_rows(self) -> None:
-        """From now on steps end only where rows are met, for nobody mends what they come to."""
+        """From now on steps end only where rows are met, because their result is not repaired."""
         self._loose, self._sharper = 0.0, True
 
     def _seen(self, now: Iterate, near: float) -> NDArray[np.bool_]:
@@ -195,7 +195,7 @@ class PartialSteps:
         return True
 
     def _room(self, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is left of each row, relative to its bound, or to what flows through it if that is more."""
+        """Return what is left of each row, relative to its bound, or to its flow if that is more."""
         rows = self.store.rows
         lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
         room = np.full(rows.size, np.inf)
@@ -206,7 +206,7 @@ class PartialSteps:
         return room
 
     def _aim(self, now: Iterate, sigma: float) -> Aim:
-        """What the steps are to reach, relative to the whole program."""
+        """Return the aim of the steps, relative to the whole program."""
         goal = self._all_tuning.goal_share * self.budget.tolerance
         return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.size, self._loose)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ENTRIES = 2_000
 """Rows times columns of the tableau up to which it is tried."""
 _ROUNDED = Fraction(1, 2**48)
-"""Of its size: rows that lack no more contradict each other by the rounding of their numbers."""
+"""Share of its size up to which a violation of a row is a rounding error of its numbers."""
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
@@ -47,7 +47,7 @@ class _Rational(NamedTuple):
 
 
 def _is_tiny(program: ContinualProgram) -> bool:
-    """Whether it is worth a look: at what is large that would take longer than a round."""
+    """Whether a program is small enough that rational numbers take less than a round."""
     n, m = program.n_variables, len(program.resource_slots)
     return n * max(m, program.n_rows - m) <= ENTRIES
 
@@ -82,7 +82,7 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> _Rational | N
 
 
 class _Row(NamedTuple):
-    """a'x <= b, or ==, in a unit in which its numbers are near 1; ``price``: what a price of it is worth."""
+    """a'x <= b, or ==, in a unit in which its numbers are near 1; ``price`` converts a price of it back."""
 
     a: list[Fraction]
     equal: bool
@@ -215,7 +215,7 @@ class _Simplex:
         return [_ONE if j == self.entering else values.get(j, _NONE) for j in range(self.n)]
 
     def prices(self, m: int) -> list[Fraction]:
-        """Of the first m rows of the program: positive where an upper bound is paid for."""
+        """Return the prices of the first m rows of the program, positive where an upper bound is paid for."""
         prices = [_NONE] * m
         for k, row in enumerate(self.rows):
             if 0 <= row.of < m:

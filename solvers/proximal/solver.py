@@ -164,8 +164,8 @@ class ProximalPoint(ClockedSolver):
         Parameters
         ----------
         program : ContinualProgram, optional
-            Is solved like the first of the rounds, and by coordinate descent, which a later one may fall back
-            on; the solver's own state stays as it is.
+            It is solved like the first of the rounds, and by coordinate descent, in case a later round needs
+            that; the solver's own state stays as it is.
         shim : Shim, optional
             Rounds the answer.
         """

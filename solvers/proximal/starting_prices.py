@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from copter.store.executor import Part
 
 _Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Of the users of a row: what a unit of it saves, what it is worth beside that, how many units they want."""
+"""Of the users of a row: what a unit of it saves, its value apart from that, and how many units they want."""
 _MOST = 64
 """Rows: where more changed, prices have moved everywhere."""
 _IDLE = 0.5
@@ -112,7 +112,7 @@ def _sample(
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
-    """What requests without a choice use, each for itself: one of them must not stand for others."""
+    """Return what each request without a choice uses; they must not be sampled with a weight."""
     if not decided.size:
         return None
     x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])

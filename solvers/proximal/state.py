@@ -53,7 +53,7 @@ class Iterate:
         return Iterate(self.x, *proved(store, self.x, self.y, threads))
 
     def bounded(self, bound: float) -> Iterate:
-        """The iterate with a bound that was proved elsewhere, if it is better."""
+        """Return the iterate with a bound that was proved otherwise, if it is better."""
         return replace(self, certificate=with_bound(self.certificate, bound))
 
     @property
@@ -237,13 +237,10 @@ class State:
 
 
 class WarmStart(NamedTuple):
-    """What still holds of the last round.
+    """What remains valid of the last round.
 
-    Attributes
-    ----------
-    x, y : allocation and prices to begin with
-    slack : of screening; NaN if not known
-    how : whether any of that is of use, and why, or why not
+    `x`, `y`: allocation and prices to begin with. `slack`: of screening; NaN if not known. `how`: whether any
+    of that is of use, and why, or why not.
     """
 
     x: SparseX
@@ -253,7 +250,7 @@ class WarmStart(NamedTuple):
 
     @classmethod
     def of(cls, program: ContinualProgram, state: State, starts: Starts, *, wanted: bool) -> WarmStart:
-        """What is left of a state, with the starts that came with edits; nothing if none is wanted."""
+        """Return what remains valid of a state, with the starts that came with edits; nothing if unwanted."""
         x, y, slack = NOTHING, np.zeros(program.store.rows.size), math.nan
         if not wanted:
             return cls(x, y, slack, ColdStart.SWITCHED_OFF.start())

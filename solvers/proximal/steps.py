@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 _CLOSER = 0.1
-"""Of how closely rows are to be met: where columns are held the last step does not overshoot it by far."""
+"""Factor on the tolerance of rows, so that the last step with held columns does not overshoot it by far."""
 Method: TypeAlias = Literal["cd", "newton"]
 """Coordinate descent, or semismooth Newton."""
 
 
 class InnerSolver(Protocol):
-    """What solves the subproblem of one step."""
+    """A solver of the subproblem of one step."""
 
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
@@ -75,15 +75,11 @@ class Inner(NamedTuple):
 
 @dataclass(frozen=True)
 class StepsResult:
-    """Where the steps ended.
+    """Where the steps ended: allocation, prices of row slots, and step length to go on with.
 
-    Attributes
-    ----------
-    x, y : allocation and prices of row slots
-    sigma : step length to go on with
-    ray : proof that the program is infeasible or unbounded, if one was found
-    violation : prices of the least violation of the rows, if the columns of the set cannot meet them
-    by_highs : whether HiGHS took them (:mod:`copter.solvers.proximal.finish`)
+    `ray`: proof that the program is infeasible or unbounded, if one was found. `violation`: prices of the
+    least violation of the rows, if the columns of the set cannot meet them. `by_highs`: whether HiGHS took
+    the steps (:mod:`copter.solvers.proximal.finish`).
     """
 
     x: SparseX
@@ -204,14 +200,10 @@ def _on_rows(
 
 
 class _Step(NamedTuple):
-    """What the inner solver made of one subproblem.
+    """Result of the inner solver for one subproblem.
 
-    Attributes
-    ----------
-    gap, dual : relative gap and dual residual of the set there
-    rows : the part of the gap that rows have which are off
-    move : (columns,) how x moved away from the centre
-    length : norm of that
+    `gap`, `dual`: relative gap and dual residual of the set. `rows`: the part of the gap that violated rows
+    have. `move` (columns,): how x moved away from the centre; `length`: its norm.
     """
 
     result: InnerResult
@@ -342,7 +334,7 @@ class _Steps:
         return _Step(result, gap, dual, result.off / size, move, length)
 
     def _moved(self, step: _Step) -> bool:
-        """Go on from a step that converged, with a longer one; whether there is no need to."""
+        """Continue from a converged step, with a longer one; return whether there is no need to."""
         result, tuning = step.result, self.tuning
         self.centre, self.prices, self.sound = result.x, result.y, result.y
         self.violation, self.failures = None, _Failures()
@@ -414,8 +406,8 @@ class _Steps:
 def _linear_inner(
     store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
 ) -> Inner:
-    """Return the inner solver of a working set without convex terms; the executor of `store` may share the
-    work.
+    """Return the inner solver of a working set without convex terms; the store's executor may share
+    the work.
     """
     solver: InnerSolver
     if method == "cd":
