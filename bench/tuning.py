@@ -130,19 +130,8 @@ def changed(record: Any, name: str, value: float) -> Any:
 def _worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
     """Return a line: how many more iterations and seconds a quarter and four times of a number take.
 
-    Parameters
-    ----------
-    name : str
-        Dotted, as of :func:`numbers`.
-    value : float
-        The default; if it is an int, so are the others.
-    base : dict of inner solver to (solves,) ndarray
-        Iterations of each solve with the default.
-
-    Returns
-    -------
-    str
-        A line to print.
+    `name`: dotted, as of :func:`numbers`. `value`: the default; if it is an int, so are the others. `base`:
+    iterations of each solve with the default.
     """
     inner: Inner = "cd" if name.startswith("descent.") else "newton"
     parts = []

@@ -67,15 +67,10 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
 
 @dataclass(eq=False)
 class _Piece:
-    """A chunk of a working set, and what it keeps of the step under way.
+    """A chunk of a working set, as a set of its own, and what it keeps of the present step.
 
-    Attributes
-    ----------
-    working : WorkingSet
-        Of the chunk alone.
-    centre, of : z, and the number by which the caller knows it
-    points : x, free and tight by the number of a projection
-    sample : the last sample of its blocks
+    `centre`, `of`: z, and the caller's number for it. `points`: x, free and tight by the number of a
+    projection. `sample`: the last sample of its blocks.
     """
 
     working: WorkingSet

@@ -129,21 +129,9 @@ def levels(
 ) -> _Levels:
     """Typical values of connected columns without a sum row to set them, by bounds of rows, else of columns.
 
-    Columns of a sum row that leaves no choice are neither tied nor single, and what they use is taken off the
-    bounds.
-
-    Parameters
-    ----------
-    block : (columns,) ndarray
-        Block of each column, ascending.
-    single, tied : (columns,) truth values
-        Whether a column has no sum row; whether its sum row tells.
-    pointer, row : compressed columns, m rows
-    row_scale : (m,) ndarray
-    lower_row, upper_row : (m,) arrays
-        Bounds, not scaled yet.
-    upper : (columns,) ndarray
-        Bounds, scaled.
+    `block` (columns,) ascends. `single`, `tied` (columns,): no sum row; sum row that sets the value. Columns
+    of a sum row without a choice are neither, and their usage is already taken off the row bounds (m,), which
+    are not scaled; `upper` (columns,) is. `pointer`, `row`: compressed columns.
     """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns

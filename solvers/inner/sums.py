@@ -38,14 +38,9 @@ _BLOCKS_A_CHUNK = 10_000
 
 @dataclass(eq=False)
 class Projection:
-    """The inner minimiser at some prices, of which only sums are here.
+    """The inner minimiser at prices y (rows,), known by sums only.
 
-    Attributes
-    ----------
-    y : (rows,) prices
-    value : psi without what the bounds of the rows pay
-    activity : (rows,) A x
-    square : x'x
+    `value`: psi without what the bounds of the rows pay. `activity` (rows,): A x. `square`: x'x.
     """
 
     y: NDArray[np.float64]

@@ -77,15 +77,9 @@ class RowTest:
 class InnerResult(NamedTuple):
     """Result of an inner solver: allocation, scaled prices, and how far it got.
 
-    Attributes
-    ----------
-    x, y : allocation and (scaled) prices
-    converged : whether it met its tolerance
-    iterations : steps it took
-    left : what is left of the residual that it began with, as a share of it
-    residual : norm of what rows are off by
-    paid, off : y'r and |y|'|r| of what rows are off by, r; in the second, rows without a price count at a
-        typical one
+    `converged`: whether it met its tolerance. `left`: share of the first residual that is left. `residual`:
+    norm of the rows' violations r. `paid`, `off`: y'r and |y|'|r|; in the second, rows without a price count
+    at a typical one.
     """
 
     x: NDArray[np.float64]

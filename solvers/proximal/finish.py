@@ -154,11 +154,8 @@ class HandOver:
 class _InUnits(NamedTuple):
     """The way back to a working set from the units in which HiGHS has it.
 
-    Attributes
-    ----------
-    unit : (columns,) what a value of 1 is in the set
-    sharp : (program's rows,) factors on these rows
-    factor : on costs
+    `unit` (columns,): a value of 1 in the set. `sharp` (program's rows,): factors on these rows. `factor`: on
+    costs.
     """
 
     unit: NDArray[np.float64]

@@ -129,20 +129,13 @@ class Budget:
 class State:
     """What a solve leaves to the next one: plain data to copy, to save, and to continue from more than once.
 
-    A solve never changes the state that it begins in, so it can be continued from more than once.
-
-    Attributes
-    ----------
-    x, y : where the next solve begins; nothing before a first one.  With ``inactive``, x is the allocation of
-        the active requests
-    slack : of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known
-    answer : the last answer, which churn is counted against; another than ``x`` if a start was given
-    proof : the store's revision when the last answer was certified, and that iterate
-    revision : the store's revision when the solve ended; None before a first one
-    inactive : the requests whose allocation is known without a look at them, if there are any
-    full_pass : why the next solve reads all columns, if there are none
-    misses, wait : consecutive times that the inactive set was given up after fewer than 3 solves, and solves
-        until there may be one again
+    `x`, `y`: where the next solve begins; None before the first. With `inactive`, x is the allocation of the
+    active requests. `slack`: of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known.
+    `answer`: the last answer, for the churn; not `x` if a start was given. `proof`: the store's revision when
+    the last answer was certified, and that iterate. `revision`: the store's when the solve ended.
+    `full_pass`: why the next solve reads all columns, if no request is inactive. `misses`, `wait`:
+    consecutive times that the inactive set was given up after fewer than 3 solves, and solves until there may
+    be one again.
     """
 
     x: LastX | None = None
