@@ -96,11 +96,14 @@ def test_what_is_kept_is_loaded_and_what_is_not_runs_in_python(total, monkeypatc
 def test_a_kernel_makes_arrays_only_if_it_says_so():
     """numba's option that is not public (copter/compile/kernels.py) still has an effect."""
 
-    def made(n):
+    def refused(n):
+        return np.empty(n)
+
+    def made(n):  # another function: the cache would have machine code for the first
         return np.empty(n)
 
     with pytest.raises(NumbaError):
-        kernel(made).compile((int64,))
+        kernel(refused).compile((int64,))
     kernel(allocates=True)(made).compile((int64,))
 
 
