@@ -389,6 +389,8 @@ class Parser:
         if isinstance(usage, SharedColumns):
             return self._shared_slot(label, ids, usage, widths), None
         if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
+            if len(ids) == 1 and not isinstance(usage[0], SharedColumns):
+                return OWN, Columns(widths, *self._compressed(ids[0], usage[0], int(widths[0])))
             return self._columns_each(ids, usage, widths)
         columns = from_matrix(label, usage, (len(self.resources), int(widths.sum())))
         return OWN, Columns(widths, *self._by_slot(columns))
