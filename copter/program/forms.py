@@ -96,7 +96,7 @@ def sum_rows_of(
 ) -> _SumRows:
     """Return the sum rows of many requests, of which relation (None) or totals (KEEP) may stay as in `old`.
 
-    A total of None, for all or in a list, stands for no sum row. `relation`: "<=" or "==", or one each. Raise
+    A total of None, for all or in a list, means no sum row. `relation`: "<=" or "==", or one each. Raise
     EditError with the request, the field and the value.
     """
     if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):

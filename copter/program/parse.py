@@ -389,23 +389,23 @@ class Parser:
         if isinstance(usage, SharedColumns):
             return self._shared_slot(label, ids, usage, widths), None
         if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
-            if len(ids) == 1 and not isinstance(usage[0], SharedColumns):
-                return OWN, Columns(widths, *self._compressed(ids[0], usage[0], int(widths[0])))
             return self._columns_each(ids, usage, widths)
         columns = from_matrix(label, usage, (len(self.resources), int(widths.sum())))
         return OWN, Columns(widths, *self._by_slot(columns))
 
     def _columns_each(
         self, ids: Sequence[Hashable], usages: Sequence[Usage], widths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Columns | None]:
-        slots, own = np.full(len(ids), OWN), []
+    ) -> tuple[NDArray[np.int64] | int, Columns | None]:
+        slots, own = [OWN] * len(ids), []
         for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
             if isinstance(usage, SharedColumns):
                 slots[k] = self._shared_slot(id, [id], usage, widths[k : k + 1])
             else:
                 own.append(self._compressed(id, usage, n))
-        columns = Columns(np.where(slots == OWN, widths, 0), *joined(own)) if own else None
-        return slots, columns
+        if len(own) == len(ids):
+            return OWN, Columns(widths, *joined(own))
+        each = np.array(slots, np.int64)
+        return each, Columns(np.where(each == OWN, widths, 0), *joined(own)) if own else None
 
     def _shared_slot(
         self,

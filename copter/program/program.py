@@ -295,7 +295,7 @@ class ContinualProgram:
 
     @exclusive
     def reserve(self, columns: int) -> None:
-        """Make room for the costs of so many new columns.
+        """Reserve memory for the costs of new columns.
 
         Adding them is faster then, and takes no additional memory, because a growing array is copied. Nothing
         else changes.

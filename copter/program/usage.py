@@ -68,6 +68,8 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
 
 def joined(parts: Sequence[Compressed]) -> Compressed:
     """Columns side by side."""
+    if len(parts) == 1:
+        return parts[0]
     ends = np.cumsum([part.row.size for part in parts], dtype=np.int64)
     pointers = [np.zeros(1, np.int64)]
     pointers += [part.pointer[1:] + (end - part.row.size) for part, end in zip(parts, ends, strict=True)]

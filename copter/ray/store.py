@@ -135,12 +135,7 @@ class DistributedStore(ConstraintStore):
             np.add.at(self.vectors.references, edit.vectors, 1)
         self.n_variables += int(edit.sizes.sum())
 
-    def _remove_requests(self, slots: NDArray[np.int64]) -> None:
-        if not slots.size:
-            return
-        self.clock += 1
-        if self.terms:
-            self.terms.drop(slots.tolist())
+    def _free_requests(self, slots: NDArray[np.int64]) -> None:
         self._let_go(slots)
         self.requests.free(slots)
 

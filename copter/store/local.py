@@ -190,12 +190,7 @@ class LocalStore(ConstraintStore):
         self.n_variables += int(sizes.sum())
         return slots
 
-    def _remove_requests(self, slots: NDArray[np.int64]) -> None:
-        if not slots.size:
-            return
-        self.clock += 1
-        if self.terms:
-            self.terms.drop(slots.tolist())
+    def _free_requests(self, slots: NDArray[np.int64]) -> None:
         self._release_columns(slots, blank=True)
         self.requests.reuse(slots.tolist())
         self._compact_columns()

@@ -251,6 +251,14 @@ class ConstraintStore(ABC):
         if len(self._dropped_rows) > 64 and 2 * len(self._dropped_rows) > self.rows.size:
             self._purge_rows()
 
+    def _remove_requests(self, slots: NDArray[np.int64]) -> None:
+        if not slots.size:
+            return
+        self.clock += 1
+        if self.terms:
+            self.terms.drop(slots.tolist())
+        self._free_requests(slots)
+
     def _update_requests(self, edit: Edit) -> None:
         slots = edit.slots
         if edit.usage is not None:
@@ -340,7 +348,7 @@ class ConstraintStore(ABC):
 
     @abstractmethod
     def reserve(self, columns: int) -> None:
-        """Make room for the costs of so many more columns."""
+        """Reserve memory for the costs of `columns` more columns."""
 
     @abstractmethod
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -370,8 +378,8 @@ class ConstraintStore(ABC):
     def _add_requests(self, edit: Edit) -> NDArray[np.int64]: ...
 
     @abstractmethod
-    def _remove_requests(self, slots: NDArray[np.int64]) -> None:
-        """Forget requests, and the usages that nothing else points at."""
+    def _free_requests(self, slots: NDArray[np.int64]) -> None:
+        """Free the slots of requests, and what only these requests use."""
 
     @abstractmethod
     def _replace_columns(self, edit: Edit) -> None:
