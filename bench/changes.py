@@ -33,7 +33,7 @@ _SMALL = 60_000
 
 @dataclass(frozen=True)
 class Changes(Course):
-    """Rounds in which `changed` requests get new costs, in a program of so many `columns`.
+    """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
     `own`: whether each request has its own coefficients. `left_out`: rounds that only prepare, because the
     first is cold, and the next ones detect what does not change.

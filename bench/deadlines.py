@@ -54,7 +54,7 @@ class _Timed:
 
 
 def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualProgram, str]:
-    """Return a program of about so many columns, sometimes infeasible or unbounded, and its kind."""
+    """Return a program of about `columns` columns, sometimes infeasible or unbounded, and its kind."""
     width = int(min(columns, 10 ** rng.uniform(0.5, 2.5)))
     requests, rows = max(1, columns // width), int(10 ** rng.uniform(0.7, 2.7))
     kind = str(rng.choice(["packing", "assignment", "infeasible", "unbounded"], p=[0.45, 0.35, 0.1, 0.1]))

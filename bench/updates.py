@@ -227,7 +227,7 @@ EDITORS = ("copter", "scipy-coo", "scipy-csc")
 
 @dataclass(frozen=True)
 class Edits(Course):
-    """Rounds of edits of a program of so many columns, rounded to whole requests of 1,000."""
+    """Rounds of edits of a program of `columns` columns, rounded to whole requests of 1,000."""
 
     columns: int
     rounds: int = 12

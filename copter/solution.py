@@ -43,7 +43,7 @@ class Status(enum.StrEnum):
 
 
 class Start(NamedTuple):
-    """How a solve began: what the warm start used, or why there was none, in words and as an enum."""
+    """Start of a solve: the warm start that was used, or why there was none, in words and as an enum."""
 
     warm: bool
     reason: str

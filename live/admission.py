@@ -1,4 +1,4 @@
-"""What users and runs ask for: each request is checked and written to the record, or refused.
+"""Requests of users and runs: each is checked and written to the record, or refused.
 
 Users submit and cancel jobs and drain nodes; runs report.  A request that is refused changes nothing.
 """

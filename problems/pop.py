@@ -1,4 +1,4 @@
-"""What POP's methods of all domains share: names, ``pop-16`` and ``pop-16-ray``, and how parts are solved.
+"""Common part of POP in all domains: names, ``pop-16`` and ``pop-16-ray``, and how parts are solved.
 
 A domain splits its own way, as the experiment that it repeats does, and joins the parts' answers.
 

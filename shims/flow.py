@@ -79,7 +79,7 @@ class Flows:
 
 
 class _Made(NamedTuple):
-    """What a shim made last."""
+    """Last answer of a shim."""
 
     clock: int
     x: Allocation | None

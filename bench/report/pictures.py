@@ -57,7 +57,7 @@ _MARKS = ("o", "^", "s", "D", "v", "P")
 
 @dataclass(frozen=True)
 class Look:
-    """How a solver is drawn: a hue of :data:`HUES`, matplotlib's mark and dash, the width in points."""
+    """Style of a solver's curve: a hue of :data:`HUES`, matplotlib's mark and dash, the width in points."""
 
     hue: str
     mark: str

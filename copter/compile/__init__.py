@@ -1,4 +1,4 @@
-"""How kernels are compiled and kept.
+"""Compilation of kernels, and the cache of their machine code.
 
 Read `kernels.py` first: the decorator `kernel` of every compiled function.  `array_record.py` are records
 of arrays that kernels take as one argument.  `first_calls.py` runs a kernel in Python until it is worth

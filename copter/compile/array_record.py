@@ -37,7 +37,7 @@ class ArrayRecord:
 
     @cached_property
     def _numba_type_(self) -> _RecordType:
-        """What numba's dispatcher reads before it asks ``typeof_impl``, and 1.2 us faster.
+        """Type that numba's dispatcher reads before it asks ``typeof_impl``, and 1.2 us faster.
 
         Arrays with gaps can be refused here, and not while a kernel begins.
         """

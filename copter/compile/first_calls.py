@@ -38,9 +38,9 @@ from copter.compile.extremes import IN_PYTHON, Intrinsic
 _LONG = 4096
 """Elements of an array from which on a kernel that is called with it is compiled at once."""
 _SECONDS_A_BYTE = 1e-4
-"""Of Python's code, of a kernel and of those that it calls, that its calls may take before it is compiled."""
+"""Time that calls may take in Python before a kernel is compiled, per byte of its and its callees' code."""
 _LOOK = 0.25
-"""Seconds between looks at what is kept: another process may have compiled it."""
+"""Seconds between two searches of the cache, which another process may have filled."""
 BY_ADDRESS: set[type] = set()
 """Types of arguments with functions that are called by their address, which Python cannot do."""
 _at_once = False
@@ -125,7 +125,7 @@ class Kernel:
 
     def _in_python(self, *arguments: Any, **named: Any) -> Any:
         if self._function is None:
-            self._function, self._seconds = _in_python(self.py_func)
+            self._function, self._seconds = _python_form(self.py_func)
         begin = time.perf_counter()
         with np.errstate(all="ignore"):
             result = _plain(self._function(*arguments, **named))
@@ -171,7 +171,7 @@ def _longest(arguments: tuple[Any, ...]) -> float:
     return longest
 
 
-def _in_python(kernel: FunctionType) -> tuple[FunctionType, float]:
+def _python_form(kernel: FunctionType) -> tuple[FunctionType, float]:
     """A function that calls no machine code, and the seconds that its calls may take."""
     made: dict[FunctionType, FunctionType] = {}
     function = _function_of(kernel, made)

@@ -142,7 +142,7 @@ def _insist(holds: Any, what: str) -> None:
 
 
 def _is(value: Any, dtype: Any, size: int) -> bool:
-    """Whether a value is an array of so many entries of a dtype."""
+    """Whether a value is an array of `size` entries of a dtype."""
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (size,)
 
 

@@ -44,7 +44,7 @@ _LARGEST_COST = 20
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of a general LP in the end.
+    """Answer to a general LP, with its proof.
 
     `x` (n,), `y` (m,): None if not known; a price is positive where ``row_upper`` is paid for. `proof`:
     residuals and gap of x and y. `ray`: proof that the LP is infeasible or unbounded. `finished_by`: source

@@ -11,7 +11,7 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class IntegerProof:
-    """What is proved of an integral allocation in comparison with all others.
+    """Proof of how good an integral allocation is in comparison with all others.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ def _fill(p, upper, n, relation, total, taken):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _left_of(total, taken, upper, n, last):  # type: ignore[no-untyped-def]
-    """What the other columns leave to one, with the same bits in any order of their prices."""
+    """Remainder that other columns leave to one, with the same bits in any order of their prices."""
     left = total
     for j in range(n):
         if j != last:

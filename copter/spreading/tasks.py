@@ -193,7 +193,7 @@ class TaskError(RuntimeError):
 
 
 class Outcome(NamedTuple):
-    """What a task sends; `where` is the traceback of the error."""
+    """Result or error that a task sends; `where` is the traceback of the error."""
 
     value: Any = None
     error: Exception | None = None

@@ -109,7 +109,7 @@ class Executor(ABC):
         it.
 
         Unless requests are in this process, a request has in the view only columns asked for, now or since
-        the last edit, in ascending order. A negative column stands for none and has a negative place. `more`:
+        the last edit, in ascending order. A negative column means none and has a negative place. `more`:
         other columns that must be in the view. View and places are valid until the next edit, or until
         columns are asked for that were not since the last edit.
         """

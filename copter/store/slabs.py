@@ -65,7 +65,7 @@ class Pool:
         return start
 
     def reserve(self, more: int) -> None:
-        """Reserve room for so many entries more, and some, so that adding them piece by piece copies nothing.
+        """Reserve room for `more` entries and some extra, so that adding them piece by piece copies nothing.
 
         Memory past the entries in use is not touched until they are written.
         """
@@ -284,7 +284,7 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def one_each(value: NDArray[np.float64] | float, count: int) -> NDArray[np.float64]:
-    """Return an array of so many numbers from one, or from one for all."""
+    """Return an array of `count` numbers: the given array, or one number repeated."""
     return contiguous(value) if isinstance(value, np.ndarray) else np.full(count, value)
 
 

@@ -117,7 +117,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunState:
-    """What has become of a run.
+    """Outcome of a run so far.
 
     Attributes
     ----------

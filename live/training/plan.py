@@ -141,7 +141,7 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run reports.
+    """Report of a run.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Orders:
-    """What a report is answered with: the lease from now on, whether to stop, and a batch unless it stays.
+    """Answer to a report: the lease from now on, whether to stop, and a batch unless it stays.
 
     A run that is told to stop has no right to its GPUs any more.
     """

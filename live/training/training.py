@@ -61,7 +61,7 @@ class TrainingError(CopterError, RuntimeError):
 
 
 class State(Protocol):
-    """What a job learns, for its checkpoints."""
+    """State that a job learns, for its checkpoints."""
 
     def save(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays."""
@@ -97,14 +97,14 @@ class ArrayState:
 
 
 class _Note(NamedTuple):
-    """What each process says at a step: whether it was told to stop; sum of its squared gradient norms."""
+    """Note of a process at a step: whether it was told to stop; sum of its squared gradient norms."""
 
     told: bool
     squares: float
 
 
 class _Decision(NamedTuple):
-    """What the first process decides at a step: what follows it, and how the next one trains."""
+    """Decision of the first process at a step: what follows it, and how the next one trains."""
 
     done: bool
     stop: bool

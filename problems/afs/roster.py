@@ -244,7 +244,7 @@ class Roster:
     # ---- pools -----------------------------------------------------------------------------------
 
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, Pool]], dict[str, Configuration]]:
-        """What there is to share out by type, and what jobs keep that must not be preempted."""
+        """GPUs to share out by type, and those that jobs keep which must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]

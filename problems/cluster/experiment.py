@@ -229,7 +229,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 class Progress(NamedTuple):
-    """How far a run is. `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended."""
+    """Progress of a run. `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended."""
 
     policy: str
     seed: int

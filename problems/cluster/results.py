@@ -79,7 +79,7 @@ class Segment:
 
 
 def record_of(job: Job, finished: float) -> JobRecord:
-    """What became of a job. `finished`: seconds at which it completed, NaN if it did not."""
+    """Outcome of a job. `finished`: seconds at which it completed, NaN if it did not."""
     submission = job.submission
     return JobRecord(
         name=job.name,

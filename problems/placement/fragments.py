@@ -59,7 +59,7 @@ class Types(NamedTuple):
 
 @kernel(inner=True)
 def fragments(cpu: int, left: Ints, model: int, types: Types) -> float:
-    """Mean fragments of a server with so much CPU and `left` of each GPU."""
+    """Mean fragments of a server with `cpu` and `left` of each GPU."""
     total, mean = int(left.sum()), 0.0
     if total == 0:
         return 0.0

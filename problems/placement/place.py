@@ -20,7 +20,7 @@ class PlacementError(CopterError, ValueError):
 
 
 class Place(NamedTuple):
-    """Where a task runs. `server`: index in order of names. `gpus`: bits of its GPUs."""
+    """Place of a task. `server`: index in order of names. `gpus`: bits of its GPUs."""
 
     server: int
     gpus: int

@@ -240,7 +240,7 @@ class Regions:
         self._of_servers("restore", servers)
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Where a task runs; None while it waits."""
+        """Place of a task; None while it waits."""
         if id not in self._region:
             raise PlacementError(f"place_of: no task {id!r}")
         number = self._region[id]

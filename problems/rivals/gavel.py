@@ -44,7 +44,7 @@ _THETA = ("theta",)
 
 
 class _Gavel(Mechanism):
-    """What the policies have in common: a program with a request for each job, its columns, and the GPUs."""
+    """Common part of the policies: a program with a request for each job, its columns, and the GPUs."""
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ class RigidRound:
         return steps[:, None] * self.speed
 
     def configuration(self, job: int, type: int) -> Configuration:
-        """What a job gets on a type."""
+        """Configuration of a job on a type."""
         return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
     def type_of(self, job: int) -> int | None:

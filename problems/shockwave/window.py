@@ -100,7 +100,7 @@ class Window:
         )
 
     def utility(self, rounds: Floats) -> Floats:
-        """Utility of each job after so many rounds, regimes in order."""
+        """Utility of each job after some rounds, regimes in order."""
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
     def relaxed_utility(self, rounds: Floats) -> Floats:
@@ -135,7 +135,7 @@ class Window:
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def size(self, rounds: Floats) -> float:
-        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel."""
+        """Sum of the magnitudes of the terms in the objective of the relaxation, which may cancel."""
         logs = abs(np.log(self.relaxed_utility(rounds)))
         return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
 

@@ -138,7 +138,7 @@ def _busy(volumes: Floats, chosen: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens before a round: new volumes, links that fail, links that come back, by their numbers."""
+    """Changes before a round: new volumes, links that fail, links that come back, by their numbers."""
 
     volumes: Floats | None = None
     failed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -73,7 +73,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a baseline found, in its own order of columns and rows.
+    """Answer of a baseline, in its own order of columns and rows.
 
     `x` (n,), `dual`: None if there are none; the row duals are in the baseline's sign. `warm`: how the run
     began. `details`: figures of the baseline for the record.
@@ -231,7 +231,7 @@ def _ended(clock: Clock) -> Status:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a baseline found, in the program's slots and certified; without an x, only the prices are."""
+    """Answer of a baseline, in the program's slots and certified; without an x, only the prices are."""
 
     outcome: Outcome
     x: SparseX | None

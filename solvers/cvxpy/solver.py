@@ -55,7 +55,7 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class _Result:
-    """What :meth:`_CopterSolver.solve_via_data` passes to :meth:`_CopterSolver.invert`.
+    """Result that :meth:`_CopterSolver.solve_via_data` passes to :meth:`_CopterSolver.invert`.
 
     `status`: cvxpy's. `x`, `y`: point and duals, or in place of the duals the ray that proves infeasibility.
     """

@@ -224,7 +224,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
 
 @kernel(allocates=True)
 def _most_more(more, first):  # type: ignore[no-untyped-def]
-    """How much more all requests together could use than their cheapest choices do."""
+    """Use of all requests together beyond that of their cheapest choices, at most."""
     most = np.zeros(more.shape[1], np.int64)
     for g in range(first.size - 1):
         for i in range(most.size):

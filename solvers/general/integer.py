@@ -135,7 +135,7 @@ def _call(function: Callable[..., IntegerAnswer], *arguments: Any) -> IntegerAns
 
 @dataclass(frozen=True)
 class IntegerAnswer:
-    """What branch and bound found: a point x (n,), its objective, a bound and the gap, or None for all."""
+    """Answer of branch and bound: a point x (n,), its objective, a bound and the gap, or None for all."""
 
     status: Status
     reason: str

@@ -185,7 +185,7 @@ def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
 def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyped-def]
     """Curvature of the penalty along e_to - e_source, of rows violated now or after ``step``.
 
-    ``ray`` is scratch, zero on entry and on return. Column -1 stands for the unused part of a sum row.
+    ``ray`` is scratch, zero on entry and on return. Column -1 is the unused part of a sum row.
     """
     for j, sign in ((to, 1.0), (source, -1.0)):
         if j >= 0:

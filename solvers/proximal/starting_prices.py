@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from copter.store.executor import Part
 
 _Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Of the users of a row: what a unit of it saves, its value apart from that, and how many units they want."""
+"""Users of a row: what a unit of it saves, its value apart from that, and how many units they want."""
 _MOST = 64
 """Rows: where more changed, prices have moved everywhere."""
 _IDLE = 0.5

@@ -127,7 +127,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class State:
-    """What a solve leaves to the next one: plain data to copy, to save, and to continue from more than once.
+    """State of a solve for the next one: plain data to copy, to save, and to continue from more than once.
 
     `x`, `y`: where the next solve begins; None before the first. With `inactive`, x is the allocation of the
     active requests. `slack`: of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known.
@@ -230,7 +230,7 @@ class State:
 
 
 class WarmStart(NamedTuple):
-    """What remains valid of the last round.
+    """Parts of the last round that remain valid.
 
     `x`, `y`: allocation and prices to begin with. `slack`: of screening; NaN if not known. `how`: whether any
     of that is of use, and why, or why not.

@@ -75,7 +75,7 @@ class Inner(NamedTuple):
 
 @dataclass(frozen=True)
 class StepsResult:
-    """Where the steps ended: allocation, prices of row slots, and step length to go on with.
+    """End of the steps: allocation, prices of row slots, and step length to go on with.
 
     `ray`: proof that the program is infeasible or unbounded, if one was found. `violation`: prices of the
     least violation of the rows, if the columns of the set cannot meet them. `by_highs`: whether HiGHS took
@@ -92,7 +92,7 @@ class StepsResult:
 
 @dataclass(frozen=True)
 class Aim:
-    """Where steps begin and end.
+    """Begin and end of steps.
 
     `goal`: gap and dual residual of the set, as a program of its own, at which they end. `first`: first step
     length as a multiple of what a column typically gets over what it costs; `sigma`: that length itself, of

@@ -182,7 +182,7 @@ def _least(loose, bounds, used):
 
 
 def answered(tiny):
-    """What is wrong with the answer of copter-exact."""
+    """Faults in the answer of copter-exact."""
     return judge(tiny, make_solver("copter-exact").solve(tiny.program()))
 
 

@@ -394,7 +394,7 @@ def edited(rng: np.random.Generator, plain: PlainProgram, program: ContinualProg
 
 
 def trial(family: str, seed: int) -> list[str]:
-    """What is wrong with the answers of a cold round and of one after edits."""
+    """Faults in the answers of a cold round and of one after edits."""
     rng = np.random.default_rng([seed, *family.encode()])
     plain = FAMILIES[family](rng)
     program, maker, results = plain.build(), make_solver("copter"), []

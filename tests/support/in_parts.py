@@ -71,7 +71,7 @@ class InProcess:
 
 @contextmanager
 def spread_stores(parts: int) -> Iterator[None]:
-    """Within it the store of every new program is in so many parts, in this process."""
+    """Cut the store of every new program into `parts` parts of this process, within a ``with`` block."""
     usual = program_module.LocalStore
     program_module.LocalStore = lambda: DistributedStore(InProcess(parts))
     try:

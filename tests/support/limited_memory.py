@@ -27,7 +27,7 @@ def data() -> int:
 
 
 def limit(part: object, megabytes: int) -> None:
-    """Let this process take so much more; a task of a program's parts, too."""
+    """Limit what this process may still take to `megabytes`; also a task of a program's parts."""
     if megabytes:
         most = data() + (megabytes << 20)
         resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
@@ -63,7 +63,7 @@ def play(program: ContinualProgram, megabytes: int) -> dict[str, float]:
 
 
 def main(actors: int, megabytes: int) -> None:
-    """Play it on so many actors, or in one process."""
+    """Play the program on `actors` actors, or in one process without any."""
     if actors:
         with RayProgram(actors=actors, num_cpus=0) as program:
             figures = play(program, megabytes)

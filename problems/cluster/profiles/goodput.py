@@ -168,7 +168,7 @@ class GoodputProfile(Profile):
         return rates
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
-        """How the job trains under a configuration: batch size, passes and learning rate."""
+        """Training plan of a job under a configuration: batch size, passes and learning rate."""
         nodes, gpus, type = configuration
         if type not in self.models or self.curve(configuration)[level] <= 0:
             raise ValueError(f"profile {self.name!r} does not run on {configuration}")

@@ -58,7 +58,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 
 
 def _varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
-    """What a value of the sweep sets."""
+    """Settings for a value of the sweep."""
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}
     who, dot, name = options.sweep.partition(".")

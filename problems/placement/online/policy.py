@@ -1,4 +1,4 @@
-"""What places tasks as they come, and policies by name from the entry-point group ``copter.placement``.
+"""Policies that place tasks as they come, found by name from the entry-point group ``copter.placement``.
 
 A package declares what it has, and `copter run placement --policy` knows it::
 

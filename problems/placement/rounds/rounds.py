@@ -427,7 +427,7 @@ class Rounds:
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
-    """What a task of each kind is worth: as given, or the largest share that it takes of a server's mean."""
+    """Value of a task of each kind: as given, or the largest share that it takes of a server's mean."""
     if values is None:
         takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
         means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])

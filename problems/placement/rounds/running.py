@@ -113,7 +113,7 @@ class Running:
         self._unused.extend(slots.tolist())
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Where a task runs; None while it waits."""
+        """Place of a task; None while it waits."""
         slot = int(self._slots([id], "place_of")[0])
         server = int(self._server[slot])
         return None if server == _WAITS else Place(server, int(self._gpus[slot]))
