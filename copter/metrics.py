@@ -21,6 +21,8 @@ from copter.solution import Solution
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from copter.rounds.record import RoundRecord
+
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Upper ends of the buckets of solve times."""
 _RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
@@ -38,6 +40,8 @@ class Metrics:
     copter_churn                            gauge     share of nonzeros that changed, of the last round
     copter_cold_starts_total                counter   rounds that began cold, by ``reason``
     copter_hand_overs_total                 counter   times that HiGHS finished a stalled working set
+    copter_played_rounds_total              counter   rounds of :class:`copter.Rounds` by ``path``, ``late``
+    copter_round_seconds                    histogram wall-clock time of these rounds
     ======================================= ========= ==================================================
 
     Parameters
@@ -72,6 +76,12 @@ class Metrics:
         self._hand_overs = Counter(
             "copter_hand_overs", "Times that HiGHS finished a stalled working set", of, registry=at
         )
+        self._played = Counter(
+            "copter_played_rounds", "Rounds of a domain", ["domain", "path", "late"], registry=at
+        )
+        self._whole = Histogram(
+            "copter_round_seconds", "Seconds of rounds of a domain", of, buckets=_SECONDS, registry=at
+        )
 
     def observe(self, solution: Solution, *, domain: str = "lp", seconds: float | None = None) -> None:
         """Count a round.
@@ -95,6 +105,19 @@ class Metrics:
         if not solution.warm_started:
             self._cold.labels(domain, str(solution.cold_start or "other")).inc()
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
+
+    def observe_round(self, record: RoundRecord, *, domain: str) -> None:
+        """Count a round of :class:`copter.Rounds`, and the solve in it if there was one.
+
+        Parameters
+        ----------
+        domain : str
+            As for :meth:`observe`.
+        """
+        self._played.labels(domain, record.path, str(record.late).lower()).inc()
+        self._whole.labels(domain).observe(record.seconds.total)
+        if record.solution is not None:
+            self.observe(record.solution, domain=domain)
 
     def text(self) -> str:
         """All of the registry in the OpenMetrics text format."""
