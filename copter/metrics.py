@@ -21,8 +21,6 @@ from copter.solution import Solution
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-    from copter.rounds.record import RoundRecord
-
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Upper ends of the buckets of solve times."""
 _RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
@@ -106,18 +104,18 @@ class Metrics:
             self._cold.labels(domain, str(solution.cold_start or "other")).inc()
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
 
-    def observe_round(self, record: RoundRecord, *, domain: str) -> None:
-        """Count a round of :class:`copter.Rounds`, and the solve in it if there was one.
+    def observe_round(self, domain: str, path: str, *, late: bool, seconds: float) -> None:
+        """Count a round of :class:`copter.Rounds`; the solve in it is counted by :meth:`observe`.
 
         Parameters
         ----------
         domain : str
             As for :meth:`observe`.
+        path, late, seconds
+            Of its :class:`copter.RoundRecord`.
         """
-        self._played.labels(domain, record.path, str(record.late).lower()).inc()
-        self._whole.labels(domain).observe(record.seconds.total)
-        if record.solution is not None:
-            self.observe(record.solution, domain=domain)
+        self._played.labels(domain, path, str(late).lower()).inc()
+        self._whole.labels(domain).observe(seconds)
 
     def text(self) -> str:
         """All of the registry in the OpenMetrics text format."""

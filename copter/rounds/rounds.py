@@ -296,7 +296,10 @@ class Rounds:
             solution=solution,
         )
         if self.metrics is not None:
-            self.metrics.observe_round(record, domain=type(self.domain).__name__)
+            name = type(self.domain).__name__
+            self.metrics.observe_round(name, made.path, late=made.late, seconds=seconds.total)
+            if solution is not None:
+                self.metrics.observe(solution, domain=name)
         return record
 
     def _made(self, clock: Clock, program: Any) -> _Made:

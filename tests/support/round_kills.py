@@ -88,7 +88,7 @@ def main(folder: str, kills: str, seed: str) -> None:
 
                 traceback.print_exc()
                 os._exit(1)
-        time.sleep(rng.uniform(0.001, 0.06))
+        time.sleep(rng.uniform(0.001, 0.1))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         if os.WIFEXITED(status):
