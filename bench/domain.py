@@ -7,7 +7,7 @@ same see the same events.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _SMALL = 3
 """Rounds of the warm-up."""
+_CLOSED = 1e-9
+"""Gap at which an answer without a program counts as proven."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class DomainCourse(Course):
     def figures(self) -> Sequence[Figure]:  # type: ignore[override]
         """The figures that the domain's records have."""
         domain = domain_named(self.name)()
-        record = next(play_events(Rounds(domain), 1, self.seed))
+        (events,) = drawn_events(domain, 1, self.seed)
+        record = Rounds(domain).play(*events)
         return [Figure(name, name, "mean") for name in record.figures]
 
     def small(self) -> DomainCourse:
@@ -54,29 +57,37 @@ class DomainCourse(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a domain of its own."""
         solver, domain = settings.make(), domain_named(self.name)()
-        rounds = Rounds(domain, solver)
-        records = (record_of(solver, one, domain) for one in play_events(rounds, self.rounds, self.seed))
+        events = drawn_events(domain, self.rounds, self.seed)
+        records = records_of(domain, solver, events)
         return Play(records, solver.stopping(), getattr(domain, "program", None))
 
 
-def play_events(rounds: Rounds, count: int, seed: int) -> Iterator[RoundRecord]:
-    """Play rounds with the random events of their domain."""
-    rng, domain = np.random.default_rng(seed), rounds.domain
-    events: Callable[[np.random.Generator], Any] = domain.events  # type: ignore[attr-defined]
+def drawn_events(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
+    """Draw the events of each round from a domain as it is then."""
+    rng = np.random.default_rng(seed)
     for _ in range(count):
-        yield rounds.play(*events(rng))
+        yield tuple(domain.events(rng))
 
 
-def record_of(solver: Solver, played: RoundRecord, domain: Any) -> Record:
-    """Return a round of a domain as the benchmarks record it."""
-    seconds, answer = played.seconds, played.answer
+def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> Iterator[Record]:
+    """Play rounds with the events of each, and record them as the benchmarks do."""
+    rounds = Rounds(domain, solver)
+    for own in events:
+        yield _record(solver, rounds.play(*own), domain)
+
+
+def _record(solver: Solver, played: RoundRecord, domain: Any) -> Record:
+    """A round of a domain as the benchmarks record it; one that fell back is missed, and cost nothing."""
+    seconds, answer, missed = played.seconds, played.answer, played.path == "fallback"
     came_to: dict[str, Any] = {
-        "integral_objective": float(getattr(answer, "objective", math.nan)),
-        "integral_gap": float(getattr(answer, "gap", math.nan)),
+        "integral_objective": math.nan if missed else float(getattr(answer, "objective", math.nan)),
+        "integral_gap": math.nan if missed else float(getattr(answer, "gap", math.nan)),
+        "integral_bound": math.nan if missed else float(getattr(answer, "bound", math.nan)),
         **played.figures,
     }
     if not isinstance(played.solution, Solution):
-        own = {"gap": played.gap, "status": str(Status.OPTIMAL) if played.gap == 0 else COMPLETE}
+        status = str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE
+        own = {"gap": played.gap, "status": status, "missed": missed}
         return method_round(
             solver.name,
             played.number,
@@ -89,4 +100,4 @@ def record_of(solver: Solver, played: RoundRecord, domain: Any) -> Record:
     edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
     times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
     record = solved_record(solver.name, played.number, domain.program, played.solution, times)
-    return record | came_to | {"missed": played.path == "fallback"}
+    return record | came_to | {"missed": missed}

@@ -81,7 +81,7 @@ def domain_command(which: str, name: str) -> Any:
 
 def _run(name: str, options: DomainRunOptions) -> None:
     """Play the rounds of a domain."""
-    from copter.bench.domain import play_events
+    from copter.bench.domain import drawn_events
     from copter.cli.domain_run import DomainRun
     from copter.cli.run import conclude, follow, preparing
     from copter.rounds.named import domain_named
@@ -99,7 +99,8 @@ def _run(name: str, options: DomainRunOptions) -> None:
         rounds.rehearse()
 
         def played() -> Any:
-            for record in play_events(rounds, options.rounds, options.seed + rounds.number):
+            for events in drawn_events(domain, options.rounds, options.seed + rounds.number):
+                record = rounds.play(*events)
                 run.take(record)
                 yield record
 

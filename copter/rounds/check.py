@@ -441,12 +441,13 @@ def built_anew(program: ContinualProgram) -> ContinualProgram:
 
 
 def _program_of(domain: Any) -> bytes:
-    """The content of a domain's program."""
+    """The content of a domain's program, without what the next solve begins from."""
     program = getattr(domain, "program", None)
     if program is None:
         return b""
     resources, requests = vars(program.resources[:]).copy(), vars(program.requests[:]).copy()
     usage = requests.pop("usage")
+    del requests["starts"]  # a solve takes them
     content = [*resources.values(), usage.data, usage.indices, usage.indptr, *requests.values()]
     return pickle.dumps([each.tobytes() if isinstance(each, np.ndarray) else repr(each) for each in content])
 
@@ -465,7 +466,7 @@ _OTHER = object()
 
 
 def _plain(value: Any) -> Any:
-    """A value in a form whose text tells it from any other, or _OTHER if it is an object of a class."""
+    """A value in a form whose text tells it from any other; _OTHER for None and objects of classes."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict):
@@ -473,7 +474,7 @@ def _plain(value: Any) -> Any:
     elif type(value) in (list, tuple, set, frozenset):
         parts = [_plain(part) for part in value]
     else:
-        known = isinstance(value, str | bytes | int | float | type(None) | np.generic)
+        known = isinstance(value, str | bytes | int | float | np.generic)
         return value if known else _OTHER
     return _OTHER if any(part is _OTHER for part in parts) else (type(value).__name__, parts)
 
