@@ -16,7 +16,6 @@ import numpy as np
 from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
 from copter.bench.settings import Record
 from copter.rounds.named import domain_named
-from copter.rounds.record import RoundRecord
 from copter.rounds.rounds import Rounds
 from copter.solution import Solution, Status
 from copter.solvers.features import Feature
@@ -73,11 +72,12 @@ def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> 
     """Play rounds with the events of each, and record them as the benchmarks do."""
     rounds = Rounds(domain, solver)
     for own in events:
-        yield _record(solver, rounds.play(*own), domain)
+        yield record_round(rounds, *own)
 
 
-def _record(solver: Solver, played: RoundRecord, domain: Any) -> Record:
-    """A round of a domain as the benchmarks record it; one that fell back is missed, and cost nothing."""
+def record_round(rounds: Rounds, *events: Any) -> Record:
+    """Play a round, and record it as the benchmarks do: one that fell back has no objective."""
+    played, solver = rounds.play(*events), rounds.solver
     seconds, answer, missed = played.seconds, played.answer, played.path == "fallback"
     came_to: dict[str, Any] = {
         "integral_objective": math.nan if missed else float(getattr(answer, "objective", math.nan)),
@@ -99,5 +99,6 @@ def _record(solver: Solver, played: RoundRecord, domain: Any) -> Record:
     model, solve = solver.seconds(played.solution, seconds.solve)
     edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
     times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
-    record = solved_record(solver.name, played.number, domain.program, played.solution, times)
+    program = rounds.domain.program
+    record = solved_record(solver.name, played.number, program, played.solution, times)
     return record | came_to | {"missed": missed}

@@ -190,7 +190,7 @@ class _Run:
 
     def broken(self, method: str) -> RoundRecord:
         """A round in which a method raises an error, and then the same round again."""
-        before = _state_of(self.domain)
+        before = _state_of(self.domain, prepared=True)
         broken = Rounds(_Broken(self.domain, method), self.solver)
         try:
             broken.play()
@@ -198,7 +198,8 @@ class _Run:
             pass
         else:
             raise CheckFailedError("error", f"an error in {method} was swallowed")
-        self._unchanged("error", before, f"an error in {method} left another domain")
+        if _state_of(self.domain, prepared=True) != before:
+            raise CheckFailedError("error", f"an error in {method} left another domain")
         self.counts["error"] += 1
         return self.rounds.play()
 
@@ -452,12 +453,12 @@ def _program_of(domain: Any) -> bytes:
     return pickle.dumps([each.tobytes() if isinstance(each, np.ndarray) else repr(each) for each in content])
 
 
-def _state_of(domain: Any) -> bytes:
-    """What a domain is: its program with its revision, and its own plain values."""
+def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
+    """What a domain is: its program, its plain values, and unless it was ``prepared`` again the revision."""
     values = ((name, _plain(value)) for name, value in vars(domain).items())
     own = repr({name: value for name, value in values if value is not _OTHER})
     program = getattr(domain, "program", None)
-    clock = None if program is None else program.store.clock
+    clock = None if program is None or prepared else program.store.clock
     return pickle.dumps((clock, own)) + _program_of(domain)
 
 
@@ -483,6 +484,12 @@ def _damaged(event: Any) -> Iterator[Any]:
     """An event with each of its numbers replaced by one that is not a number, or is negative."""
     if isinstance(event, float | int | np.number) and not isinstance(event, bool):
         yield from (math.nan, -1.0)
+    elif isinstance(event, np.ndarray):
+        if event.size and event.dtype.kind in "fi":
+            for wrong in (math.nan, -1.0)[event.dtype.kind == "i" :]:
+                other = event.copy()
+                other.flat[0] = wrong
+                yield other
     elif isinstance(event, tuple | list):
         for k, part in enumerate(event):
             for other in _damaged(part):

@@ -33,15 +33,17 @@ class Domain(Protocol):
         The program that is solved; None if the domain has a ``solve`` that needs none.
     """
 
-    program: ContinualProgram
+    @property
+    def program(self) -> ContinualProgram:
+        """The program that is solved."""
 
-    def apply(self, event: Any) -> None:
+    def apply(self, event: Any, /) -> None:
         """Make an event: edits of the program, and what else the domain knows of it.
 
         An invalid event raises an error that names what is wrong, and changes nothing.
         """
 
-    def round(self, solution: Any, deadline: float | None) -> Any:
+    def round(self, solution: Any, deadline: float | None, /) -> Any:
         """Return an answer made from a solution, integral where that is wanted; change nothing.
 
         Parameters
@@ -57,11 +59,11 @@ class Domain(Protocol):
             The solution has no allocation, or none can be made of it: the round falls back.
         """
 
-    def fallback(self, deadline: float | None) -> Any:
+    def fallback(self, deadline: float | None, /) -> Any:
         """Return the last answer, repaired for what has changed since; always possible, and quick.
 
         Before the first answer it is one that gives nobody anything, or a greedy one. It changes nothing.
         """
 
-    def accept(self, answer: Any) -> None:
+    def accept(self, answer: Any, /) -> None:
         """Let an answer of ``round`` or ``fallback`` take effect, all of it or, with an error, nothing."""

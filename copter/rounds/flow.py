@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from copter.program.program import ContinualProgram
+from copter.rounds.record import Move, moves_between
 from copter.shims.flow import Flows, FlowShim
 from copter.solution import Allocation, Solution
 
@@ -24,6 +27,8 @@ class Shared:
         Resources whose bounds bind the solver's answer, with their prices; empty for a fallback.
     flows : Flows
         What the shim made.
+    before : Allocation, optional
+        Amounts of the answer before.
     """
 
     x: Allocation
@@ -31,6 +36,15 @@ class Shared:
     gap: float
     binding: Mapping[Hashable, float]
     flows: Flows
+    before: Allocation | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"before": None, "moves": self.moves}
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """Columns that got more or less than in the answer before, for each request."""
+        return moves_between(self.before, self.x)
 
 
 class FlowDomain:
@@ -72,4 +86,5 @@ class FlowDomain:
     def _shared(self, flows: Flows, solution: Solution | None) -> Shared:
         binding = {} if solution is None else {who: price for who, price in solution.price.items() if price}
         x = Allocation.of(self.program, flows.nonzeros)
-        return Shared(x, flows.objective, flows.gap, binding, flows)
+        before = None if self.last is None else self.last.x
+        return Shared(x, flows.objective, flows.gap, binding, flows, before)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from copter.solution import Solution
+from copter.solution import Allocation, Solution
 
 Path: TypeAlias = Literal["solved", "fallback"]
 
@@ -39,6 +39,29 @@ class Move(NamedTuple):
     source: Hashable
     target: Hashable
     amount: float = 1.0
+
+
+def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...]:
+    """Return what an allocation by columns moves: each column that got more, or less.
+
+    A request's columns that got less come with the target None, those that got more with the source None.
+    """
+    moves = []
+    for request in now:
+        old = {} if before is None or request not in before else _amounts(before, request)
+        new = _amounts(now, request)
+        for column in sorted(old.keys() | new.keys()):
+            more = new.get(column, 0.0) - old.get(column, 0.0)
+            if more > 0:
+                moves.append(Move(request, None, column, more))
+            elif more < 0:
+                moves.append(Move(request, column, None, -more))
+    return tuple(moves)
+
+
+def _amounts(x: Allocation, request: Hashable) -> dict[int, float]:
+    columns, values = x.nonzeros(request)
+    return dict(zip(columns.tolist(), values.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
