@@ -100,5 +100,6 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
     times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
     program = rounds.domain.program
+    assert program is not None  # it was solved
     record = solved_record(solver.name, played.number, program, played.solution, times)
     return record | came_to | {"missed": missed}

@@ -29,12 +29,12 @@ class Domain(Protocol):
 
     Attributes
     ----------
-    program : ContinualProgram
+    program : ContinualProgram or None
         The program that is solved; None if the domain has a ``solve`` that needs none.
     """
 
     @property
-    def program(self) -> ContinualProgram:
+    def program(self) -> ContinualProgram | None:
         """The program that is solved."""
 
     def apply(self, event: Any, /) -> None:

@@ -264,7 +264,7 @@ class Rounds:
 
     def _finish(self, clock: Clock) -> RoundRecord:
         """Find an answer, let it take effect, and report on it."""
-        program = getattr(self.domain, "program", None)
+        program = self._program
         with running(clock):
             self._prepare(clock)
             edited = clock()
@@ -337,7 +337,7 @@ class Rounds:
             if start is not None and takes_start(self.solver):
                 begin = start()
                 if begin is not None:
-                    self.solver.start_from(self.domain.program, *begin)
+                    self.solver.start_from(self._program, *begin)
 
     def _solve(self, clock: Clock) -> Any:
         """A solution, by a deadline that leaves time for rounding, or for the fallback."""
@@ -349,7 +349,7 @@ class Rounds:
         own = getattr(self.domain, "solve", None)
         if own is not None:
             return own(self.solver, deadline)
-        return self.solver.solve(self.domain.program, deadline=deadline)
+        return self.solver.solve(self._program, deadline=deadline)
 
     def _unedited(self, program: Any, method: str, *given: Any) -> Any:
         """Call a method that must not edit the program."""
@@ -359,6 +359,11 @@ class Rounds:
         finally:
             if program is not None and program.store.clock != before:
                 raise DomainError(f"{type(self.domain).__name__}.{method} edited the program: only apply may")
+
+    @property
+    def _program(self) -> Any:
+        """The domain's program, None without one."""
+        return self.domain.program
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -374,7 +379,7 @@ class Rounds:
     def _state(self) -> dict[str, Any]:
         """What a restart begins from."""
         kept: Any = None
-        program = getattr(self.domain, "program", None)
+        program = self._program
         if program is not None and hasattr(self.solver, "save_state"):
             try:
                 kept = self.solver.kind, self.solver.save_state(program)
@@ -392,7 +397,7 @@ class Rounds:
         _take_over(self.domain, state["domain"])
         self.answer, self.events = state["answer"], state["events"]
         if state["solver"] is not None and state["solver"][0] == self.solver.kind:
-            self.solver.load_state(self.domain.program, state["solver"][1])
+            self.solver.load_state(self._program, state["solver"][1])
         for kind, content in journal.since():
             if kind == "event":
                 self.domain.apply(content)
