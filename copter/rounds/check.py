@@ -13,7 +13,8 @@ late                     a round whose solver, or whose rounding, takes all of t
 error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain as it was; an
                          event that is refused, because it comes twice or a number in it is damaged, too
 raised                   no other error comes out of a round
-restart                  a domain that goes on from the journal has the same program, and plays on
+restart                  a domain that goes on from the journal has the same program and the same fallback,
+                         and plays on
 ======================== ===================================================================================
 
 A failure is made small: events are left out as long as the same check fails.
@@ -212,9 +213,10 @@ class _Run:
             self._check_answer(record)
             fresh = self.make()
             with Rounds(fresh, self.solver.name, journal=path) as read:
-                same = _program_of(self.domain) == _program_of(fresh)
-                if not same or read.number != 1:
+                if _program_of(self.domain) != _program_of(fresh) or read.number != 1:
                     raise CheckFailedError("restart", "the journal gave another program")
+                if _figures(self.domain) != _figures(fresh):
+                    raise CheckFailedError("restart", "the journal gave another fallback")
                 again = read.play()
             self._check_answer(again, fresh)
         return self.rounds.play()
@@ -478,6 +480,12 @@ def _plain(value: Any) -> Any:
         known = isinstance(value, str | bytes | int | float | np.generic)
         return value if known else _OTHER
     return _OTHER if any(part is _OTHER for part in parts) else (type(value).__name__, parts)
+
+
+def _figures(domain: Any) -> str:
+    """Figures of what a domain would fall back to, as text; empty if it has none."""
+    figures = getattr(domain, "figures", None)
+    return "" if figures is None else repr(dict(figures(domain.fallback(None))))
 
 
 def _damaged(event: Any) -> Iterator[Any]:
