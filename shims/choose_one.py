@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -54,6 +54,7 @@ from copter.solution import check_roundable
 from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
+    from copter.program.names import NamesThen
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
     from copter.store.allocation import SparseX
@@ -66,14 +67,19 @@ _ALL_COLUMNS = 2_000_000
 """Up to so many, step 3 looks at all columns of everybody; else at those near the best price."""
 
 
-class Choice(Mapping[Hashable, int | None]):
-    """Chosen column by request id, None for none, read from an array as it is asked for.
+class Choice(Mapping[Hashable, Any]):
+    """Chosen column by request id, its name if it has one, None for none; read as it is asked for.
 
-    `slots`: when the choice was made. `columns`: -1 for none.
+    `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], columns: Ints) -> None:
-        self._slots, self._columns = slots, columns
+    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: NamesThen) -> None:
+        self._slots, self._columns, self._names = slots, columns, names
+
+    @classmethod
+    def of_program(cls, program: ContinualProgram, columns: Ints) -> Choice:
+        """Return the choice of these columns by the requests that a program has now."""
+        return cls(program.slot_of, columns, program.names_then)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -81,11 +87,11 @@ class Choice(Mapping[Hashable, int | None]):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._slots)
 
-    def __getitem__(self, request: Hashable) -> int | None:
+    def __getitem__(self, request: Hashable) -> Any:
         if request not in self._slots:
             raise UnknownIdError(request, "was no request when this choice was made")
-        column = int(self._columns[self._slots[request]])
-        return None if column < 0 else column
+        slot = self._slots[request]
+        return self._names.column(slot, int(self._columns[slot]))
 
     def __repr__(self) -> str:
         return f"<Choice of {len(self)} requests, {len(self.unplaced)} without a column>"
@@ -96,7 +102,7 @@ class Choice(Mapping[Hashable, int | None]):
         return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
     def of(self, slots: Ints) -> Ints:
-        """Chosen columns of the requests in some slots, -1 for none."""
+        """Numbers of the chosen columns of the requests in some slots, -1 for none."""
         return self._columns[slots]
 
 
@@ -107,7 +113,7 @@ class Rounded:
     Attributes
     ----------
     choice : Choice
-        Column of each request, None for none: a mapping by id, and arrays by slot.
+        Column of each request, or its name, None for none: a mapping by id, and arrays of numbers by slot.
     objective : float
         Its cost; infinite if a request whose sum row is "==" got no column, for what is no allocation of the
         program costs less than none.
@@ -185,7 +191,7 @@ class ChooseOneShim(Checked):
             if exactly.integer is not None and exactly.found and _chosen(exactly):
                 return _as_it_is(program, exactly, begin)
         rounded = Rounded(
-            Choice(program.slot_of, chosen),
+            Choice.of_program(program, chosen),
             objective,
             integral_gap(solution, objective),
             perf_counter() - begin,
@@ -200,7 +206,7 @@ def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Ro
     assert solution.integer is not None
     given = np.full(program.store.requests.size, -1)
     given[solution.nonzeros.slot] = solution.nonzeros.column
-    choice = Choice(program.slot_of, given)
+    choice = Choice.of_program(program, given)
     return Rounded(choice, solution.objective, solution.integer.gap, perf_counter() - begin)
 
 
