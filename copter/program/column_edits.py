@@ -242,7 +242,7 @@ def _replacement(
         if limit is not None or bounds is not None:
             old_bounds = upper_bounds_of(store, slots) if bounds is None else bounds
             if limit is None:
-                limit = table.upper[slots][named.owner]
+                limit = _usual_bounds(old_bounds, named.begin)[named.owner]
             bounds = np.concatenate((old_bounds, limit))
     entries = slice_indices((counts.cumsum() - counts)[source], counts[source])
     pointer = np.concatenate(([0], counts[source].cumsum()))
@@ -260,6 +260,12 @@ def _replacement(
         labels=ColumnNames.of(labels),
         kept=Runs(widths, kept),
     )
+
+
+def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Upper bound that all columns of a request have, infinite if they differ, for each request (k,)."""
+    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
+    return np.where(low == high, high, np.inf)
 
 
 def _overrides(

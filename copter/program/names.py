@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
+from copter.program.forms import is_flat
 from copter.store.edit import ColumnNames
 
 Names: TypeAlias = tuple[Hashable, ...] | None
@@ -206,7 +207,8 @@ class Numbers:
 
     def numbered(self, field: str, ids: Sequence[Hashable], given: Any, each: Sequence[Names] | None) -> Any:
         """Return mappings of many requests with the numbers of their columns in place of names."""
-        if each is None or not isinstance(given, (list, tuple)) or len(given) != len(ids):
+        many = isinstance(given, (list, tuple)) and len(given) == len(ids)
+        if each is None or is_flat(given) or not many:
             return given
         return [
             {self.find(id, field, names, name): value for name, value in own.items()}

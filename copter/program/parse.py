@@ -225,7 +225,7 @@ class Parser:
         given: dict[str, Any] = {}
         if cost is not None:
             given["costs"], given["vectors"] = cost.runs, cost.vectors
-        names, numbers = self.names.of_many(slots), Numbers()
+        names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
         if usage is not None:
             names, old = self._new_names(label, ids, columns, usage, widths), names
             given["labels"], given["kept"] = ColumnNames.of(names), _kept(names, old, widths, numbers)
@@ -276,10 +276,11 @@ class Parser:
 
     def _places(self, ids: Sequence[Hashable], slots: NDArray[np.int64], columns: Any) -> Any:
         """Columns of requests, one each, with numbers in place of names; an array has numbers already."""
-        names = self.names.of_many(slots)
-        if names is None or isinstance(columns, np.ndarray):
+        if isinstance(columns, np.ndarray):
             return columns
-        numbers = Numbers()
+        names, numbers = self.names.of_many(slots), Numbers()
+        if names is None:
+            return columns
         one = names[0] if len(ids) == 1 else None
         if one is not None and (columns in one or not isinstance(columns, (list, tuple))):
             columns = [columns]
@@ -289,6 +290,11 @@ class Parser:
             at if own is None or at is None else numbers.find(id, "columns", own, at)
             for id, own, at in zip(ids, names, columns, strict=True)
         ]
+
+    def _old_names(self, slots: NDArray[np.int64], usage: Any, *entries: Any) -> list[Names] | None:
+        """Names of the columns of requests, if there are new columns, or mappings of columns to numbers."""
+        named = usage is not None or any(each is not None and not is_flat(each) for each in entries)
+        return self.names.of_many(slots) if named else None
 
     def _new_names(
         self,
@@ -300,6 +306,8 @@ class Parser:
     ) -> list[Names] | None:
         """Names of new columns: those that are given, or those of the columns that are shared."""
         given = labels_of(label, ids, columns, widths)
+        if isinstance(usage, SharedColumns) and usage.names is None:
+            return given
         handles = [usage] * len(ids) if isinstance(usage, SharedColumns) else usage
         if not isinstance(handles, (list, tuple)) or len(handles) != len(ids):
             return given

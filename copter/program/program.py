@@ -720,8 +720,7 @@ class ContinualProgram:
             Coefficients of the m columns, as in :meth:`add_request`: ``{resource id: coefficients}``, or a
             matrix of shape (number of resources, m).
         upper : float or (m,) array_like, optional
-            Upper bounds. By default the bound of the request, infinite if its bounds were given per column.
-            If one of the requests has bounds per column, so have all of them afterwards.
+            Upper bounds. By default the bound that all columns of the request have; infinite if they differ.
 
         Raises
         ------
