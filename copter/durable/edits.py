@@ -7,6 +7,7 @@ that what cannot be written changes nothing, and handed over after it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def pack_edit(edit: Edit) -> bytes:
     if not set(map(type, edit.ids)) <= _PLAIN:
         plain_ids(edit.ids)
     if edit.labels is not None:
-        plain_ids(name for names in edit.labels.distinct for name in names)
+        plain_ids(chain(*edit.labels.distinct), "columns")
     fields = {
         name: value
         for name, value, blank in zip(edit._fields, edit, _BLANK, strict=True)

@@ -8,6 +8,7 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
     yield "starts", program._starts
     slots, labels = program._names.saved()
     if labels is not None:
-        plain_ids(name for names in labels.distinct for name in names)
+        plain_ids(chain(*labels.distinct), "columns")
     yield "names of columns", (slots, labels)
     store = program.store
     # parts are fetched: while they are written, this process has all columns

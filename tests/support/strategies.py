@@ -42,8 +42,7 @@ def snapshot(program: ContinualProgram) -> list:
     """Everything that a program holds, bit by bit."""
     seen: list = [dict(program._requests._slots), dict(program._resources._slots)]
     seen.append({slot: [np.asarray(each).tobytes() for each in own] for slot, own in program._starts.items()})
-    seen.append(list(program._names._of))
-    return seen + snapshot_of(program.store)
+    return [*seen, *snapshot_of(program.store), list(program._names._of)]
 
 
 def snapshot_of(store: ConstraintStore) -> list:
