@@ -17,7 +17,7 @@ from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
-    from copter.program.names import NamesThen
+    from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.proof.integer import IntegerProof
 
@@ -177,11 +177,11 @@ class Allocation(Mapping[Hashable, Any]):
     slots : mapping of request id to slot, as it was when the solution was returned
     values : Values
         Nonzeros and number of columns of each slot.
-    names : NamesThen
+    names : FrozenNames
         Names of the columns by slot.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], values: Values, names: NamesThen) -> None:
+    def __init__(self, slots: Mapping[Hashable, int], values: Values, names: FrozenNames) -> None:
         self._slots, self._values, self._names = slots, values, names
 
     @classmethod
@@ -189,7 +189,7 @@ class Allocation(Mapping[Hashable, Any]):
         """Allocation of the requests that a program has now."""
         table = program.store.requests
         values = GivenValues(table.n_columns[: table.size].copy(), x)
-        return cls(program.slot_of, values, program.names_then)
+        return cls(program.slot_of, values, program.column_names)
 
     @property
     def sparse(self) -> SparseX:
@@ -505,7 +505,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     allocation: Allocation
     if isinstance(x, Kept):
         assert certificate is not None  # who keeps values knows it
-        allocation = Allocation(program.slot_of, x.values, program.names_then)
+        allocation = Allocation(program.slot_of, x.values, program.column_names)
         proof, changed = certificate, x.churn
     elif x is None:
         proof = without_allocation(certificate or certify(program.store, NOTHING, y, threads=threads))

@@ -54,7 +54,7 @@ from copter.solution import check_roundable
 from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
-    from copter.program.names import NamesThen
+    from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
     from copter.store.allocation import SparseX
@@ -73,13 +73,13 @@ class Choice(Mapping[Hashable, Any]):
     `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: NamesThen) -> None:
+    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: FrozenNames) -> None:
         self._slots, self._columns, self._names = slots, columns, names
 
     @classmethod
     def of_program(cls, program: ContinualProgram, columns: Ints) -> Choice:
         """Return the choice of these columns by the requests that a program has now."""
-        return cls(program.slot_of, columns, program.names_then)
+        return cls(program.slot_of, columns, program.column_names)
 
     def __len__(self) -> int:
         return len(self._slots)

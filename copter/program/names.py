@@ -1,7 +1,7 @@
 """Names of the columns of requests: the tables of a program and of its answers, and how they are given.
 
 A request whose columns have no names has numbers, from 0 on. A program has one :class:`NameTable`. An answer
-keeps the names of its time as a :class:`NamesThen`, which costs nothing for what does not change: an edit
+keeps the names of its time as a :class:`FrozenNames`, which costs nothing for what does not change: an edit
 writes the names that it replaces into the newest of them, and each refers to the next one (a persistent
 array). Reference: Baker, Shallow binding makes functional arrays fast (1991).
 """
@@ -23,17 +23,17 @@ Names: TypeAlias = tuple[Hashable, ...] | None
 """Names of the columns of one request; None if they have numbers."""
 
 
-class NamesThen:
+class FrozenNames:
     """Names of columns as they were at one time, by request slot."""
 
     def __init__(self, now: list[Names]) -> None:
         self._now, self.replaced = now, dict[int, Names]()
-        self.later: NamesThen | None = None
+        self.later: FrozenNames | None = None
 
-    def __reduce__(self) -> tuple[type[NamesThen], tuple[list[Names]]]:
-        return NamesThen, ([self.of(slot) for slot in range(len(self._now))],)
+    def __reduce__(self) -> tuple[type[FrozenNames], tuple[list[Names]]]:
+        return FrozenNames, ([self.of(slot) for slot in range(len(self._now))],)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> NamesThen:
+    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenNames:
         kind, arguments = self.__reduce__()
         return kind(*arguments)  # a copy of a name may be another name
 
@@ -41,7 +41,7 @@ class NamesThen:
         """Return the names of the columns of the request in a slot."""
         # what is there now is read first, because another thread may replace it
         names = self._now[slot] if slot < len(self._now) else None
-        then: NamesThen | None = self
+        then: FrozenNames | None = self
         while then is not None:
             if slot in then.replaced:
                 return then.replaced[slot]
@@ -61,7 +61,7 @@ class NameTable:
 
     def __init__(self, names: Iterable[Names] = ()) -> None:
         self._of = list(names)
-        self._newest: Callable[[], NamesThen | None] = lambda: None
+        self._newest: Callable[[], FrozenNames | None] = lambda: None
 
     def __reduce__(self) -> tuple[type[NameTable], tuple[list[Names]]]:
         return NameTable, (self._of,)
@@ -72,12 +72,13 @@ class NameTable:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def then(self) -> NamesThen:
-        """Return the names as they are now; later edits do not change them."""
+    @property
+    def frozen(self) -> FrozenNames:
+        """The names as they are now; later edits do not change them."""
         newest = self._newest()
         if newest is not None and not newest.replaced:
             return newest
-        now = NamesThen(self._of)
+        now = FrozenNames(self._of)
         if newest is not None:
             newest.later = now
         self._newest = weakref.ref(now)

@@ -32,7 +32,7 @@ from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Ids, Index, listed
-from copter.program.names import NamesThen, NameTable
+from copter.program.names import FrozenNames, NameTable
 from copter.program.parse import Parser
 from copter.program.records import (
     EntriesLike,
@@ -352,9 +352,9 @@ class ContinualProgram:
         return self._requests.frozen
 
     @property
-    def names_then(self) -> NamesThen:
+    def column_names(self) -> FrozenNames:
         """Names of the columns by store slot as they are now; later edits do not change them."""
-        return self._names.then()
+        return self._names.frozen
 
     @exclusive
     def add_request(

@@ -260,9 +260,9 @@ def test_names_cost_an_answer_nothing():
     program.add_requests(
         range(k), np.zeros(k), np.ones(k, np.int64), program.share_columns({}, 1), columns=[("a",)] * k
     )
-    now = program.names_then
-    assert program.names_then is now
+    now = program.column_names
+    assert program.column_names is now
     program.add_columns(7, ["b"], 0.0, {})
-    later = program.names_then
+    later = program.column_names
     assert now.replaced == {7: ("a",)} and not later.replaced
     assert now.of(7) == ("a",) and later.of(7) == ("a", "b") and later.of(8) is now.of(8)
