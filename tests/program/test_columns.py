@@ -63,6 +63,8 @@ def test_names_are_read_and_added_again(new_program):
     twin.add_resources(**vars(program.resources[:]))
     twin.add_requests(**vars(data))
     assert [content(twin, id) for id in twin.requests] == [content(program, id) for id in program.requests]
+    columns = ["ride_1[ann]", "ride_1[bob]", "ride_2[bob]", "ride_2[('cy',_2)]", "plain[0]", "plain[1]"]
+    assert list(program.to_arrays().column_names) == columns
     assert twin.requests["ride 2"].start == {"bob": 1.0} and program.requests[["plain"]].columns is None
 
 
