@@ -944,8 +944,8 @@ class ContinualProgram:
         Returns
         -------
         GeneralLP
-            Columns request after request, named ``request[column]`` by number or name; rows are the resources,
-            by their ids, and then ``total[request]`` for each request that has a total.
+            Columns request after request, named ``request[column]`` by number or name; rows are the
+            resources, by their ids, and then ``total[request]`` for each request that has a total.
 
         Raises
         ------
