@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.program.names import Names, by_name
+from copter.store.edit import Moved
 from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
 
     from copter.program.handles import Handles, SharedColumns, SharedCosts
     from copter.program.index import Index
-    from copter.store.edit import Starts
+    from copter.program.names import NameTable
+    from copter.store.edit import Pending
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 
 Relation: TypeAlias = Literal["<=", "=="]
-EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
+EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[Any, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
 
 
@@ -60,9 +63,11 @@ class RequestData:
     overrides : (counts (k,), columns, costs) ndarrays
     integral : (k,) ndarray of bool
     starts : list of k mappings of column to value, or None
-        Those that no solve has taken yet; None where there is none.
+        Those that no solve has taken yet; None where there is none. Columns with names are named.
     terms : list of k terms
         None where there is none.
+    columns : list of k tuples, or None
+        Names of the columns; None where columns have numbers, or if all have.
     """
 
     ids: list[Hashable]
@@ -75,8 +80,9 @@ class RequestData:
     scales: NDArray[np.float64]
     overrides: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
     integral: NDArray[np.bool_]
-    starts: list[dict[int, float] | None]
+    starts: list[dict[Any, float] | None]
     terms: list[ConvexTerm | None]
+    columns: list[Names] | None
 
 
 class Resources:
@@ -137,11 +143,12 @@ class Requests:
         index: Index,
         resources: Index,
         handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
-        starts: Starts,
+        starts: Pending,
+        names: NameTable,
     ) -> None:
         self.store, self.index, self.resources = store, index, resources
         self.columns, self.costs = handles
-        self.starts = starts
+        self.starts, self.names = starts, names
 
     def __len__(self) -> int:
         return len(self.index)
@@ -157,7 +164,8 @@ class Requests:
         if isinstance(chosen, int):
             return Request(self, ids)
         names, slots = chosen
-        return _request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
+        own = self.names.of_many(slots)
+        return _request_data(self.store, list(names), slots, self.resources.all_slots, self.starts, own)
 
     def __repr__(self) -> str:
         return f"<{_counted(len(self), 'request')}: {_some(self)}>"
@@ -195,9 +203,17 @@ class Request:
         return float(self._among.store.requests.scale[self.slot])
 
     @property
-    def override(self) -> dict[int, float]:
-        """Costs by column that the scale does not touch."""
-        return _by_column(self._among.store.get_override(self.slot))
+    def columns(self) -> tuple[Hashable, ...] | range:
+        """Names of its columns, or ``range(n)`` if they have numbers."""
+        slot = self.slot
+        names = self._among.names.of(slot)
+        return range(int(self._among.store.requests.n_columns[slot])) if names is None else names
+
+    @property
+    def override(self) -> dict[Any, float]:
+        """Costs by column, or by name, that the scale does not touch."""
+        slot = self.slot
+        return by_name(_by_column(self._among.store.get_override(slot)), self._among.names.of(slot))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -236,10 +252,13 @@ class Request:
         return bool(self._among.store.requests.integral[self.slot])
 
     @property
-    def start(self) -> dict[int, float] | None:
-        """Values by column from which the next warm start begins, None if none were given since the last."""
-        start = self._among.starts.get(self.slot)
-        return None if start is None else _by_column(start)
+    def start(self) -> dict[Any, float] | None:
+        """Values by column, or by name, from which the next warm start begins.
+
+        None if none were given since the last.
+        """
+        slot = self.slot
+        return _start_of(self._among.starts, slot, self._among.names.of(slot))
 
     @property
     def term(self) -> ConvexTerm | None:
@@ -266,7 +285,8 @@ def _request_data(
     ids: list[Hashable],
     slots: NDArray[np.int64],
     resource_slots: NDArray[np.int64],
-    starts: Starts,
+    starts: Pending,
+    names: list[Names] | None,
 ) -> RequestData:
     """Everything that the requests in some slots of a store hold."""
     from scipy.sparse import csc_array
@@ -281,7 +301,7 @@ def _request_data(
     shape = (resource_slots.size, int(sizes.sum()))
     bounds = table.upper[slots]
     one = slots.size > 0 and bool((table.upper_start[slots] < 0).all() and (bounds == bounds[0]).all())
-    kinds, given = table.relation[slots], [starts.get(slot) for slot in slots.tolist()]
+    kinds, each = table.relation[slots], zip(slots.tolist(), names or [None] * len(ids), strict=True)
     totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
     return RequestData(
         ids=ids,
@@ -294,9 +314,16 @@ def _request_data(
         scales=table.scale[slots],
         overrides=(columns.lengths, columns.values, values.values),
         integral=table.integral[slots],
-        starts=[None if start is None else _by_column(start) for start in given],
+        starts=[_start_of(starts, slot, own) for slot, own in each],
         terms=[store.terms.get(slot) for slot in slots.tolist()],
+        columns=names,
     )
+
+
+def _start_of(starts: Pending, slot: int, names: Names) -> dict[Any, float] | None:
+    """Return the start that was given for a request, by column, or by name; None if none was."""
+    start = starts.get(slot)
+    return None if start is None or isinstance(start, Moved) else by_name(_by_column(start), names)
 
 
 def _relation_of(kind: int) -> Relation:

@@ -425,13 +425,15 @@ def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int,
 
 
 def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[int, float]:
-    """Amounts of one request's columns by number."""
+    """Amounts of one request's columns by number; -1 for a column that it does not have."""
     if own is None:
         return {}
     if isinstance(own, np.ndarray):
         return {int(k): float(own[k]) for k in np.flatnonzero(own)}
     pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]
-    return {int(column): float(amount) for column, amount in pairs if amount}
+    there = program.requests[request].columns if request in program else ()
+    number = {name: k for k, name in enumerate(there)}
+    return {number.get(column, -1): float(amount) for column, amount in pairs if amount}
 
 
 def built_anew(program: ContinualProgram) -> ContinualProgram:
