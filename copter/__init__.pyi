@@ -34,6 +34,13 @@ from copter.program.records import ResourceData as ResourceData
 from copter.proof.certificate import Certificate as Certificate
 from copter.proof.certificate import Residuals as Residuals
 from copter.proof.certificate import certify as certify
+from copter.rounds.choose_one import ChooseOneDomain as ChooseOneDomain
+from copter.rounds.domain import Domain as Domain
+from copter.rounds.flow import FlowDomain as FlowDomain
+from copter.rounds.record import Move as Move
+from copter.rounds.record import RoundRecord as RoundRecord
+from copter.rounds.rounds import DomainError as DomainError
+from copter.rounds.rounds import Rounds as Rounds
 from copter.shims.choose_one import ChooseOneShim as ChooseOneShim
 from copter.shims.choose_one import Rounded as Rounded
 from copter.shims.flow import FlowShim as FlowShim

@@ -160,6 +160,12 @@ def running(clock: Clock) -> Iterator[Clock]:
         _local.clock = before
 
 
+def over() -> bool:
+    """Whether this thread is in a solve, or in a round, that has no time left or was cancelled."""
+    clock = current()
+    return clock is not None and clock.over()
+
+
 def check_for(seconds: float) -> None:
     """Raise Interrupted if this thread's solve has no time for ``seconds`` of uninterrupted work, or was
     cancelled.

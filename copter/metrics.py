@@ -38,6 +38,8 @@ class Metrics:
     copter_churn                            gauge     share of nonzeros that changed, of the last round
     copter_cold_starts_total                counter   rounds that began cold, by ``reason``
     copter_hand_overs_total                 counter   times that HiGHS finished a stalled working set
+    copter_played_rounds_total              counter   rounds of :class:`copter.Rounds` by ``path``, ``late``
+    copter_round_seconds                    histogram wall-clock time of these rounds
     ======================================= ========= ==================================================
 
     Parameters
@@ -72,6 +74,12 @@ class Metrics:
         self._hand_overs = Counter(
             "copter_hand_overs", "Times that HiGHS finished a stalled working set", of, registry=at
         )
+        self._played = Counter(
+            "copter_played_rounds", "Rounds of a domain", ["domain", "path", "late"], registry=at
+        )
+        self._whole = Histogram(
+            "copter_round_seconds", "Seconds of rounds of a domain", of, buckets=_SECONDS, registry=at
+        )
 
     def observe(self, solution: Solution, *, domain: str = "lp", seconds: float | None = None) -> None:
         """Count a round.
@@ -95,6 +103,19 @@ class Metrics:
         if not solution.warm_started:
             self._cold.labels(domain, str(solution.cold_start or "other")).inc()
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
+
+    def observe_round(self, domain: str, path: str, *, late: bool, seconds: float) -> None:
+        """Count a round of :class:`copter.Rounds`; the solve in it is counted by :meth:`observe`.
+
+        Parameters
+        ----------
+        domain : str
+            As for :meth:`observe`.
+        path, late, seconds
+            Of its :class:`copter.RoundRecord`.
+        """
+        self._played.labels(domain, path, str(late).lower()).inc()
+        self._whole.labels(domain).observe(seconds)
 
     def text(self) -> str:
         """All of the registry in the OpenMetrics text format."""

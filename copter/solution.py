@@ -203,6 +203,9 @@ class Allocation(Mapping[Hashable, Any]):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._slots)
 
+    def __contains__(self, request: object) -> bool:
+        return request in self._slots
+
     def __repr__(self) -> str:
         return f"<Allocation of {len(self._slots):,} requests: {self._values.count:,} nonzeros>"
 

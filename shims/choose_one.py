@@ -24,6 +24,7 @@ Source: thesis section 4.4.1 (step 1); the rest is measured in ``copter bench si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -51,13 +52,13 @@ from copter.shims.choose_one_placing import (
     unsound,
 )
 from copter.solution import check_roundable
+from copter.store.allocation import NOTHING, SparseX
 from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
 
 _CANDIDATES = 40
@@ -70,16 +71,17 @@ _ALL_COLUMNS = 2_000_000
 class Choice(Mapping[Hashable, Any]):
     """Chosen column by request id, its name if it has one, None for none; read as it is asked for.
 
-    `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none.
+    `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none. `clock`: the store's revision
+    then.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: FrozenNames) -> None:
-        self._slots, self._columns, self._names = slots, columns, names
+    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, clock: int, names: FrozenNames) -> None:
+        self._slots, self._columns, self.clock, self._names = slots, columns, clock, names
 
     @classmethod
     def of_program(cls, program: ContinualProgram, columns: Ints) -> Choice:
         """Return the choice of these columns by the requests that a program has now."""
-        return cls(program.slot_of, columns, program.column_names)
+        return cls(program.slot_of, columns, program.store.clock, program.column_names)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -104,6 +106,14 @@ class Choice(Mapping[Hashable, Any]):
     def of(self, slots: Ints) -> Ints:
         """Numbers of the chosen columns of the requests in some slots, -1 for none."""
         return self._columns[slots]
+
+    def still(self, store: ConstraintStore) -> SparseX:
+        """The choice of the requests that are there with the columns of then, as an allocation."""
+        slots = store.live_requests()
+        slots = slots[slots < self._columns.size]
+        column = self._columns[slots]
+        same = (column >= 0) & (store.requests.birth[slots] <= self.clock)
+        return SparseX(slots[same], column[same], np.ones(np.count_nonzero(same)))
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,46 @@ class ChooseOneShim(Checked):
             integral_gap(solution, objective),
             perf_counter() - begin,
         )
+        return self._served(program, rounded, unserved)
+
+    @suggests
+    def repair(self, program: ContinualProgram, last: Rounded | None) -> Rounded:
+        """The last allocation as far as it still fits, without a solution: what a late round falls back to.
+
+        Requests keep their column while the resources suffice; one that must have a column and has none takes
+        the cheapest that fits; nobody else gets another one.
+
+        Parameters
+        ----------
+        last : Rounded, optional
+            Of this program at an earlier time; None for nothing.
+
+        Returns
+        -------
+        Rounded
+            Its gap is infinite: there is no bound.
+
+        Raises
+        ------
+        UnplacedError
+            As :meth:`round`.
+        CopterError
+            The program is not a multiple-choice packing problem.
+        """
+        begin = perf_counter()
+        _check(program)
+        store, table = program.store, program.store.requests
+        x = NOTHING if last is None else last.choice.still(store)
+        left = left_of(_uppers(store), rounded_rows(store))
+        chosen, cost = _placed(store, x, np.zeros(store.rows.size), left)
+        must = (table.relation[: table.size] == EXACTLY) & (table.n_columns[: table.size] > 0)
+        lacking = must & (chosen < 0)
+        unserved = int(np.count_nonzero(lacking))
+        objective = math.inf if unserved else float(cost[chosen >= 0].sum())
+        choice = Choice.of_program(program, chosen)
+        return self._served(program, Rounded(choice, objective, math.inf, perf_counter() - begin), unserved)
+
+    def _served(self, program: ContinualProgram, rounded: Rounded, unserved: int) -> Rounded:
         if unserved and self.unplaced == "error":
             raise UnplacedError(_unserved(program, rounded.choice), rounded)
         return rounded
@@ -218,8 +268,8 @@ def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]
 
 def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, int]:
     """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
-    rows, table, y = store.rows, store.requests, solution.y
-    upper = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
+    table, y = store.requests, solution.y
+    upper = _uppers(store)
     left = left_of(upper, rounded_rows(store))
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
     requests = np.flatnonzero(n_columns)
@@ -241,6 +291,13 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
         relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.size
     )
     return chosen, np.inf if unserved else high + low, unserved
+
+
+def _uppers(store: ConstraintStore) -> Floats:
+    """Upper bounds of rows by slot; none where there is no row."""
+    rows = store.rows
+    upper: Floats = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
+    return upper
 
 
 def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tuple[Ints, Floats]:

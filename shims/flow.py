@@ -38,7 +38,7 @@ from copter.proof.certificate import GapSize
 from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
-from copter.store.allocation import SparseX
+from copter.store.allocation import NOTHING, SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Flows:
 
     `flow`: flow of each column. `load`: what the flows use of each row, by row slot. `objective`: its cost in
     the program's terms. `gap`: (objective - bound) / max(|objective|, |bound|), against the certified bound
-    of the solution. `extras`: ``total_flow`` or ``mlu``: the same in the domain's terms.
+    of the solution. `extras`: ``total_flow`` or ``mlu``: the same in the domain's terms. `clock`: the store's
+    revision when they were made.
     """
 
     flow: ColumnFlows
@@ -71,11 +72,19 @@ class Flows:
     gap: float
     seconds: float
     extras: Mapping[str, float]
+    clock: int
 
     @property
     def nonzeros(self) -> SparseX:
         """The columns with flow, by request slot."""
         return self.flow.nonzeros
+
+    def still(self, store: ConstraintStore) -> SparseX:
+        """The flows of the requests that are there with the columns of then."""
+        x, table = self.nonzeros, store.requests
+        slot = np.minimum(x.slot, max(table.size - 1, 0))
+        same = (table.birth[slot] <= self.clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
+        return x.where(same)
 
 
 class _Made(NamedTuple):
@@ -209,7 +218,7 @@ class FlowShim(_Repair):
         objective = passes.cost(flow)
         gap = _relative_gap(objective, bound, size)
         extras = {"total_flow": float(flow.sum())}
-        flows = Flows(passes.columns(flow), load, objective, gap, perf_counter() - begin, extras)
+        flows = Flows(passes.columns(flow), load, objective, gap, perf_counter() - begin, extras, store.clock)
         self._made = _Made(store.clock, None, flows, room, 0, load)
         return flows
 
@@ -246,9 +255,26 @@ class FlowShim(_Repair):
         passes.fill(flow, room, worth, load, upper)
         objective = passes.cost_of_all(flow)
         flows = last.flows.flow.others(flow)
-        made = Flows(flows, load, objective, math.inf, 0.0, {"total_flow": float(flow.sum())})
+        made = Flows(flows, load, objective, math.inf, 0.0, {"total_flow": float(flow.sum())}, store.clock)
         self._made = _Made(store.clock, x, made, room, last.rounds + 1, peak)
         return made
+
+    def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
+        """The last flows as far as rows and demands still allow, filled up: what a late round falls back to.
+
+        Parameters
+        ----------
+        last : Flows, optional
+            Of this program at an earlier time; None for nothing.
+
+        Raises
+        ------
+        CopterError
+            As :meth:`near`.
+        """
+        store = program.store
+        x = NOTHING if last is None else last.still(store)
+        return self.near(program, x, np.zeros(store.rows.size))
 
     def mend(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
         """As :meth:`near`, the flow alone: what a program calls ``mend``.
@@ -307,9 +333,30 @@ class UtilisationShim(_Repair):
             There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
             or has no request of this id.
         """
-        begin = perf_counter()
         check_roundable(program, solution)
+        return self._served(program, solution.nonzeros, solution.y, solution.bound, solution.size)
+
+    def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
+        """The split of the last flows, for the demands and links of now: what a late round falls back to.
+
+        Parameters
+        ----------
+        last : Flows, optional
+            Of this program at an earlier time; None for nothing: a demand without a split takes the first
+            column without a dead link.
+
+        Raises
+        ------
+        CopterError
+            As :meth:`round`.
+        """
         store = program.store
+        x = NOTHING if last is None else last.still(store)
+        return self._served(program, x, np.zeros(store.rows.size), -math.inf, 1.0)
+
+    def _served(self, program: ContinualProgram, x: SparseX, y: Floats, lower: float, size: float) -> Flows:
+        """Flows near an allocation that serve every demand. `lower`: bound on their objective."""
+        begin, store = perf_counter(), program.store
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
         slot = program.slot_of[self.theta]
@@ -322,13 +369,14 @@ class UtilisationShim(_Repair):
             raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
         passes = self._begin(program, requests)
         flow = np.zeros(passes.view.cost.size)
-        passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
-        served = passes.serve(flow, capacity <= 0, worth_of(solution.y, capacity, solution.size))
+        passes.take(x, flow, store.requests.total[: store.requests.size].copy())
+        served = passes.serve(flow, capacity <= 0, worth_of(y, capacity, size))
         load, used = passes.load(flow), capacity > 0
         bound = store.rows.upper[: load.size][used]
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
-        gap = _relative_gap(mlu, solution.bound) if served else np.inf
-        return Flows(passes.columns(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
+        gap = _relative_gap(mlu, lower) if served else np.inf
+        seconds = perf_counter() - begin
+        return Flows(passes.columns(flow), load, mlu, gap, seconds, {"mlu": mlu}, store.clock)
 
 
 def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:

@@ -37,7 +37,11 @@ class _DomainGroup(TyperGroup):
         return list(_commands()[self.which])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, if there is one."""
+        """Return the command of a name, if there is one; any ``module:Name`` is the name of a domain."""
+        if ":" in cmd_name:
+            from copter.cli.rounds import domain_command
+
+            return domain_command(self.which, cmd_name)
         return _commands()[self.which].get(cmd_name)
 
 

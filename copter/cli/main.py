@@ -17,6 +17,7 @@ from copter.cli.domains import BenchGroup, RunGroup, service_commands
 from copter.cli.options import LOCAL_RAY, is_address
 from copter.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
 from copter.cli.reproduce import ReproduceOptions, reproduce
+from copter.cli.rounds import CHECK_EXAMPLES, CheckOptions, check
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
 from copter.cli.solve import solve
 from copter.cli.solvers import list_solvers
@@ -69,6 +70,7 @@ app.add_typer(_bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
 app.command("compile", epilog=COMPILE_EXAMPLES)(compile_kernels)
+app.command("check", epilog=CHECK_EXAMPLES)(command(CheckOptions, check))
 app.command("reproduce", epilog=REPRODUCE_EXAMPLES)(command(ReproduceOptions, reproduce))
 
 

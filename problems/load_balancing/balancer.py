@@ -36,8 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
-from time import perf_counter
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,8 +62,10 @@ from copter.problems.load_balancing.spread import (
     among,
 )
 from copter.program.program import ContinualProgram, SharedColumns
+from copter.rounds.record import Move
+from copter.rounds.rounds import Rounds
 from copter.solution import Solution, check_found
-from copter.solvers.base import Solver, takes_start
+from copter.solvers.base import Solver
 from copter.store.allocation import SparseX
 
 TOLERANCE = 0.05
@@ -406,15 +407,10 @@ class LoadBalancer:
         if needed > there * (1 + SLACK):
             raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
 
-    def take(
-        self,
-        placement: Placement,
-        bound: float = math.nan,
-        *,
-        solution: Solution | None = None,
-        seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    def measure(
+        self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
-        """Make a placement, whoever found it, the last one.
+        """Return what a placement, whoever found it, comes to as the answer of this round; change nothing.
 
         Parameters
         ----------
@@ -424,13 +420,11 @@ class LoadBalancer:
             Lower bound on the cost of any placement within the band; NaN if there is none.
         solution : Solution, optional
             The solution of the linear program, if one was solved.
-        seconds : (float, float, float)
-            The seconds of edit, solve and shim.
 
         Raises
         ------
         LoadBalancingError
-            It exceeds a server's memory, or does not serve all of a shard: nothing is taken over.
+            It exceeds a server's memory, or does not serve all of a shard.
         """
         fleet, before = self.fleet(), self.placement()
         n = fleet.memory.size
@@ -444,14 +438,13 @@ class LoadBalancer:
             server = int(over.argmax())
             why = f"{used[server]:g} of its {fleet.memory[server]:g} of memory is used"
             raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
-        new = ~among(placement.keys(n), before.keys(n))
+        new = np.flatnonzero(~among(placement.keys(n), before.keys(n)))
         cost = float(fleet.sizes[placement.shard[new]].sum())
-        floor = max(fleet.unit_size, cost)
-        ratio = imbalance(fleet, placement)
-        done = BalancingRound(
+        ratio, servers = imbalance(fleet, placement), self.servers
+        return BalancingRound(
             number=self.number,
             placement=placement,
-            movements=int(new.sum()),
+            movements=new.size,
             cost=cost,
             imbalance=ratio,
             balanced=ratio <= 2.0 * self._tolerance + 1e-9,
@@ -459,47 +452,57 @@ class LoadBalancer:
             memory=float((used[fleet.memory > 0] / fleet.memory[fleet.memory > 0]).max(initial=0.0)),
             replicas=len(placement),
             bound=bound,
-            gap=(cost - bound) / floor,
+            gap=(cost - bound) / max(fleet.unit_size, cost),
             solution=solution,
-            t_edit=seconds[0],
-            t_solve=seconds[1],
-            t_shim=seconds[2],
+            moves=tuple(
+                Move(self._names[shard], None, servers[server], float(fleet.sizes[shard]))
+                for shard, server in zip(placement.shard[new].tolist(), placement.server[new], strict=True)
+            ),
+            binding={} if solution is None else self._binding(solution),
+            prices=self._prices if solution is None else solution.y,
         )
+
+    def accept(self, done: BalancingRound) -> None:
+        """Make the placement of an answer the last one."""
+        placement = done.placement
         self._shard, self._share = placement.shard.copy(), placement.share.copy()
         self._column = self._live[placement.server]
+        self._prices = done.prices
         self.number += 1
+
+    def take(
+        self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
+    ) -> BalancingRound:
+        """Make a placement, whoever found it, the last one; see :meth:`measure`, whose errors it raises."""
+        done = self.measure(placement, bound, solution=solution)
+        self.accept(done)
         return done
 
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> BalancingRound:
-        """Bring the program up to date, solve it, and place the replicas.
+        """Play a round (:class:`copter.Rounds`): bring the program up to date, solve it, place the replicas.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds that the solver may take.
+            Seconds of the round. One that would be late keeps the last placement, as far as the memory allows
+            it; a shard that has no server gets one.
 
         Raises
         ------
         LoadBalancingError
-            The memory cannot hold the shards: names the shard, or the totals.
-        NoAllocationError
-            The solver has no answer: the last placement is still the last one.
+            The memory cannot hold the shards: names the shard, or the totals. The last placement stays.
         """
-        done = self.at_once()
-        if done is not None:
-            return done
-        begin = perf_counter()
-        self.prepare()
-        self.offer(solver)
-        edited = perf_counter()
-        solution = solver.solve(self.program, deadline=deadline)
-        solved = perf_counter()
-        return self.place(solution, t_edit=edited - begin, t_solve=solved - edited)
+        from copter.problems.load_balancing.domain import ShardDomain
 
-    def at_once(self) -> BalancingRound | None:
-        """Do a round after few changes without the program, if what the shim finds is proven to cost least.
+        record = Rounds(ShardDomain(self), solver, deadline=deadline).play()
+        seconds = record.seconds
+        done: BalancingRound = record.answer
+        return replace(done, t_edit=seconds.edit, t_solve=seconds.solve, t_shim=seconds.round)
+
+    def proven(self) -> BalancingRound | None:
+        """Answer of a round after few changes without the program, if it is proven to cost least.
 
         The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
         asks for; an answer of the program could add nothing.  The program is brought up to date in the next
@@ -509,14 +512,13 @@ class LoadBalancer:
         Returns
         -------
         BalancingRound or None
-            None if the program is to be solved: nothing has changed yet.
+            None if the program is to be solved.
 
         Raises
         ------
         LoadBalancingError
             The memory cannot hold the shards: names the shard, or the totals.
         """
-        begin = perf_counter()
         self.check()
         fleet = self.fleet()
         if not (_near(fleet.mean, self._unit_load) and _near(fleet.unit_size, self._unit_size)):
@@ -525,9 +527,7 @@ class LoadBalancer:
             return None
         fleet, last, carried = self._carry()
         placement = self._shim.proven(fleet, last, carried)
-        if placement is None:
-            return None
-        return self.take(placement, carried.needed, seconds=(0.0, 0.0, perf_counter() - begin))
+        return None if placement is None else self.measure(placement, carried.needed)
 
     def prepare(self) -> None:
         """Turn all events since the last round into edits of what differs in the program."""
@@ -546,28 +546,25 @@ class LoadBalancer:
             self.program.update_requests(ids, scales=scales, overrides=overrides, totals=totals)
         self._sent = now
 
-    def offer(self, solver: Solver) -> None:
-        """Let a solver that can do so start from what last round's replicas can do for this round's loads.
+    def start(self) -> tuple[SparseX, Floats] | None:
+        """Return what last round's replicas can do for this round's loads, for a solver to begin from.
 
-        Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
-
-        Parameters
-        ----------
-        solver : Solver
-            One that takes no start is left as it is.
+        Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out. None
+        in a first round in which much has to move: what there is is not near an answer then.
         """
-        if not takes_start(solver):
-            return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:
-            return  # a first round in which much has to move: not near this
+            return None
         there = carried.placement
         slots = self.program.request_slots[there.shard]
         columns = self._live[there.server]
         order = np.lexsort((columns, slots))
         value = there.share * (fleet.loads / self._unit_load)[there.shard]
-        prices = np.zeros_like(self._prices) if carried.enough else self._prices
-        solver.start_from(self.program, SparseX(slots[order], columns[order], value[order]), prices)
+        rows = self.program.store.rows.size
+        known = self._prices[:rows] if self._prices.size and not carried.enough else np.empty(0)
+        return SparseX(slots[order], columns[order], value[order]), np.append(
+            known, np.zeros(rows - known.size)
+        )
 
     def _carry(self) -> tuple[Fleet, Placement, Carried]:
         """Fleet, last placement, and what that can do; again only if something has changed."""
@@ -576,15 +573,15 @@ class LoadBalancer:
             self._carried = fleet, last, self._shim.carry(fleet, last)
         return self._carried
 
-    def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> BalancingRound:
-        """Round a solution of :attr:`program` to a placement, which is the last one from then on.
+    def place(self, solution: Solution, deadline: float | None = None) -> BalancingRound:
+        """Return the answer that a solution of :attr:`program` is rounded to; change nothing.
 
         Parameters
         ----------
         solution : Solution
             The solution of the program as :meth:`prepare` left it.
-        t_edit, t_solve : float
-            Seconds that went before, for the record of the round.
+        deadline : float, optional
+            Seconds for branch and bound, if the shim's search finds no place for a shard; 10 at most.
 
         Raises
         ------
@@ -594,22 +591,55 @@ class LoadBalancer:
             The memory cannot hold the shards: names one.
         """
         check_found(solution)
-        begin = perf_counter()
         fleet, last, carried = self._carry()
-        self._prices = solution.y
         if carried.enough:
             placement = carried.placement
         else:
-            placement = self._rounded(solution, fleet, last, carried)
+            placement = self._rounded(solution, fleet, last, carried, deadline)
         # the program's rows are a little narrower than the promise: what that is worth at these prices goes
         margin = MARGIN * self._tolerance * fleet.mean / self._unit_load
         margin *= float(abs(solution.y[self.program.resource_slots]).sum())
         bound = (solution.bound - margin) * self._unit_size if math.isfinite(solution.bound) else math.nan
-        seconds = t_edit, t_solve, perf_counter() - begin
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
-        return self.take(placement, bound, solution=solution, seconds=seconds)
+        return self.measure(placement, bound, solution=solution)
 
-    def _rounded(self, solution: Solution, fleet: Fleet, last: Placement, carried: Carried) -> Placement:
+    def keep(self, deadline: float | None = None) -> BalancingRound:
+        """Return the last placement as far as the memory allows it, with all shards served; change nothing.
+
+        Parameters
+        ----------
+        deadline : float, optional
+            As for :meth:`place`.
+
+        Raises
+        ------
+        LoadBalancingError
+            The memory cannot hold the shards: names one.
+        """
+        self.check()
+        fleet, last = self.fleet(), self.placement()
+        try:
+            placement = self._shim.repair(fleet, last)
+        except PlacementError as error:
+            placement = self._shim.repair(fleet, self._packed(fleet, last, error.shard, deadline))
+        return self.measure(placement)
+
+    def _binding(self, solution: Solution) -> dict[Hashable, float]:
+        """Servers whose band binds a solution, with their prices; a row has the number of its column."""
+        return {
+            server: solution.price[column]
+            for server, column in self._columns.items()
+            if solution.price[column]
+        }
+
+    def _rounded(
+        self,
+        solution: Solution,
+        fleet: Fleet,
+        last: Placement,
+        carried: Carried,
+        deadline: float | None,
+    ) -> Placement:
         """Round a solution, after last round's replicas were not enough."""
         index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
         index[self.program.request_slots] = np.arange(self._loads.size)
@@ -621,11 +651,12 @@ class LoadBalancer:
         try:
             return self._shim.round(fleet, last, *answer, carried)
         except PlacementError as error:
-            return self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
+            return self._shim.round(fleet, self._packed(fleet, last, error.shard, deadline), *answer)
 
-    def _packed(self, fleet: Fleet, last: Placement, shard: int) -> Placement:
+    def _packed(self, fleet: Fleet, last: Placement, shard: int, deadline: float | None) -> Placement:
         """Each shard on one server, all packed anew, because the shim found no place for one."""
-        packed, impossible = _pack(fleet, last)
+        seconds = _SECONDS if deadline is None else min(_SECONDS, deadline)
+        packed, impossible = _pack(fleet, last, seconds)
         if packed is not None:
             return packed
         needed, there = fleet.sizes.sum(), fleet.memory.sum()
@@ -633,7 +664,7 @@ class LoadBalancer:
         if impossible:
             why = "no packing puts every shard on a server (proven by branch and bound)"
         else:
-            why = "none found, neither by moving replicas that are there nor in 10 s of branch and bound"
+            why = f"none found, neither by moving replicas nor in {seconds:.3g} s of branch and bound"
         name = self._names[shard]
         raise LoadBalancingError(
             f"shard {name!r}: no place for it in the memory of any server: {why}; {totals}"
@@ -787,7 +818,7 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
     )
 
 
-def _pack(fleet: Fleet, last: Placement, seconds: float = _SECONDS) -> tuple[Placement | None, bool]:
+def _pack(fleet: Fleet, last: Placement, seconds: float) -> tuple[Placement | None, bool]:
     """Return a placement of each shard on one server, and whether it is proven that there is none.
 
     `last`: shards stay where their largest share is if that can be. `seconds`: time limit.

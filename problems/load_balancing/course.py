@@ -9,23 +9,21 @@ with its replicas X, by branch and bound; `heuristic`, `pop-K` and `pop-K-ray` a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from copter.bench.course import Course, Figure, Play, method_round, solve_round
+from copter.bench.course import Course, Figure, Play, method_round
+from copter.bench.domain import records_of
 from copter.bench.settings import Record
-from copter.problems.load_balancing import METHODS, BalancingRound, LoadBalancer, Pop, greedy, solve_exact
+from copter.problems.load_balancing import METHODS, BalancingRound, Pop, greedy, solve_exact
+from copter.problems.load_balancing.domain import ShardDomain
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import pop_name
-from copter.solution import Status
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.solution import Solution
-    from copter.solvers.base import Solver
 
 EXACT = "highs-milp"
 BURN_IN = 20
@@ -63,7 +61,9 @@ class Balancing(Course):
         name = settings.name
         if name not in (*METHODS, EXACT) and pop_name(name) is None:
             solver, balancer = settings.make(), self.scenario.balancer()
-            return Play(_solved(self.scenario, balancer, solver), solver.stopping(), balancer.program)
+            events = ((("set_loads", loads),) for loads in self.scenario.loads())
+            records = records_of(ShardDomain(balancer), solver, events)
+            return Play(records, solver.stopping(), balancer.program)
         scenario = self.scenario
         pop = pop_name(name)
         if self.warming:
@@ -86,27 +86,6 @@ def _figures(done: BalancingRound) -> Record:
         "memory": done.memory,
         "replicas": done.replicas,
     }
-
-
-def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Iterator[Record]:
-    def finish(solution: Solution) -> Record:
-        if solution.found:
-            return _figures(balancer.place(solution))
-        stays = _figures(balancer.take(balancer.placement()))  # a missed round
-        return stays | {"integral_objective": math.nan, "integral_gap": math.nan}
-
-    for number, loads in enumerate(scenario.loads()):
-        begin = perf_counter()
-        balancer.set_loads(loads)
-        done = balancer.at_once()
-        if done is not None:
-            seconds = perf_counter() - begin
-            fields = _figures(done) | {"status": str(Status.OPTIMAL), "gap": done.gap}
-            yield method_round(solver.name, number, t_solve=0.0, t_shim=seconds, **fields)
-            continue
-        balancer.prepare()
-        balancer.offer(solver)
-        yield solve_round(number, balancer.program, solver, perf_counter() - begin, finish)
 
 
 def _heuristic(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:

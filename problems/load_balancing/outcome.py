@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from copter.arrays import Floats
 from copter.errors import CopterError
 from copter.problems.load_balancing.replicas import DUST
 from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.rounds.record import Move
 from copter.solution import Solution
 
 _CLOSED = 1e-9
@@ -48,6 +51,13 @@ class BalancingRound:
         (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
     solution : Solution or None
         The solution of the linear program, if one was solved.
+    moves : tuple of Move
+        New replicas: the shard, the server, and the shard's size as the amount; the source is None, because
+        others of the shard's replicas may stay.
+    binding : mapping of server to float
+        Servers whose band binds the fractional answer, with their prices.
+    prices : (row slots,) ndarray
+        Of the solution.
     t_edit, t_solve, t_shim : float
         Seconds.
     """
@@ -64,9 +74,20 @@ class BalancingRound:
     bound: float = math.nan
     gap: float = math.nan
     solution: Solution | None = None
+    moves: tuple[Move, ...] = ()
+    binding: Mapping[Hashable, float] = field(default_factory=dict)
+    prices: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     t_edit: float = 0.0
     t_solve: float = 0.0
     t_shim: float = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"solution": None}  # it has the state of the program at the time
+
+    @property
+    def objective(self) -> float:
+        """Its cost, by the name that all answers have."""
+        return self.cost
 
     @property
     def proven(self) -> bool:

@@ -199,6 +199,19 @@ class SpreadShim:
             return None
         return _placement(plain, loads) if _is_least(fleet, plain, carried) else None
 
+    def repair(self, fleet: Fleet, last: Placement) -> Placement:
+        """Last round's placement, brought into the memory, with all shards served; no replica for balance.
+
+        What a late round falls back to. Raise PlacementError if a shard finds no place.
+        """
+        n, loads = fleet.memory.size, fleet.loads / (fleet.mean or 1.0)
+        pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
+        _memory(pool, loads)
+        if fleet.mean > 0:
+            pool.reserve[:] = 0.0
+            balance(pool, search, *fleet.band)
+        return _placement(pool, loads)
+
     def round(
         self,
         fleet: Fleet,

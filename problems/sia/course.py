@@ -98,7 +98,7 @@ def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
     program, churn = replay.policy.program, IntegralChurn()
     for played in islice(replay.simulator.run(), replay.rounds):
         decided = replay.scheduler.last
-        assert decided is not None
+        assert decided is not None and decided.solution is not None
         seconds = decided.edit_seconds, decided.solve_seconds, decided.shim_seconds
         times = RoundTimes(*seconds, decided.store_seconds, decided.certify_seconds)
         record = solved_record(solver.name, played.index, program, decided.solution, times)

@@ -146,13 +146,12 @@ def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float
     return (held * scale_up_limit).astype(np.int64)
 
 
-def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
-    """Let jobs keep what they have, as far as it is still there: a round without an answer.
+def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
+    """Jobs that lose their GPUs if all others keep what they have: a round without an answer.
 
-    Where there are fewer GPUs now, the last jobs to come lose theirs, those that are free before others.
+    Where there are fewer GPUs now, these are the last jobs to come, those that are free before others.
 
-    `slots`: the slots of the jobs, in the order in which they came. Result: slots of the jobs that lost their
-    GPUs.
+    `slots`: the slots of the jobs, in the order in which they came. Result: slots of jobs.
     """
     configurations, left = cluster.configurations, dict(cluster.capacity)
     lost = []
@@ -163,6 +162,5 @@ def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
         if held.gpus <= left[held.type]:
             left[held.type] -= held.gpus
         else:
-            table.current[slot] = NONE
             lost.append(slot)
     return lost

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from time import perf_counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,13 +36,16 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia import COSTS, Costs
 from copter.problems.sia.columns import Choices, Objective, RowCache, Sources
 from copter.problems.sia.interface import InfeasibleRoundError, Shim, SiaError, SiaJob, SiaRound
-from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, modes, stay
+from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
 from copter.problems.sia.requests import Pick, Requests
 from copter.program.program import ContinualProgram
-from copter.shims.choose_one import Choice, ChooseOneShim
+from copter.rounds.record import Move
+from copter.rounds.rounds import Rounds
+from copter.shims.choose_one import Choice, ChooseOneShim, Rounded
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
+    from copter.solution import Solution
     from copter.solvers.base import Solver
 
 _LEVELS = 1 << 32
@@ -111,6 +114,8 @@ class SiaPolicy:
         self._left: list[Hashable] = []
         self._nodes: dict[str, int] = {}
         self._released: list[Hashable] = []
+        self._fresh: set[Hashable] = set()
+        self.now = 0.0
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -152,6 +157,7 @@ class SiaPolicy:
     def complete(self, job: Hashable) -> None:
         """A job is done, or withdrawn."""
         slot = self._slot(job)
+        self._fresh.discard(job)
         del self._slots[job], self._ids[slot]
         if slot in self._arrived:
             self._arrived.remove(slot)
@@ -235,52 +241,111 @@ class SiaPolicy:
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> SiaRound:
-        """Bring the program up to date, solve it, and give every job its configuration.
+        """Play a round (:class:`copter.Rounds`): every job gets its configuration.
 
-        If the solver has no answer in time the round is missed: its ``rounded`` is None, and jobs keep what
-        they have, as far as nodes that went away left it.
+        If there is no answer in time the round is missed: its ``rounded`` is None, and jobs keep what they
+        have, as far as nodes that went away left it.
 
         Parameters
         ----------
         now : float
             Seconds, on the clock of :attr:`SiaJob.submitted`; must not go back.
         deadline : float, optional
-            Seconds that the solver may take.
+            Seconds of the round.
 
         Raises
         ------
         InfeasibleRoundError
             Jobs that must have GPUs do not fit.
         """
-        there = self._slots.keys() - {self._ids[slot] for slot in self._arrived}
-        begin = perf_counter()
-        self.apply(now)
-        edited = perf_counter()
-        solution = solver.solve(self.program, deadline=deadline)
-        wall = perf_counter() - edited
+        from copter.problems.sia.domain import SiaDomain
+
+        record = Rounds(SiaDomain(self), solver, deadline=deadline).play(("at", now))
+        decided: SiaRound = record.answer
+        assert record.solution is not None  # every solver gives one, in time or not
+        model, solve = solver.seconds(record.solution, record.seconds.solve)
+        store = record.seconds.edit
+        return replace(
+            decided,
+            solution=record.solution,
+            edit_seconds=model + (store if Feature.IN_PLACE in solver.features else 0.0),
+            solve_seconds=solve,
+            shim_seconds=record.seconds.round,
+            store_seconds=store,
+            certify_seconds=record.seconds.solve - model - solve,
+        )
+
+    def decide(self, solution: Solution) -> SiaRound:
+        """Return what the answer of a solver comes to, for every job; change nothing.
+
+        Raises
+        ------
+        InfeasibleRoundError
+            Jobs that must have GPUs do not fit.
+        NoAllocationError
+            The solver has no answer.
+        """
         if solution.status == "infeasible":
-            raise InfeasibleRoundError(f"no allocation at {now:g} s: {solution.status}: {solution.reason}")
-        solved = perf_counter()
-        rounded = self.shim.round(self.program, solution) if solution.found else None
-        shim_seconds = perf_counter() - solved
-        if rounded is None:
-            lost = stay(self._table, self._slots.values(), self.cluster)
-            changes: dict[Hashable, Configuration | None] = {self._ids[slot]: None for slot in lost}
-        else:
-            changes = self.assign(rounded.choice, now)
-        store, (model, solve) = edited - begin, solver.seconds(solution, wall)
+            why = f"{solution.status}: {solution.reason}"
+            raise InfeasibleRoundError(f"no allocation at {self.now:g} s: {why}")
+        rounded = self.shim.round(self.program, solution)
+        return self._decided(self._picked(rounded.choice), solution, rounded)
+
+    def keep(self) -> SiaRound:
+        """Return the round in which jobs keep what they have, as far as it is there; change nothing."""
+        table, slots = self._table, self._order()
+        picked = table.current[slots].copy()
+        picked[np.isin(slots, losers(table, slots.tolist(), self.cluster))] = NONE
+        return self._decided(picked, None, None)
+
+    def accept(self, decided: SiaRound) -> None:
+        """Let what was decided take effect: jobs have what they were given, and restart if it is another."""
+        table, (slots, picked) = self._table, decided.taken
+        table.current[slots] = picked
+        begun = slots[picked >= 0]
+        table.restarts[begun] += table.started[begun]
+        table.started[begun] = True
+        table.restart_until[begun] = self.now + table.restart_seconds[begun]
+        self._fresh.clear()
+
+    def assign(
+        self, choice: Mapping[Hashable, int | None], now: float
+    ) -> dict[Hashable, Configuration | None]:
+        """Take over the choice of a shim: the column of each request, None for none.
+
+        Returns
+        -------
+        dict of job id to Configuration or None
+            Jobs whose allocation changed.  Those that got another configuration restart.
+
+        Raises
+        ------
+        InfeasibleRoundError
+            A job that must have GPUs was given none; nothing was taken over.
+        """
+        self.now = now
+        decided = self._decided(self._picked(choice), None, None)
+        self.accept(decided)
+        return decided.changes
+
+    def _decided(self, picked: Ints, solution: Solution | None, rounded: Rounded | None) -> SiaRound:
+        """The round in which jobs get configurations, in the order in which they came, -1 for none."""
+        slots, names = self._order(), list(self._slots)
+        current = self._table.current[slots]
+        moved = np.flatnonzero(picked != current)
+        who = [names[k] for k in moved.tolist()]
+        now, was = self._named(picked[moved]), self._named(current[moved])
+        known = len(names) - len(self._fresh)
         return SiaRound(
-            self.allocation,
-            changes,
+            dict(zip(names, self._named(picked), strict=True)),
+            dict(zip(who, now, strict=True)),
             self._released,
             solution,
             rounded,
-            model + (store if Feature.IN_PLACE in solver.features else 0.0),
-            solve,
-            shim_seconds,
-            store,
-            wall - model - solve,
-            sum(job in there for job in changes) / len(there) if there else math.nan,
+            churn=sum(job not in self._fresh for job in who) / known if known else math.nan,
+            moves=tuple(map(_move, who, was, now)),
+            binding={} if solution is None else {type: y for type, y in solution.price.items() if y},
+            taken=(slots[moved], picked[moved]),
         )
 
     @property
@@ -291,12 +356,18 @@ class SiaPolicy:
     def apply(self, now: float) -> None:
         """Turn everything that happened since the last round into deltas of the program.
 
+        Parameters
+        ----------
+        now : float
+            As for :meth:`round`.
+
         Raises
         ------
         InfeasibleRoundError
             Non-preemptible or reserved jobs do not fit.  The program is as it was then, and the events stay:
             they are applied by the next call that does not raise.
         """
+        self.now = now
         if self._nodes:
             self._apply_nodes()
         table, slots = self._table, self._table.slots()
@@ -314,6 +385,7 @@ class SiaPolicy:
             self._left = []
         configurations = self.cluster.configurations
         self._requests.add(self._ids, self._arrived, picks, configurations)
+        self._fresh.update(self._ids[slot] for slot in self._arrived)
         self._arrived = []
         self._requests.refresh(self._ids, picks, configurations)
         table.sent_row[slots], table.sent_limit[slots] = row, limit
@@ -323,21 +395,8 @@ class SiaPolicy:
         table.sent_penalty[slots] = table.penalty[slots]
         self._requests.sweep()
 
-    def assign(
-        self, choice: Mapping[Hashable, int | None], now: float
-    ) -> dict[Hashable, Configuration | None]:
-        """Take over the choice of a shim: the column of each request, None for none.
-
-        Returns
-        -------
-        dict of job id to Configuration or None
-            Jobs whose allocation changed.  Those that got another configuration restart.
-
-        Raises
-        ------
-        InfeasibleRoundError
-            A job that must have GPUs was given none; nothing was taken over.
-        """
+    def _picked(self, choice: Mapping[Hashable, int | None]) -> Ints:
+        """Configurations by the choice of a shim, in the order in which jobs came, -1 for none."""
         table, slots = self._table, self._order()
         if isinstance(choice, Choice):
             column = choice.of(table.request[slots])
@@ -347,17 +406,8 @@ class SiaPolicy:
         unmet = np.flatnonzero((column < 0) & (table.sent_mode[slots] != FREE))
         if unmet.size:
             job = self._ids[int(slots[unmet[0]])]
-            raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {now:g} s")
-        picked = self._requests.configurations(slots, column)
-        moved = picked != table.current[slots]
-        slots, picked = slots[moved], picked[moved]
-        table.current[slots] = picked
-        begun = slots[picked >= 0]
-        table.restarts[begun] += table.started[begun]
-        table.started[begun] = True
-        table.restart_until[begun] = now + table.restart_seconds[begun]
-        names = [self._ids[slot] for slot in slots.tolist()]
-        return dict(zip(names, self._named(picked), strict=True))
+            raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {self.now:g} s")
+        return self._requests.configurations(slots, column)
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -420,3 +470,9 @@ class SiaPolicy:
                 raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
             picks[slot] = row, row.runnable.choices(limit, mode == FREE), mode
         return picks
+
+
+def _move(job: Hashable, was: Configuration | None, now: Configuration | None) -> Move:
+    """What a job is moved by: its GPUs."""
+    held = was if now is None else now
+    return Move(job, was, now, 0.0 if held is None else float(held.gpus))

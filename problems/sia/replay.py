@@ -104,7 +104,7 @@ class Replay:
 
     def _record(self, played: RoundRecord) -> SiaRecord:
         decided = self.scheduler.last
-        assert decided is not None
+        assert decided is not None and decided.solution is not None
         solution, rounded, program = decided.solution, decided.rounded, self.policy.program
         shares = {type: played.gpus[type] / max(gpus, 1) for type, gpus in played.there.items()}
         return SiaRecord(

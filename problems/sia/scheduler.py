@@ -178,6 +178,7 @@ def _as_job(job: Job) -> SiaJob:
 def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
     """What is recorded of a round."""
     solution, rounded = decided.solution, decided.rounded
+    assert solution is not None  # a round that was played has one
     return {
         "solve_seconds": decided.solve_seconds,
         "gap": solution.gap,

@@ -12,31 +12,32 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.arrays import Flags, Floats, Ints
-from copter.bench.course import Course, Figure, Play, method_round, solve_round
+from copter.bench.course import Course, Figure, Play, method_round
+from copter.bench.domain import record_round
 from copter.bench.settings import Record
 from copter.problems.pop import pop_name
 from copter.problems.traffic import CHANGES, DRIFTS, Drift, Objective, PathKind
 from copter.problems.traffic.baselines import is_method, run_method
+from copter.problems.traffic.domain import TrafficDomain
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
+from copter.rounds.rounds import Rounds
 
 if TYPE_CHECKING:
     from copter.bench.results import SolverResult
     from copter.bench.settings import SolverSettings
-    from copter.solution import Solution
     from copter.solvers.base import Solver
 
 _SMALL_PAIRS = 32_000
@@ -144,14 +145,19 @@ class Event:
     failed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    def told(self) -> Iterator[tuple[Any, ...]]:
+        """Yield them as events of :class:`.domain.TrafficDomain`."""
+        if self.restored.size:
+            yield "restore_links", self.restored
+        if self.failed.size:
+            yield "fail_links", self.failed
+        if self.volumes is not None:
+            yield "set_volumes", self.volumes
+
     def apply(self, traffic: TrafficState) -> None:
         """Tell a model."""
-        if self.restored.size:
-            traffic.restore_links(self.restored)
-        if self.failed.size:
-            traffic.fail_links(self.failed)
-        if self.volumes is not None:
-            traffic.set_volumes(self.volumes)
+        for name, change in self.told():
+            getattr(traffic, name)(change)
 
 
 def _events_of(instance: Instance, change: str, seed: int) -> Iterator[Event]:
@@ -244,35 +250,12 @@ class TrafficCourse(Course):
     def _rounds(
         self, traffic: TrafficEngineering, events: Iterator[tuple[str, Event]], solver: Solver
     ) -> Iterator[Record]:
-        for number, (change, event) in enumerate(events):
-            begin = perf_counter()
-            event.apply(traffic)
-            traffic.offer(solver)
-            t_store = perf_counter() - begin
-            record = solve_round(
-                number, traffic.program, solver, t_store, lambda solution: self._finish(traffic, solution)
-            )
+        rounds = Rounds(TrafficDomain(traffic), solver)
+        for change, event in events:
+            record = record_round(rounds, *event.told())
+            if self.on_loads is not None:
+                self.on_loads(traffic, traffic.link_loads(rounds.answer.flows))
             yield record | {"change": change, "t_parallel_estimated": record["t_total"]}
-
-    def _finish(self, traffic: TrafficEngineering, solution: Solution) -> Mapping[str, Any]:
-        if not solution.found:
-            return {self.measure: math.nan, "overload": math.nan}
-        flows = traffic.repair(solution)
-        return {
-            "integral_objective": flows.objective,
-            "integral_gap": flows.gap,
-            self.measure: flows.extras[self.measure],
-            "overload": self._overload(traffic, traffic.link_loads(flows)),
-        }
-
-    def _overload(self, traffic: TrafficState, loads: Floats) -> float:
-        """Most that a link carries beyond its capacity, as a share of it; of min-MLU only where none is."""
-        if self.on_loads is not None:
-            self.on_loads(traffic, loads)
-        capacity = traffic.effective_capacity
-        limit = capacity if self.objective == "max-flow" else np.where(capacity > 0, np.inf, 0.0)
-        over = (loads - limit) / np.where(capacity > 0, capacity, 1.0)
-        return float(over.max(initial=0.0))
 
     def _method_rounds(
         self, traffic: TrafficState, events: Iterator[tuple[str, Event]], settings: SolverSettings
@@ -282,7 +265,9 @@ class TrafficCourse(Course):
         for number, (change, event) in enumerate(events):
             event.apply(traffic)
             done = run_method(settings, traffic, seed=self.seed + number, split=self.split, spread=spread)
-            check = traffic.check(done.path_flows)
+            check, loads = traffic.check(done.path_flows), traffic.loads_of(done.path_flows)
+            if self.on_loads is not None:
+                self.on_loads(traffic, loads)
             value = check.total_flow if self.objective == "max-flow" else check.mlu
             yield method_round(
                 settings.name,
@@ -290,7 +275,7 @@ class TrafficCourse(Course):
                 t_solve=done.seconds,
                 integral_objective=-value if self.objective == "max-flow" else value,
                 change=change,
-                overload=self._overload(traffic, traffic.loads_of(done.path_flows)),
+                overload=traffic.overload(loads),
                 t_parallel_estimated=done.estimated_seconds,
                 **{self.measure: value},
             )

@@ -20,7 +20,8 @@ Source: thesis section 5.1.2; program (11) there is max-flow.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +35,13 @@ from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program.program import ContinualProgram
+from copter.rounds.record import Move, moves_between
+from copter.rounds.rounds import Rounds
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
-from copter.solvers.base import Stopwatch, takes_start
+from copter.solution import Allocation, Solution
+from copter.solvers.base import takes_start
 
 if TYPE_CHECKING:
-    from copter.solution import Solution
     from copter.solvers.base import Solver
 
 _PAIRS_AT_ONCE = 32_768
@@ -53,14 +56,43 @@ class TrafficRound:
 
     Attributes
     ----------
-    solution : Solution
-        The solver's answer.
+    solution : Solution or None
+        The solver's answer; None for last round's flows, repaired.
     flows : Flows
-        The repaired one: feasible on every link and for every demand.
+        Feasible on every link and for every demand.
+    x : Allocation
+        The same by number of the pair: flow on each of its paths.
+    before : Allocation, optional
+        Flows of the round before.
     """
 
-    solution: Solution
+    solution: Solution | None
     flows: Flows
+    x: Allocation
+    before: Allocation | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"solution": None, "before": None, "moves": self.moves, "binding": self.binding}
+
+    @property
+    def objective(self) -> float:
+        """Cost of the flows in the program's terms."""
+        return self.flows.objective
+
+    @property
+    def gap(self) -> float:
+        """Certified gap of the flows."""
+        return self.flows.gap
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """Paths that got more flow or less than in the round before, by number of the pair."""
+        return moves_between(self.before, self.x)
+
+    @cached_property
+    def binding(self) -> dict[Hashable, float]:
+        """Links that bind the solver's answer, with their prices."""
+        return {} if self.solution is None else {k: v for k, v in self.solution.price.items() if v}
 
 
 class TrafficEngineering(TrafficState):
@@ -96,6 +128,7 @@ class TrafficEngineering(TrafficState):
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
         self._moved = 0
+        self._last: TrafficRound | None = None
         self._pair_of_slot: Ints | None = None
         self._unit = _theta_unit(self.capacity)
         self._theta: float | None = None
@@ -229,18 +262,18 @@ class TrafficEngineering(TrafficState):
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
-        """Solve the program as it is now and make the flow feasible.
+        """Play a round (:class:`copter.Rounds`): solve the program as it is now, and make the flow feasible.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds, of the start and the solve.
+            Seconds of the round. One that would be late has last round's flows, as far as links and demands
+            still allow, filled up.
         """
-        watch = Stopwatch()
-        self.offer(solver)
-        left = None if deadline is None else max(0.0, deadline - watch())
-        solution = solver.solve(self.program, deadline=left)
-        return TrafficRound(solution, self.repair(solution))
+        from copter.problems.traffic.domain import TrafficDomain
+
+        done: TrafficRound = Rounds(TrafficDomain(self), solver, deadline=deadline).play().answer
+        return done
 
     def offer(self, solver: Solver) -> None:
         """Let a solver that starts warm begin from its last flows, made feasible (max-flow).
@@ -258,8 +291,7 @@ class TrafficEngineering(TrafficState):
         CopterError
             The program was given requests or resources that the shim cannot repair.
         """
-        moved, self._moved = self._moved, 0
-        if moved <= _FEW * len(self.program):
+        if self._moved <= _FEW * len(self.program):
             return
         if isinstance(self.shim, FlowShim) and takes_start(solver):
             start = solver.start(self.program)
@@ -267,12 +299,24 @@ class TrafficEngineering(TrafficState):
                 flows = self.shim.near(self.program, *start)
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
-    def repair(self, solution: Solution) -> Flows:
-        """Feasible flows near a solution of the program as it is now."""
-        flows = self.shim.round(self.program, solution)
-        if self.objective == "min-mlu" and np.isfinite(flows.objective):
-            self._theta = flows.objective
-        return flows
+    def repair(self, solution: Solution) -> TrafficRound:
+        """Return feasible flows near a solution of the program as it is now; change nothing."""
+        return self._answer(self.shim.round(self.program, solution), solution)
+
+    def keep(self) -> TrafficRound:
+        """Return the last flows as far as links and demands still allow; change nothing."""
+        last = None if self._last is None else self._last.flows
+        return self._answer(self.shim.repair(self.program, last), None)
+
+    def accept(self, done: TrafficRound) -> None:
+        """Make flows the last ones."""
+        self._last, self._moved = done, 0
+        if self.objective == "min-mlu" and np.isfinite(done.flows.objective):
+            self._theta = done.flows.objective
+
+    def _answer(self, flows: Flows, solution: Solution | None) -> TrafficRound:
+        before = None if self._last is None else self._last.x
+        return TrafficRound(solution, flows, Allocation.of(self.program, flows.nonzeros), before)
 
     def path_flows(self, flows: Flows) -> Floats:
         """Flow on each path of the path set.

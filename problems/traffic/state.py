@@ -162,6 +162,16 @@ class TrafficState:
         share[(capacity <= 0) & (loads <= 0)] = 0.0
         return share
 
+    def overload(self, loads: Floats) -> float:
+        """Most that a link carries beyond its capacity, as a share of it; of min-MLU where there is none.
+
+        `loads` (E,): flow on each link.
+        """
+        capacity = self.effective_capacity
+        limit = capacity if self.objective == "max-flow" else np.where(capacity > 0, np.inf, 0.0)
+        over = (loads - limit) / np.where(capacity > 0, capacity, 1.0)
+        return float(over.max(initial=0.0))
+
     def check(self, path_flows: Floats) -> Check:
         """What flows on paths, however they were found, amount to under the demands and capacities of now.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import over
 from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, tightest_on, tightest_server
 from copter.problems.placement.rounds.running import Running
@@ -62,6 +63,8 @@ def make_room(running: Running, values: Floats, most: Most, moves: int, price: f
     stays = np.zeros(tasks.slot.size, np.bool_)
     kinds, away = np.flatnonzero(running.waiting), np.empty(_MOST_MOVES, np.int64)
     for kind in kinds[np.argsort(-values[kinds], kind="stable")]:
+        if over():
+            break
         room = _room(running, most)
         count = np.zeros(len(running.servers), np.int64)
         limit = min(_MOST_MOVES, int(values[kind] / price * (1.0 + 1e-9)) if price > 0.0 else _MOST_MOVES)
@@ -69,7 +72,7 @@ def make_room(running: Running, values: Floats, most: Most, moves: int, price: f
         servers = np.flatnonzero(count)
         for server in servers[np.argsort(count[servers], kind="stable")].tolist():
             left = moves - len(done.moved)
-            if not running.waiting[kind] or not left:
+            if not running.waiting[kind] or not left or over():
                 break
             _one(running, most, int(kind), server, tasks, stays, min(limit, left), done)
     return done

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import over
 from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.rounds.mixes import NODES, Mixes, best_mixes
@@ -212,6 +213,7 @@ class Relaxation:
         while (
             paid + states.sizes @ mixes.value <= enough < paid + states.sizes @ mixes.bound
             and nodes < _MOST_NODES
+            and not over()
         ):
             nodes *= 10
             loss = states.sizes * (mixes.bound - mixes.value)

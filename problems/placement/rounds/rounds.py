@@ -23,16 +23,19 @@ Levis, "CvxCluster" (2026); prices between, Wentges (1997).
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import over
 from copter.compile.kernels import kernel
+from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.gathering import gather
@@ -44,7 +47,9 @@ from copter.problems.placement.rounds.rivals import Waiting
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind
+from copter.rounds.record import Move
 from copter.solution import Solution
+from copter.solvers.base import Solver
 from copter.solvers.generation import Missing, generations
 
 GAP = 0.005
@@ -77,6 +82,8 @@ class Round:
         What the tasks are worth that were placed where others have moved away; not in `value`.
     solves : int
         Of the program; 0 if servers that chose by last round's prices were good enough.
+    moves : tuple of Move
+        Tasks that start or move, from which place to which.
     """
 
     placed: dict[Hashable, Place]
@@ -87,11 +94,17 @@ class Round:
     gained: float
     solves: int
     seconds: float
+    moves: tuple[Move, ...] = ()
 
     @property
     def gap(self) -> float:
         """Share of the bound that the value is short by at most; 0 if nothing could be placed."""
         return max(0.0, 1.0 - self.value / self.bound) if self.bound > 0.0 else 0.0
+
+    @property
+    def objective(self) -> float:
+        """Its value, to be maximised, by the name that all answers have."""
+        return self.value
 
 
 class Rounds:
@@ -221,8 +234,8 @@ class Rounds:
         running.start(slots, np.array([server]), np.array([gpus]))
         return Place(server, gpus)
 
-    def round(self, moves: int = 0, price: float = 0.0) -> Round:
-        """Place tasks that wait, after those that must leave a server that is drained.
+    def round(self, moves: int = 0, price: float = 0.0, *, deadline: float | None = None) -> Round:
+        """Play a round (:class:`copter.Rounds`): place tasks that wait, after those that must leave a server.
 
         Parameters
         ----------
@@ -231,39 +244,65 @@ class Rounds:
             that fit nowhere (:mod:`copter.problems.placement.rounds.moving`).
         price : float
             Of a move that makes room, in what tasks are worth.
+        deadline : float, optional
+            Seconds of the round; it has what was found by then, and places nobody if that is nothing.
 
         Raises
         ------
         PlacementError
             `moves` or `price` is negative.
         """
+        from copter.problems.placement.rounds.domain import play
+
+        return play(self, moves, price, deadline)
+
+    @property
+    def solver(self) -> Solver:
+        """The solver of its program."""
+        return self._relaxation.solver
+
+    def find(self, moves: int, price: float) -> Round:
+        """Return what a round comes to, as good as there is time for (:mod:`copter.clock`); change nothing.
+
+        `moves`, `price`: of :meth:`round`.
+        """
         begun = time.perf_counter()
-        if moves < 0 or not price >= 0.0:
-            what = f"moves = {moves}" if moves < 0 else f"price = {price}"
-            raise PlacementError(f"{what}: must not be negative")
-        moved = self._leave_drained(moves)
-        demand = self.running.waiting.copy()
-        servers = self._open(demand)
-        found, bound, solves = self._best(demand, servers)
-        placed = self._start(found)
-        value = self._worth_of(placed)
-        more: dict[Hashable, Place] = {}
-        if moves > len(moved) and self.running.waiting.any():
-            room = make_room(self.running, self.values, self._most, moves - len(moved), price)
-            more = self._by_id(room.placed)
-            again = self._by_id(room.moved)  # some were placed a moment ago
-            placed |= {id: again.pop(id) for id in placed if id in again}
-            moved |= again
-        return Round(
-            placed=placed | more,
-            moved=moved,
-            waiting=int(self.running.waiting.sum()),
-            value=value,
-            bound=max(bound, value),
-            gained=self._worth_of(more),
-            solves=solves,
-            seconds=time.perf_counter() - begun,
-        )
+        with self.running.trial():
+            moved = self._leave_drained(moves)
+            demand = self.running.waiting.copy()
+            servers = self._open(demand)
+            found, bound, solves = self._best(demand, servers)
+            placed = self._start(found)
+            value = self._worth_of(placed)
+            more: dict[Hashable, Place] = {}
+            if moves > len(moved) and self.running.waiting.any() and not over():
+                room = make_room(self.running, self.values, self._most, moves - len(moved), price)
+                more = self._by_id(room.placed)
+                again = self._by_id(room.moved)  # some were placed a moment ago
+                placed |= {id: again.pop(id) for id in placed if id in again}
+                moved |= again
+            done = Round(
+                placed=placed | more,
+                moved=moved,
+                waiting=int(self.running.waiting.sum()),
+                value=value,
+                bound=max(bound, value),
+                gained=self._worth_of(more),
+                solves=solves,
+                seconds=time.perf_counter() - begun,
+            )
+        places = [*done.placed.items(), *done.moved.items()]
+        return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
+
+    def keep(self) -> Round:
+        """Return the round that places nobody."""
+        return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0.0, 0, 0.0)
+
+    def accept(self, done: Round) -> None:
+        """Start and move the tasks of a round."""
+        places = done.placed | done.moved
+        servers, gpus = np.array(list(places.values()), np.int64).reshape(-1, 2).T
+        self.running.start(self.running.slots(places), servers, gpus)
 
     def gather(self, moves: int) -> dict[Hashable, Place]:
         """Move tasks so that what is free is in fewer fragments (see `gathering.py`).
@@ -305,6 +344,8 @@ class Rounds:
         placed, there = self._start_at(found)
         for kind, many in Counter(found.kinds[~there].tolist()).items():
             for slot in running.waiting_of(kind)[:many]:
+                if over():
+                    break
                 place = self._start_alone(slot)
                 if place is not None:
                     placed[running.ids(np.array([slot]))[0]] = place
@@ -345,7 +386,7 @@ class Rounds:
         apart = running.grouped(slots)
         moved: dict[Hashable, Place] = {}
         for slot in slots[apart].tolist():
-            place = self._start_alone(slot) if len(moved) < moves else None
+            place = self._start_alone(slot) if len(moved) < moves and not over() else None
             if place is not None:
                 moved[running.ids(np.array([slot]))[0]] = place
         slots, moves = slots[~apart], moves - len(moved)
@@ -374,12 +415,12 @@ class Rounds:
         value, bound, solves = self._worth(best), float(demand @ self.values), 0
         if not servers.size:
             return best, 0.0, solves
-        if bound <= enough * value:
+        if bound <= enough * value or over():
             return best, bound, solves
         relaxation = self._relaxation
         relaxation.begin(self.running.free, demand, servers, self._price)
         bound = min(bound, relaxation.improve(self._price, enough * value)[1])
-        if bound <= enough * value:
+        if bound <= enough * value or over():
             return best, bound, solves
         relaxation.offer(best)
         low = bound
@@ -400,10 +441,14 @@ class Rounds:
                     break
             return Missing(added, max(0.0, solution.bound + low))
 
-        for generation in generations(relaxation.program, relaxation.solver, price):
-            solves, bound = solves + 1, min(bound, -generation.bound)
-            if bound <= enough * value or solves == _ITERATIONS:
-                break
+        try:
+            for generation in generations(relaxation.program, relaxation.solver, price):
+                solves, bound = solves + 1, min(bound, -generation.bound)
+                if bound <= enough * value or solves == _ITERATIONS or over():
+                    break
+        except NotOptimalError:
+            if not over():
+                raise
         return best, bound, solves
 
     @property

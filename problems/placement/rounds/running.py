@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
@@ -43,6 +44,7 @@ class Running:
         self._kind, self._server, self._gpus = (np.empty(0, np.int64) for _ in range(3))
         self._group: dict[int, Group] = {}
         self._closeness = Closeness()
+        self._before: dict[int, tuple[int, int]] | None = None
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -112,6 +114,10 @@ class Running:
         self._kind[slots] = _NOBODY
         self._unused.extend(slots.tolist())
 
+    def all_ids(self) -> list[Hashable]:
+        """Ids of all tasks, those that wait too."""
+        return list(self._slot)
+
     def place_of(self, id: Hashable) -> Place | None:
         """Place of a task; None while it waits."""
         slot = int(self._slots([id], "place_of")[0])
@@ -146,6 +152,22 @@ class Running:
     def kinds_of(self, slots: Ints) -> Ints:
         """Kinds of tasks by slot."""
         return self._kind[slots]
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Let tasks start and move; at the end, after an error too, all are where they were."""
+        queues, self._before = [queue.copy() for queue in self._queue], {}
+        try:
+            yield
+        finally:
+            before, self._before = self._before, None
+            slots = np.array(list(before), np.int64)
+            self._leave(slots)
+            places = np.array(list(before.values()), np.int64).reshape(-1, 2)
+            self._server[slots], self._gpus[slots] = places[:, 0], places[:, 1]
+            self._enter(slots[places[:, 0] >= 0])
+            self._queue = queues
+            self.waiting[:] = [len(queue) for queue in queues]
 
     # ---- places -----------------------------------------------------------------------------------------
 
@@ -223,13 +245,17 @@ class Running:
         `slots`, `servers`, `gpus` (t,): of each task; they fit together.
         """
         self._leave(slots)
+        if self._before is not None:
+            for slot, server, bits in zip(
+                slots.tolist(), self._server[slots], self._gpus[slots], strict=True
+            ):
+                self._before.setdefault(slot, (int(server), int(bits)))
         for slot in slots[self._server[slots] == _WAITS].tolist():
             kind = self._kind[slot]
             del self._queue[kind][slot]
             self.waiting[kind] -= 1
         self._server[slots], self._gpus[slots] = servers, gpus
-        self._note_all(slots, servers, 1)
-        _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
+        self._enter(slots)
 
     def stop(self, slots: Ints) -> None:
         """Let tasks that run wait again, before all others of their kinds."""
@@ -255,6 +281,12 @@ class Running:
         runs = slots[self._server[slots] >= 0]
         self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
+
+    def _enter(self, slots: Ints) -> None:
+        """Take what tasks need that run."""
+        servers, gpus = self.places_of(slots)
+        self._note_all(slots, servers, 1)
+        _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
 
     def _slots(self, ids: Sequence[Hashable], what: str) -> Ints:
         unknown = [id for id in ids if id not in self._slot]

@@ -301,7 +301,7 @@ def test_packings_against_all_assignments(sizes, memory):
         for way in itertools.product(range(n), repeat=k)
         if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
     ]
-    found, impossible = _pack(fleet, Placement(np.arange(k), home, np.ones(k)))
+    found, impossible = _pack(fleet, Placement(np.arange(k), home, np.ones(k)), 10.0)
     assert impossible == (not ways) and (found is None) == (not ways)
     if found is not None:
         check(fleet, found)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
+from copter.solvers.base import takes_start
 from copter.solvers.registry import make_solver
 
 
@@ -27,8 +28,12 @@ def anew(balancer):
 def solved(balancer, solver):
     """A round in which the program is solved whatever changed."""
     balancer.prepare()
-    balancer.offer(solver)
-    return balancer.place(solver.solve(balancer.program))
+    start = balancer.start()
+    if start is not None and takes_start(solver):
+        solver.start_from(balancer.program, *start)
+    done = balancer.place(solver.solve(balancer.program))
+    balancer.accept(done)
+    return done
 
 
 def check(balancer, done):
@@ -108,7 +113,9 @@ def test_costs_and_bounds_are_those_of_a_balancer_made_anew(seed, kept, shards):
             with pytest.raises(LoadBalancingError):
                 balancer.round(solver)
             return
-        at_once = balancer.at_once() if kept else None
+        at_once = balancer.proven() if kept else None
+        if at_once is not None:
+            balancer.accept(at_once)
         done = at_once or solved(balancer, solver)
         check(balancer, done)
         size = balancer.fleet().sizes.sum()

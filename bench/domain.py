@@ -1,0 +1,105 @@
+"""A domain's rounds as a course: every solver plays the domain's random events, each from its own answers.
+
+The events of a round may depend on the domain as it is; with the same seed, solvers whose answers are the
+same see the same events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
+from copter.bench.settings import Record
+from copter.rounds.named import domain_named
+from copter.rounds.rounds import Rounds
+from copter.solution import Solution, Status
+from copter.solvers.features import Feature
+
+if TYPE_CHECKING:
+    from copter.bench.settings import SolverSettings
+    from copter.solvers.base import Solver
+
+_SMALL = 3
+"""Rounds of the warm-up."""
+_CLOSED = 1e-9
+"""Gap at which an answer without a program counts as proven."""
+
+
+@dataclass(frozen=True)
+class DomainCourse(Course):
+    """Rounds of a domain.
+
+    `name`: as :func:`copter.rounds.named.domain_named` takes it. `rounds`, `seed`: of the random events.
+    """
+
+    name: str
+    rounds: int
+    seed: int = 0
+
+    @property
+    def figures(self) -> Sequence[Figure]:  # type: ignore[override]
+        """The figures that the domain's records have."""
+        domain = domain_named(self.name)()
+        (events,) = drawn_events(domain, 1, self.seed)
+        record = Rounds(domain).play(*events)
+        return [Figure(name, name, "mean") for name in record.figures]
+
+    def small(self) -> DomainCourse:
+        """Return the first rounds."""
+        return DomainCourse(self.name, min(self.rounds, _SMALL), self.seed)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a solver and a domain of its own."""
+        solver, domain = settings.make(), domain_named(self.name)()
+        events = drawn_events(domain, self.rounds, self.seed)
+        records = records_of(domain, solver, events)
+        return Play(records, solver.stopping(), getattr(domain, "program", None))
+
+
+def drawn_events(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
+    """Draw the events of each round from a domain as it is then."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        yield tuple(domain.events(rng))
+
+
+def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> Iterator[Record]:
+    """Play rounds with the events of each, and record them as the benchmarks do."""
+    rounds = Rounds(domain, solver)
+    for own in events:
+        yield record_round(rounds, *own)
+
+
+def record_round(rounds: Rounds, *events: Any) -> Record:
+    """Play a round, and record it as the benchmarks do: one that fell back has no objective."""
+    played, solver = rounds.play(*events), rounds.solver
+    seconds, answer, missed = played.seconds, played.answer, played.path == "fallback"
+    came_to: dict[str, Any] = {
+        "integral_objective": math.nan if missed else float(getattr(answer, "objective", math.nan)),
+        "integral_gap": math.nan if missed else float(getattr(answer, "gap", math.nan)),
+        "integral_bound": math.nan if missed else float(getattr(answer, "bound", math.nan)),
+        **played.figures,
+    }
+    if not isinstance(played.solution, Solution):
+        status = str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE
+        own = {"gap": played.gap, "status": status, "missed": missed}
+        return method_round(
+            solver.name,
+            played.number,
+            t_edit=seconds.edit,
+            t_solve=seconds.solve,
+            t_shim=seconds.round,
+            **(own | came_to),
+        )
+    model, solve = solver.seconds(played.solution, seconds.solve)
+    edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
+    times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
+    program = rounds.domain.program
+    assert program is not None  # it was solved
+    record = solved_record(solver.name, played.number, program, played.solution, times)
+    return record | came_to | {"missed": missed}

@@ -1,0 +1,124 @@
+"""Commands for a domain that is named as ``module:Name``: `copter check`, `copter run` and `copter bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from copter.cli.command import BenchOptions, Options, RunOptions, command
+from copter.cli.console import print_json, seconds, table
+from copter.cli.options import Deadline, SolverName
+
+if TYPE_CHECKING:
+    from copter.rounds.record import RoundRecord
+
+CHECK_EXAMPLES = """\b
+Examples:
+  copter check mydomain:Domain
+  copter check docs/examples/rides.py:Rides --rounds 500 --seed 3
+"""
+_Domain: TypeAlias = Annotated[str, typer.Argument(metavar="DOMAIN", help="module:Name, or file.py:Name.")]
+_Rounds: TypeAlias = Annotated[int, typer.Option(min=1, help="Rounds, with random events of the domain.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Options):
+    """Check what every domain promises: play random rounds, with everything that can go wrong in one."""
+
+    domain: _Domain
+    rounds: _Rounds = 100
+    solver: SolverName = "copter"
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False
+
+
+def check(options: CheckOptions) -> None:
+    """Check a domain; exit with 1 if it breaks a promise, and print the smallest sequence that does."""
+    from copter.rounds.check import check_domain
+    from copter.rounds.named import domain_named
+
+    make = domain_named(options.domain)
+    counts = check_domain(make, rounds=options.rounds, seed=options.seed, solver=options.solver)
+    if options.as_json:
+        print_json({"domain": options.domain, "passed": True, "counts": dict(counts)})
+        return
+    rows = [(name, str(count)) for name, count in counts.items()]
+    table(f"{options.domain} keeps what a domain promises", ("what happened", "how often"), rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainRunOptions(RunOptions):
+    """Play rounds of a domain with random events, and report on them."""
+
+    rounds: _Rounds = 20
+    solver: SolverName = "copter"
+    deadline: Deadline = None
+    journal: Annotated[
+        Path | None, typer.Option(help="SQLite file that the rounds go on from after a restart.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainBenchOptions(BenchOptions):
+    """Measure solvers on rounds of a domain with random events."""
+
+    rounds: _Rounds = 20
+
+
+def domain_command(which: str, name: str) -> Any:
+    """Return the command `copter run NAME` or `copter bench NAME` of a domain."""
+    app = typer.Typer(rich_markup_mode=None)
+    if which == "run":
+        app.command(name)(command(DomainRunOptions, partial(_run, name)))
+    else:
+        app.command(name)(command(DomainBenchOptions, partial(_bench, name)))
+    return typer.main.get_command(app)
+
+
+def _run(name: str, options: DomainRunOptions) -> None:
+    """Play the rounds of a domain."""
+    from copter.bench.domain import drawn_events
+    from copter.cli.domain_run import DomainRun
+    from copter.cli.run import conclude, follow, preparing
+    from copter.rounds.named import domain_named
+    from copter.rounds.rounds import DomainError, Rounds
+
+    domain = domain_named(name)()
+    if not hasattr(domain, "events"):
+        raise DomainError(f"{name} has no events(rng): what could happen is not known")
+    label = name.rpartition(":")[2].lower()
+    with (
+        Rounds(domain, options.solver, deadline=options.deadline, journal=options.journal) as rounds,
+        DomainRun(name, options, options.folder(label)) as run,
+    ):
+        preparing(options.solver)
+        rounds.rehearse()
+
+        def played() -> Any:
+            for events in drawn_events(domain, options.rounds, options.seed + rounds.number):
+                record = rounds.play(*events)
+                run.take(record)
+                yield record
+
+        def show(record: RoundRecord) -> str:
+            return f"{record.path} {seconds(record.seconds.total)}"
+
+        follow(played(), "rounds", options.rounds, show, quiet=options.as_json)
+        conclude(run, solver=options.solver)
+
+
+def _bench(name: str, options: DomainBenchOptions) -> None:
+    """Measure solvers on the rounds of a domain."""
+    from copter.bench.case import Case, as_it_is
+    from copter.bench.domain import DomainCourse
+    from copter.cli.bench import bench
+    from copter.rounds.named import domain_named
+
+    domain_named(name)
+    course = DomainCourse(name, options.rounds, options.seed)
+    make: Callable[[Path], Any] = partial(as_it_is, course)
+    bench(Case(name, "domain", f"Rounds of {name}", make, own_rounds=True), options)

@@ -1,0 +1,563 @@
+"""Checks that every domain passes: random events, played with everything that can go wrong.
+
+A run plays rounds of a fresh domain with events that the domain itself draws (:meth:`Domain.events`), and
+checks after each of them what :class:`copter.rounds.domain.Domain` promises:
+
+======================== ===================================================================================
+feasible                 no answer overdraws a resource or a request, computed from the program's arrays
+bound                    the solver's bound is below, its objective above the optimum of a program that is
+                         built anew and solved by HiGHS, within the tolerance
+unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
+late                     a round whose solver, or whose rounding, takes all of the deadline falls back, with
+                         an answer that is feasible; so does one without an allocation
+error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain as it was; an
+                         event that is refused, because it comes twice or a number in it is damaged, too
+raised                   no other error comes out of a round
+restart                  a domain that goes on from the journal has the same program and the same fallback,
+                         and plays on
+======================== ===================================================================================
+
+A failure is made small: events are left out as long as the same check fails.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import copter.clock
+from copter.errors import CopterError, NoAllocationError
+from copter.program.program import ContinualProgram
+from copter.rounds.record import RoundRecord
+from copter.rounds.rounds import DomainError, Rounds
+from copter.solution import Allocation
+from copter.solvers.base import Solver
+from copter.solvers.registry import make_solver
+
+_FEASIBLE = 1e-6
+"""Most that a resource may be exceeded by, relative to its bound or to 1."""
+_TOLERANCE = 1e-5
+"""Of the solver, and what its bound and objective may be off by, relative."""
+_SHRINKING = 200
+"""Runs that look for a smaller failure, at most."""
+_LONG = 1e6
+"""Seconds by which a clock is moved so that a round is late."""
+
+
+class CheckFailedError(CopterError, AssertionError):
+    """A domain does not keep a promise.
+
+    Attributes
+    ----------
+    check : str
+        Name of the check.
+    rounds : list of lists of events
+        The smallest sequence found that fails: events of each round, the last of which fails.
+    """
+
+    def __init__(self, check: str, why: str, rounds: Sequence[Sequence[Any]] = ()) -> None:
+        self.check, self.why, self.rounds = check, why, [list(each) for each in rounds]
+        super().__init__(check, why, self.rounds)
+
+    def __str__(self) -> str:
+        lines = [f"{self.check}: {self.why}"]
+        lines += [f"  round {k}: {', '.join(map(repr, each)) or '-'}" for k, each in enumerate(self.rounds)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A round of a run: its events, and what is done to it."""
+
+    events: tuple[Any, ...]
+    kind: str
+
+
+KINDS = ("plain", "late solver", "late rounding", "no allocation", "broken round", "broken accept", "restart")
+"""What a checked round does, beside events that are refused."""
+
+
+def check_domain(
+    make: Callable[[], Any], *, rounds: int = 100, seed: int = 0, solver: str = "copter"
+) -> Counter[str]:
+    """Play random rounds of a domain, and check what it promises.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a fresh domain: a class, or a function without arguments.
+    rounds, seed : int
+        How many rounds, and the seed of events and of what is done to rounds.
+    solver : str
+        A name of `copter solvers`.
+
+    Returns
+    -------
+    Counter of str
+        How often each kind of round and each check happened.
+
+    Raises
+    ------
+    CheckFailedError
+        Names the check, and has the smallest sequence of events that was found to fail.
+    DomainError
+        The domain has no ``events``, or its answers cannot be checked.
+    """
+    steps: list[_Step] = []
+    try:
+        return _Run(make, solver, seed).play_random(rounds, steps)
+    except CheckFailedError as failed:
+        raise _smallest(failed, steps, make, solver, seed) from failed
+
+
+class _Run:
+    """A run of a fresh domain."""
+
+    def __init__(self, make: Callable[[], Any], solver: str, seed: int) -> None:
+        self.make, self.seed, self.counts = make, seed, Counter[str]()
+        self.domain = make()
+        self.solver: Solver = make_solver(solver, tolerance=_TOLERANCE)
+        self.rounds = Rounds(self.domain, self.solver)
+
+    def play_random(self, rounds: int, steps: list[_Step]) -> Counter[str]:
+        """Play rounds with random events, and note them in ``steps``."""
+        if not hasattr(self.domain, "events"):
+            raise DomainError(
+                f"{type(self.domain).__name__} has no events(rng): what could happen is not known"
+            )
+        rng = np.random.default_rng(self.seed)
+        for number in range(rounds):
+            before = _state_of(self.domain)
+            events = tuple(self.domain.events(rng))
+            self._unchanged("unchanged", before, "events changed the domain")
+            kind = KINDS[number % len(KINDS)] if number < len(KINDS) else str(rng.choice(KINDS))
+            steps.append(_Step(events, kind))
+            self.play(steps[-1])
+        return self.counts
+
+    def play(self, step: _Step) -> None:
+        """Play a round, and check it."""
+        try:
+            for event in step.events:
+                self.domain.apply(event)
+                self.counts["events"] += 1
+                self._refused(event)
+            getattr(self.domain, "prepare", lambda: None)()
+            self._check_feasible(self.domain, self.domain.fallback(None), "fallback")
+            record = _PLAYS[step.kind](self)
+            self._check_answer(record)
+            self._check_bound(record)
+        except (CheckFailedError, DomainError):
+            raise
+        except Exception as error:
+            raise CheckFailedError("raised", f"{type(error).__name__}: {error}") from error
+        self.counts[step.kind] += 1
+
+    # ---- kinds of rounds -------------------------------------------------------------------------
+
+    def plain(self) -> RoundRecord:
+        """A round as it is."""
+        return self.rounds.play()
+
+    def late(self, which: str) -> RoundRecord:
+        """A round in which the solver, or the rounding, takes longer than there is."""
+        clock = _Moved()
+        slow = _Slow(self.domain, which, clock)
+        late = Rounds(slow, self.solver, deadline=1.0)
+        with patch.object(copter.clock, "perf_counter", clock):
+            record = late.play()
+        if record.path != "fallback" or not record.late or not record.reason:
+            raise CheckFailedError("late", f"a round whose {which} came late gave {record.row()}")
+        self.counts["late"] += 1
+        return record
+
+    def missed(self) -> RoundRecord:
+        """A round without an allocation."""
+        record = Rounds(_Missed(self.domain), self.solver).play()
+        if record.path != "fallback" or record.late:
+            raise CheckFailedError("late", f"a round without an allocation gave {record.row()}")
+        self.counts["late"] += 1
+        return record
+
+    def broken(self, method: str) -> RoundRecord:
+        """A round in which a method raises an error, and then the same round again."""
+        before = _state_of(self.domain, prepared=True)
+        broken = Rounds(_Broken(self.domain, method), self.solver)
+        try:
+            broken.play()
+        except _Fault:
+            pass
+        else:
+            raise CheckFailedError("error", f"an error in {method} was swallowed")
+        if _state_of(self.domain, prepared=True) != before:
+            raise CheckFailedError("error", f"an error in {method} left another domain")
+        self.counts["error"] += 1
+        return self.rounds.play()
+
+    def restarted(self) -> RoundRecord:
+        """A round that is accepted, written, and gone on from by a fresh domain."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "rounds.sqlite")
+            with Rounds(self.domain, self.solver, journal=path) as written:
+                record = written.play()
+            self._check_answer(record)
+            fresh = self.make()
+            with Rounds(fresh, self.solver.name, journal=path) as read:
+                if _program_of(self.domain) != _program_of(fresh) or read.number != 1:
+                    raise CheckFailedError("restart", "the journal gave another program")
+                if _figures(self.domain) != _figures(fresh):
+                    raise CheckFailedError("restart", "the journal gave another fallback")
+                again = read.play()
+            self._check_answer(again, fresh)
+        return self.rounds.play()
+
+    # ---- checks ----------------------------------------------------------------------------------
+
+    def _refused(self, event: Any) -> None:
+        """Events that may be invalid: the same once more, and with damaged numbers."""
+        for other in (event, *_damaged(event)):
+            copied = copy.deepcopy(self.domain)
+            before = _state_of(copied)
+            try:
+                copied.apply(other)
+            except Exception as error:
+                self.counts["refused"] += 1
+                if _state_of(copied) != before:
+                    why = f"event {other!r} was refused ({error}) and changed something"
+                    raise CheckFailedError("error", why) from error
+
+    def _unchanged(self, check: str, before: bytes, why: str) -> None:
+        if _state_of(self.domain) != before:
+            raise CheckFailedError(check, why)
+
+    def _check_answer(self, record: RoundRecord, domain: Any = None) -> None:
+        """An answer is feasible, and neither looking at it nor falling back from it changes anything."""
+        domain = self.domain if domain is None else domain
+        before = _state_of(domain)
+        for answer, path in ((record.answer, record.path), (domain.fallback(None), "fallback")):
+            self._check_feasible(domain, answer, path)
+            if hasattr(domain, "figures"):
+                dict(domain.figures(answer))
+        if _state_of(domain) != before:
+            raise CheckFailedError("unchanged", "fallback, violations or figures changed the domain")
+
+    def _check_feasible(self, domain: Any, answer: Any, path: str) -> None:
+        for wrong in violations(domain, answer):
+            raise CheckFailedError("feasible", f"{path}: {wrong}")
+        self.counts["feasible"] += 1
+
+    def _check_bound(self, record: RoundRecord) -> None:
+        """What the solver claims, against a program that is built anew."""
+        program, solution = getattr(self.domain, "program", None), record.solution
+        if solution is None or program is None or not solution.found or len(program) == 0:
+            return
+        if solution.clock != program.store.clock:
+            return  # accept edited it
+        if program.store.terms:
+            return  # no solver of linear programs has those
+        anew = built_anew(program)
+        exact = make_solver("highs-hot").solve(anew)
+        if str(exact.status) != "optimal":
+            return
+        size = max(1.0, abs(exact.objective), solution.size)
+        below = (solution.bound - exact.objective) / size
+        above = (exact.objective - solution.objective) / size
+        if below > _TOLERANCE or (above > _TOLERANCE and solution.primal_residual <= _TOLERANCE * 1e-3):
+            why = f"bound {solution.bound!r}, objective {solution.objective!r}, and HiGHS {exact.objective!r}"
+            raise CheckFailedError("bound", why)
+        if str(solution.status) == "optimal" and solution.objective - exact.objective > 2 * _TOLERANCE * size:
+            why = f"optimal at {solution.objective!r}, and HiGHS has {exact.objective!r}"
+            raise CheckFailedError("bound", why)
+        self.counts["bound"] += 1
+
+
+_PLAYS: Mapping[str, Callable[[_Run], RoundRecord]] = {
+    "plain": _Run.plain,
+    "late solver": lambda run: run.late("solve"),
+    "late rounding": lambda run: run.late("round"),
+    "no allocation": _Run.missed,
+    "broken round": lambda run: run.broken("round"),
+    "broken accept": lambda run: run.broken("accept"),
+    "restart": _Run.restarted,
+}
+
+
+# ---- what is done to a domain ----------------------------------------------------------------------
+
+
+class _Fault(Exception):
+    """An error that a check raises in a domain."""
+
+
+class _Wrapped:
+    """A domain with something done to it."""
+
+    def __init__(self, domain: Any) -> None:
+        self._domain = domain
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_domain":
+            raise AttributeError(name)
+        return getattr(self._domain, name)
+
+
+class _Moved:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Slow(_Wrapped):
+    """A domain whose method takes too long, by the clock."""
+
+    def __init__(self, domain: Any, which: str, clock: _Moved) -> None:
+        super().__init__(domain)
+        self._which, self._clock = which, clock
+
+    def solve(self, solver: Solver, deadline: float | None) -> Any:
+        own = getattr(self._domain, "solve", None)
+        found = own(solver, deadline) if own else solver.solve(self._domain.program, deadline=deadline)
+        if self._which == "solve":
+            self._clock.now += _LONG
+        return found
+
+    def round(self, solution: Any, deadline: float | None) -> Any:
+        answer = self._domain.round(solution, deadline)
+        self._clock.now += _LONG
+        return answer
+
+
+class _Missed(_Wrapped):
+    """A domain whose solution has no allocation."""
+
+    def round(self, solution: Any, deadline: float | None) -> Any:
+        raise NoAllocationError("infeasible", "as a check wants it")
+
+
+class _Broken(_Wrapped):
+    """A domain with a method that raises an error, as soon as it has done its work where that is allowed."""
+
+    def __init__(self, domain: Any, method: str) -> None:
+        super().__init__(domain)
+        self._method = method
+
+    def round(self, solution: Any, deadline: float | None) -> Any:
+        answer = self._domain.round(solution, deadline)
+        if self._method == "round":
+            raise _Fault
+        return answer
+
+    def accept(self, answer: Any) -> None:
+        if self._method == "accept":
+            raise _Fault
+        self._domain.accept(answer)
+
+
+# ---- what a domain and its answers are ---------------------------------------------------------------
+
+
+def violations(domain: Any, answer: Any) -> Iterator[str]:
+    """Yield what an answer breaks, in words: by the domain's own word, or by the program.
+
+    An answer is read by its attribute ``x`` (amounts of columns by request) or ``choice`` (a column, or None,
+    by request), or is itself a mapping of request id to column, to amounts by column, or to an array.
+    """
+    own = getattr(domain, "violations", None)
+    if own is not None:
+        yield from own(answer)
+        return
+    program: ContinualProgram = domain.program
+    yield from overdrawn(program, _amounts(program, answer))
+
+
+def overdrawn(program: ContinualProgram, amounts: Mapping[Hashable, Mapping[int, float]]) -> Iterator[str]:
+    """Yield resources and requests that are exceeded by amounts of columns, computed one by one."""
+    used: dict[Hashable, float] = dict.fromkeys(program.resource_ids, 0.0)
+    for request, columns in amounts.items():
+        if request not in program:
+            if columns:
+                yield f"request {request!r} has {dict(columns)} and is not there"
+            continue
+        one = program.requests[request]
+        total = math.fsum(columns.values())
+        if one.total is not None and total > one.total * (1 + _FEASIBLE) + _FEASIBLE:
+            yield f"request {request!r} has {total:g} of {one.total:g}"
+        upper = one.upper
+        for column, amount in columns.items():
+            if not 0 <= column < upper.size:
+                yield f"request {request!r} has no column {column}"
+            elif not -_FEASIBLE <= amount <= upper[column] * (1 + _FEASIBLE) + _FEASIBLE:
+                yield f"request {request!r}: {amount:g} of column {column}"
+        for resource, (at, value) in one.usage.items():
+            used[resource] += math.fsum(
+                v * columns.get(k, 0.0) for k, v in zip(at.tolist(), value, strict=True)
+            )
+    bounds = program.resources[:]
+    for resource, upper in zip(bounds.ids, bounds.upper.tolist(), strict=True):
+        if used[resource] > upper + _FEASIBLE * max(1.0, abs(upper)):
+            yield f"resource {resource!r}: {used[resource]:g} of {upper:g} is used"
+
+
+def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int, float]]:
+    """Amounts by request and number of the column."""
+    found = getattr(answer, "x", None)
+    found = getattr(answer, "choice", answer) if found is None else found
+    if isinstance(found, Allocation):
+        found = {request: found[request] for request in found}
+    if not isinstance(found, Mapping):
+        why = "has neither x nor choice and is no mapping: the domain needs violations(answer)"
+        raise DomainError(f"an answer of type {type(answer).__name__} {why}")
+    return {request: _by_number(program, request, own) for request, own in found.items()}
+
+
+def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[int, float]:
+    """Amounts of one request's columns by number."""
+    if own is None:
+        return {}
+    if isinstance(own, np.ndarray):
+        return {int(k): float(own[k]) for k in np.flatnonzero(own)}
+    pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]
+    return {int(column): float(amount) for column, amount in pairs if amount}
+
+
+def built_anew(program: ContinualProgram) -> ContinualProgram:
+    """Return a program with the same content, built from nothing."""
+    anew = ContinualProgram()
+    anew.add_resources(**vars(program.resources[:]))
+    if len(program):
+        anew.add_requests(**vars(program.requests[:]))
+    return anew
+
+
+def _program_of(domain: Any) -> bytes:
+    """The content of a domain's program, without what the next solve begins from."""
+    program = getattr(domain, "program", None)
+    if program is None:
+        return b""
+    resources, requests = vars(program.resources[:]).copy(), vars(program.requests[:]).copy()
+    usage = requests.pop("usage")
+    del requests["starts"]  # a solve takes them
+    content = [*resources.values(), usage.data, usage.indices, usage.indptr, *requests.values()]
+    return pickle.dumps([each.tobytes() if isinstance(each, np.ndarray) else repr(each) for each in content])
+
+
+def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
+    """What a domain is: its program, its plain values, and unless it was ``prepared`` again the revision."""
+    values = ((name, _plain(value)) for name, value in vars(domain).items())
+    own = repr({name: value for name, value in values if value is not _OTHER})
+    program = getattr(domain, "program", None)
+    clock = None if program is None or prepared else program.store.clock
+    return pickle.dumps((clock, own)) + _program_of(domain)
+
+
+_OTHER = object()
+"""Stands for a value that is not plain."""
+
+
+def _plain(value: Any) -> Any:
+    """A value in a form whose text tells it from any other; _OTHER for None and objects of classes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        parts = [_plain(part) for pair in value.items() for part in pair]
+    elif type(value) in (list, tuple, set, frozenset):
+        parts = [_plain(part) for part in value]
+    else:
+        known = isinstance(value, str | bytes | int | float | np.generic)
+        return value if known else _OTHER
+    return _OTHER if any(part is _OTHER for part in parts) else (type(value).__name__, parts)
+
+
+def _figures(domain: Any) -> str:
+    """Figures of what a domain would fall back to, as text; empty if it has none."""
+    figures = getattr(domain, "figures", None)
+    return "" if figures is None else repr(dict(figures(domain.fallback(None))))
+
+
+def _damaged(event: Any) -> Iterator[Any]:
+    """An event with each of its numbers replaced by one that is not a number, or is negative."""
+    if isinstance(event, float | int | np.number) and not isinstance(event, bool):
+        yield from (math.nan, -1.0)
+    elif isinstance(event, np.ndarray):
+        if event.size and event.dtype.kind in "fi":
+            for wrong in (math.nan, -1.0)[event.dtype.kind == "i" :]:
+                other = event.copy()
+                other.flat[0] = wrong
+                yield other
+    elif isinstance(event, tuple | list):
+        for k, part in enumerate(event):
+            for other in _damaged(part):
+                parts = [*event[:k], other, *event[k + 1 :]]
+                yield type(event)(*parts) if hasattr(event, "_fields") else type(event)(parts)
+    elif isinstance(event, dict):
+        for name, part in event.items():
+            yield from ({**event, name: other} for other in _damaged(part))
+    elif is_dataclass(event) and not isinstance(event, type):
+        for each in fields(event):
+            for other in _damaged(getattr(event, each.name)):
+                try:
+                    yield replace(event, **{each.name: other})
+                except Exception:
+                    continue  # the event refuses it by itself
+
+
+# ---- a smaller failure -------------------------------------------------------------------------------
+
+
+def _smallest(
+    failed: CheckFailedError, steps: Sequence[_Step], make: Callable[[], Any], solver: str, seed: int
+) -> CheckFailedError:
+    """The failure with as few events as were found to fail the same check."""
+    best, why = list(steps), failed.why
+    tried = 0
+
+    def fails(some: Sequence[_Step]) -> str | None:
+        nonlocal tried
+        tried += 1
+        run = _Run(make, solver, seed)
+        try:
+            for step in some:
+                run.play(step)
+        except CheckFailedError as again:
+            return again.why if again.check == failed.check else None
+        except Exception:
+            return None  # these events alone are none that can happen
+        return None
+
+    size = len(best)
+    while size >= 1 and tried < _SHRINKING:
+        at, smaller = 0, False
+        while at < len(best) and tried < _SHRINKING:
+            some = best[:at] + best[at + size :]
+            again = fails(some) if some else None
+            if again is not None:
+                best, why, smaller = some, again, True
+            else:
+                at += size
+        size = size if smaller and size == 1 else size // 2
+    for k in range(len(best)):
+        step = best[k]
+        for event in step.events:
+            rest = tuple(each for each in best[k].events if each is not event)
+            if tried >= _SHRINKING:
+                break
+            some = [*best[:k], replace(best[k], events=rest), *best[k + 1 :]]
+            again = fails(some)
+            if again is not None:
+                best, why = some, again
+    kinds = f" (in a round of the kind {best[-1].kind!r})" if best else ""
+    return CheckFailedError(failed.check, why + kinds, [step.events for step in best])

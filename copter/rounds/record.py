@@ -1,0 +1,139 @@
+"""RoundRecord: what a round reports, in one shape for every domain."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from copter.solution import Allocation, Solution
+
+Path: TypeAlias = Literal["solved", "fallback"]
+
+
+class Seconds(NamedTuple):
+    """Seconds of the parts of a round.
+
+    `edit`: events became edits. `solve`: the solver. `round`: the answer was made, by rounding or as a
+    fallback. `accept`: it took effect.
+    """
+
+    edit: float
+    solve: float
+    round: float
+    accept: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of the round."""
+        return sum(self)
+
+
+class Move(NamedTuple):
+    """What an answer moves: who, from where, to where, and how much of it.
+
+    None in the place of ``source`` or ``target`` stands for nowhere.
+    """
+
+    who: Hashable
+    source: Hashable
+    target: Hashable
+    amount: float = 1.0
+
+
+def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...]:
+    """Return what an allocation by columns moves: each column that got more, or less.
+
+    A request's columns that got less come with the target None, those that got more with the source None.
+    """
+    moves = []
+    for request in now:
+        old = {} if before is None or request not in before else _amounts(before, request)
+        new = _amounts(now, request)
+        for column in sorted(old.keys() | new.keys()):
+            more = new.get(column, 0.0) - old.get(column, 0.0)
+            if more > 0:
+                moves.append(Move(request, None, column, more))
+            elif more < 0:
+                moves.append(Move(request, column, None, -more))
+    return tuple(moves)
+
+
+def _amounts(x: Allocation, request: Hashable) -> dict[int, float]:
+    columns, values = x.nonzeros(request)
+    return dict(zip(columns.tolist(), values.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """What a round did.
+
+    Attributes
+    ----------
+    number : int
+        Rounds accepted before this one.
+    edited : int
+        Events since the last accepted round.
+    seconds : Seconds
+    answer : object
+        What the domain answered; it has taken effect.
+    bound, gap : float
+        Of the answer: its own attributes of these names or, if it has none, those of the solution; NaN where
+        neither is known. A fallback has a bound only if the answer says so.
+    late : bool
+        Whether the answer that was wanted did not come, or would not have come, by the deadline.
+    path : "solved" or "fallback"
+    reason : str
+        Why the solver stopped, or why the round fell back, in words.
+    figures : mapping of str to float
+        The domain's own.
+    solution : Solution, optional
+        Of the program, if it was solved.
+    """
+
+    number: int
+    edited: int
+    seconds: Seconds
+    answer: Any
+    bound: float
+    gap: float
+    late: bool
+    path: Path
+    reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    solution: Solution | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the record as one flat row, for tables, CSV and JSON; without answer and solution."""
+        times = {f"{name}_seconds": value for name, value in self.seconds._asdict().items()}
+        return {
+            "round": self.number,
+            "edited": self.edited,
+            **times,
+            "seconds": self.seconds.total,
+            "path": self.path,
+            "late": self.late,
+            "reason": self.reason,
+            "status": "" if self.solution is None else str(self.solution.status),
+            "bound": self.bound,
+            "gap": self.gap,
+            **self.figures,
+        }
+
+
+ROW_MEANS: Mapping[str, str] = {
+    "round": "counts from 0",
+    "edited": "events since the last round",
+    "edit_seconds": "seconds in which events became edits",
+    "solve_seconds": "seconds of the solver",
+    "round_seconds": "seconds in which the answer was made of the solution",
+    "accept_seconds": "seconds in which the answer took effect",
+    "seconds": "seconds of the round",
+    "path": "solved, or fallback: the last answer, repaired",
+    "late": "whether the wanted answer did not come by the deadline",
+    "reason": "why the solver stopped, or why the round fell back",
+    "status": "of the solver's answer",
+    "bound": "certified bound on the objective of any answer",
+    "gap": "certified gap of the answer to that, relative",
+}
+"""Meanings of the fields of :meth:`RoundRecord.row` that every domain has."""

@@ -1,0 +1,476 @@
+"""Rounds: plays the rounds of a domain, by a deadline, and survives restarts.
+
+A round is: events become edits, the solver starts and solves until the deadline less what rounding takes, the
+domain makes an answer of the solution, and the answer takes effect.  Where the answer would be late, or there
+is none, the round falls back to the last answer, repaired by the domain, and its record says why.
+
+The deadline is that of the whole round.  It stands on the clock of this thread (:mod:`copter.clock`), so that
+a solver that a shim calls, branch and bound for example, gets what is left of it without being told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from typing import Any, NamedTuple
+
+from copter.clock import Clock, Interrupted, current, running
+from copter.errors import ConcurrentUseError, CopterError, NoAllocationError, SettingError, UnplacedError
+from copter.metrics import Metrics
+from copter.rounds.domain import Domain
+from copter.rounds.journal import RoundJournal
+from copter.rounds.record import Path, RoundRecord, Seconds
+from copter.solution import Solution
+from copter.solvers.base import Solver, takes_start
+from copter.solvers.registry import make_solver
+from copter.solvers.settings import time_limit
+
+_NEEDED = ("program", "apply", "round", "fallback", "accept")
+_UNKNOWN_SHARE = 0.1
+"""Share of the deadline that is kept for rounding while nobody knows how long that takes."""
+_MOST_SHARE = 0.5
+"""Share of the deadline that is kept for it at most."""
+
+
+class DomainError(CopterError, RuntimeError):
+    """A domain does not keep what the protocol asks of it; names the method."""
+
+
+class _Made(NamedTuple):
+    """An answer, and how it came about."""
+
+    answer: Any
+    path: Path
+    late: bool
+    reason: str
+    solution: Any
+    solved: float
+
+
+class Rounds:
+    """The rounds of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        See :class:`copter.rounds.domain.Domain`.
+    solver : str or Solver
+        A name of `copter solvers`, or a fresh solver.
+    deadline : float, optional
+        Seconds of a whole round; None for no limit.
+    journal : path-like, optional
+        An SQLite file that the rounds go on from after a restart. The domain takes over the state that is in
+        the file, if there is one. It is read by pickle, which can run code: open none that is not yours.
+    metrics : bool or Metrics
+        Whether every round is counted; :attr:`metrics` has the figures then.
+
+    Attributes
+    ----------
+    number : int
+        Rounds accepted so far.
+    events : int
+        Events taken so far, also by the round that is not accepted yet. After a restart, whoever sends events
+        goes on with the one that has this number.
+    answer : object
+        The answer that was accepted last, None before the first.
+
+    Raises
+    ------
+    DomainError
+        A member of the protocol is missing.
+    FileError
+        The journal is damaged, or none of copter's.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, Rounds
+    >>> class Cores:
+    ...     def __init__(self):
+    ...         self.program, self.given = ContinualProgram(), {}
+    ...         self.program.add_resource("core", upper=4)
+    ...     def apply(self, event):
+    ...         who, worth = event
+    ...         self.program.add_request(who, [-worth], {"core": 1}, total=3)
+    ...     def round(self, solution, deadline):
+    ...         return {who: float(solution.x[who][0]) for who in self.program.request_ids}
+    ...     def fallback(self, deadline):
+    ...         return self.given
+    ...     def accept(self, answer):
+    ...         self.given = answer
+    >>> rounds = Rounds(Cores())
+    >>> record = rounds.play(("web", 2.0), ("batch", 1.0))
+    >>> record.path, {who: round(cores) for who, cores in record.answer.items()}
+    ('solved', {'web': 3, 'batch': 1})
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        solver: str | Solver = "copter",
+        *,
+        deadline: float | None = None,
+        journal: str | PathLike[str] | None = None,
+        metrics: bool | Metrics = False,
+    ) -> None:
+        for name in _NEEDED:
+            if not hasattr(domain, name):
+                raise DomainError(f"{type(domain).__name__} has no {name}: see copter.rounds.domain.Domain")
+        self.domain = domain
+        self.solver = make_solver(solver) if isinstance(solver, str) else solver
+        self.deadline = deadline
+        self.metrics = (Metrics() if metrics is True else metrics) or None
+        self.number = self.events = 0
+        self.answer: Any = None
+        self._pending = 0
+        self._rounding, self._falling_back = _Expected(), _Expected()
+        self._busy = threading.Lock()
+        self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[RoundRecord]]] = []
+        self._under_way: asyncio.Task[None] | None = None
+        self._journal: RoundJournal | None = None
+        if journal is not None:
+            self._journal = RoundJournal(journal)
+            try:
+                self._resume(self._journal)
+            except BaseException:
+                self._journal.close()
+                raise
+
+    def __repr__(self) -> str:
+        limit = "no deadline" if self.deadline is None else f"{self.deadline:g} s a round"
+        return f"<Rounds of {type(self.domain).__name__}: {self.number} accepted, {limit}>"
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds of a whole round, None for no limit; it can be changed between rounds."""
+        return self._deadline
+
+    @deadline.setter
+    def deadline(self, value: float | None) -> None:
+        try:
+            self._deadline = None if value is None else time_limit(value)
+        except ValueError as error:
+            raise SettingError("Rounds", "deadline", value, str(error)) from None
+
+    def __enter__(self) -> Rounds:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal; what was accepted is in it."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def rehearse(self) -> None:
+        """Compile or load what rounds need, so that the first one has its deadline for itself."""
+        self.solver.rehearse()
+
+    # ---- a round ---------------------------------------------------------------------------------
+
+    def play(self, *events: Any) -> RoundRecord:
+        """Play a round: apply events, find an answer by the deadline, and let it take effect.
+
+        Parameters
+        ----------
+        *events
+            As the domain's ``apply`` takes them. Those of a round that ended with an error count for the
+            next one.
+
+        Raises
+        ------
+        ConcurrentUseError
+            Another thread plays a round.
+        DomainError
+            ``round`` or ``fallback`` edited the program.
+        Exception
+            What the domain raised. An invalid event: those before it are applied, the error has a note that
+            says which one it was, and no round was played. In ``round``, ``fallback`` or ``accept``: program
+            and domain are as after the events, and the next call plays the round again.
+        """
+        with self._alone():
+            clock = Clock(self._deadline, parent=current())
+            self._apply(events)
+            return self._finish(clock)
+
+    async def play_async(self, *events: Any) -> RoundRecord:
+        """Play a round in a thread; events that come meanwhile count for the next one.
+
+        Calls that come while a round is under way share the next round and its record. An invalid event
+        raises its error in the call that brought it, and the others go on.
+        """
+        done: asyncio.Future[RoundRecord] = asyncio.get_running_loop().create_future()
+        self._waiting.append((events, done))
+        if self._under_way is None:
+            self._under_way = asyncio.ensure_future(self._play_waiting())
+        return await done
+
+    async def _play_waiting(self) -> None:
+        """Play rounds in a thread until nobody waits for one."""
+        try:
+            while self._waiting:
+                calls, self._waiting = self._waiting, []
+                await asyncio.to_thread(self._play_for, calls, asyncio.get_running_loop())
+        finally:
+            self._under_way = None
+
+    def _play_for(
+        self,
+        calls: list[tuple[tuple[Any, ...], asyncio.Future[RoundRecord]]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """Play one round for several calls, and give each its record or its error."""
+        served = []
+        try:
+            with self._alone():
+                clock = Clock(self._deadline)
+                for events, done in calls:
+                    try:
+                        self._apply(events)
+                        served.append(done)
+                    except Exception as error:
+                        loop.call_soon_threadsafe(_settle, done, None, error)
+                if served:
+                    record = self._finish(clock)
+                    for done in served:
+                        loop.call_soon_threadsafe(_settle, done, record, None)
+        except BaseException as error:
+            for _, done in calls:
+                loop.call_soon_threadsafe(_settle, done, None, error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _apply(self, events: tuple[Any, ...]) -> None:
+        """Apply events, and write those that were applied."""
+        applied, written = 0, []
+        try:
+            for event in events:
+                if self._journal is not None:
+                    written.append(self._journal.pack(event))
+                self.domain.apply(event)
+                applied += 1
+        except Exception as error:
+            error.add_note(f"in event {applied} of {len(events)}: {events[applied]!r}")
+            raise
+        finally:
+            self._pending += applied
+            self.events += applied
+            if self._journal is not None and applied:
+                self._journal.add_events(self.number, written[:applied])
+
+    def _finish(self, clock: Clock) -> RoundRecord:
+        """Find an answer, let it take effect, and report on it."""
+        program = self._program
+        with running(clock):
+            self._prepare(clock)
+            edited = clock()
+            made = self._made(clock, program)
+            rounded = clock()
+            written = b"" if self._journal is None else self._journal.pack(made.answer)
+            with clock.patient():
+                self.domain.accept(made.answer)
+        number, self.number = self.number, self.number + 1
+        events, self._pending = self._pending, 0
+        self.answer = made.answer
+        if self._journal is not None and self._journal.add_answer(number, written):
+            self._journal.begin(self.number, self._state())
+        seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
+        solution = made.solution if isinstance(made.solution, Solution) else None
+        bound, gap = _quality(made, solution)
+        figures = getattr(self.domain, "figures", None)
+        record = RoundRecord(
+            number=number,
+            edited=events,
+            seconds=seconds,
+            answer=made.answer,
+            bound=bound,
+            gap=gap,
+            late=made.late,
+            path=made.path,
+            reason=made.reason,
+            figures={} if figures is None else dict(figures(made.answer)),
+            solution=solution,
+        )
+        if self.metrics is not None:
+            name = type(self.domain).__name__
+            self.metrics.observe_round(name, made.path, late=made.late, seconds=seconds.total)
+            if solution is not None:
+                self.metrics.observe(solution, domain=name)
+        return record
+
+    def _made(self, clock: Clock, program: Any) -> _Made:
+        """The answer of a round: of a solution, or the fallback."""
+        solution, solved, late = None, clock(), False
+        try:
+            solution = self._solve(clock)
+            solved = clock()
+            if clock.over(self._rounding.seconds):
+                self._rounding.fade()  # it may have been slow once only
+                late, reason = True, _late("the solver", clock)
+            else:
+                answer = self._unedited(program, "round", solution, _left(clock))
+                self._rounding.learn(clock() - solved)
+                if not clock.over():
+                    return _Made(answer, "solved", False, _why(solution), solution, solved)
+                late, reason = True, _late("rounding", clock)
+        except Interrupted:
+            late, reason = True, _late("the solver" if solution is None else "rounding", clock)
+        except (NoAllocationError, UnplacedError) as none:
+            late = clock.over() or getattr(none, "status", "") == "deadline"
+            reason = str(none)
+        begin = clock()
+        with clock.patient():
+            answer = self._unedited(program, "fallback", _left(clock))
+        self._falling_back.learn(clock() - begin)
+        return _Made(answer, "fallback", late, reason, solution, max(solved, min(begin, clock())))
+
+    def _prepare(self, clock: Clock) -> None:
+        """Let the domain make the edits of the round, and give the solver a start."""
+        prepare, start = (getattr(self.domain, name, None) for name in ("prepare", "start"))
+        with clock.patient():
+            if prepare is not None:
+                prepare()
+            if start is not None and takes_start(self.solver):
+                begin = start()
+                if begin is not None:
+                    self.solver.start_from(self._program, *begin)
+
+    def _solve(self, clock: Clock) -> Any:
+        """A solution, by a deadline that leaves time for rounding, or for the fallback."""
+        wanted = max(self._rounding.seconds, self._falling_back.seconds)
+        if not (self._rounding.known or math.isinf(clock.deadline)):
+            wanted = max(wanted, _UNKNOWN_SHARE * clock.deadline)
+        left = clock.left(min(wanted, _MOST_SHARE * clock.deadline))
+        deadline = None if math.isinf(left) else left
+        own = getattr(self.domain, "solve", None)
+        if own is not None:
+            return own(self.solver, deadline)
+        return self.solver.solve(self._program, deadline=deadline)
+
+    def _unedited(self, program: Any, method: str, *given: Any) -> Any:
+        """Call a method that must not edit the program."""
+        before = None if program is None else program.store.clock
+        try:
+            return getattr(self.domain, method)(*given)
+        finally:
+            if program is not None and program.store.clock != before:
+                raise DomainError(f"{type(self.domain).__name__}.{method} edited the program: only apply may")
+
+    @property
+    def _program(self) -> Any:
+        """The domain's program, None without one."""
+        return self.domain.program
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            raise ConcurrentUseError("a round is under way already: use play_async for events that come")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    # ---- restarts --------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """What a restart begins from."""
+        kept: Any = None
+        program = self._program
+        if program is not None and hasattr(self.solver, "save_state"):
+            try:
+                kept = self.solver.kind, self.solver.save_state(program)
+            except CopterError:  # this solver keeps nothing that can be written
+                kept = None
+        return {"domain": self.domain, "answer": self.answer, "events": self.events, "solver": kept}
+
+    def _resume(self, journal: RoundJournal) -> None:
+        """Come to the state after what the journal has, or begin it."""
+        found = journal.state()
+        if found is None:
+            journal.begin(0, self._state())
+            return
+        self.number, state = found
+        _take_over(self.domain, state["domain"])
+        self.answer, self.events = state["answer"], state["events"]
+        if state["solver"] is not None and state["solver"][0] == self.solver.kind:
+            self.solver.load_state(self._program, state["solver"][1])
+        for kind, content in journal.since():
+            if kind == "event":
+                self.domain.apply(content)
+                self._pending += 1
+                self.events += 1
+            else:
+                prepare = getattr(self.domain, "prepare", None)
+                if prepare is not None:
+                    prepare()
+                self.domain.accept(content)
+                self.answer, self._pending = content, 0
+                self.number += 1
+
+
+class _Expected:
+    """Seconds that a part of a round is expected to take, from the rounds so far."""
+
+    def __init__(self) -> None:
+        self.seconds, self.known = 0.0, False
+
+    def learn(self, seconds: float) -> None:
+        """Take a measurement into account: a longer one at once, a shorter one by and by."""
+        self.seconds = max(seconds, 0.5 * (seconds + self.seconds))
+        self.known = True
+
+    def fade(self) -> None:
+        """Expect less, so that what was slow once is tried again."""
+        self.seconds *= 0.5
+
+
+def _left(clock: Clock) -> float | None:
+    left = clock.left()
+    return None if math.isinf(left) else left
+
+
+def _late(what: str, clock: Clock) -> str:
+    return f"{what} left no time: {clock():.3g} s of {clock.deadline:.3g} s had passed"
+
+
+def _why(solution: Any) -> str:
+    return f"{solution.status}: {solution.reason}" if isinstance(solution, Solution) else ""
+
+
+def _quality(made: _Made, solution: Solution | None) -> tuple[float, float]:
+    """Bound and gap of an answer."""
+    own = made.answer if isinstance(made.answer, Mapping) else _attributes(made.answer)
+    solved = solution is not None and made.path == "solved"
+    bound = own.get("bound", solution.bound if solution is not None and solved else math.nan)
+    gap = own.get("gap", solution.gap if solution is not None and solved else math.nan)
+    return float(bound), float(gap)
+
+
+def _attributes(answer: Any) -> dict[str, float]:
+    found = {name: getattr(answer, name, None) for name in ("bound", "gap")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _settle(done: asyncio.Future[RoundRecord], record: Any, error: BaseException | None) -> None:
+    if not done.done():
+        if error is None:
+            done.set_result(record)
+        else:
+            done.set_exception(error)
+
+
+def _take_over(domain: Any, read: Any) -> None:
+    """Let a domain have the state of one that was read."""
+    if type(domain) is not type(read):
+        why = f"the journal is of a {type(read).__name__}, and this is a {type(domain).__name__}"
+        raise DomainError(why)
+    state = read.__getstate__()
+    if hasattr(domain, "__setstate__"):
+        domain.__setstate__(state)
+    else:
+        vars(domain).clear()
+        vars(domain).update(state)

@@ -1,0 +1,388 @@
+"""A round of a domain: what it reports, when it falls back, and that nothing is half-applied."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from typing import Any
+
+import pytest
+
+from copter import (
+    ConcurrentUseError,
+    ContinualProgram,
+    DomainError,
+    EditError,
+    Move,
+    NoAllocationError,
+    Rounds,
+    SettingError,
+    make_solver,
+)
+from support.machines import Machines
+from support.ticking import Ticking, tick
+
+ARRIVALS = [("arrive", f"m{k}", (0.2 + 0.01 * k, 0.1, 0.5)) for k in range(3)]
+
+
+def choice(answer: Any) -> dict[Any, Any]:
+    return dict(answer.choice)
+
+
+class TestRecord:
+    def test_events_are_solved_rounded_and_accepted(self) -> None:
+        rounds = Rounds(Machines())
+        record = rounds.play(*ARRIVALS)
+        assert (record.number, record.edited, record.path, record.late) == (0, 3, "solved", False)
+        assert record.answer is rounds.answer is rounds.domain.last  # type: ignore[attr-defined]
+        assert rounds.number == 1
+        assert record.solution is not None and record.bound == record.solution.bound
+        assert record.gap == record.answer.gap and record.reason.startswith("optimal: ")
+        assert all(seconds >= 0 for seconds in record.seconds)
+        assert record.seconds.total == sum(record.seconds)
+
+    def test_moves_are_what_is_different_from_the_last_answer(self) -> None:
+        rounds = Rounds(Machines())
+        first = rounds.play(*ARRIVALS).answer
+        assert {move.who for move in first.moves} == {
+            who for who, k in choice(first).items() if k is not None
+        }
+        assert all(move.source is None for move in first.moves)
+        second = rounds.play(("memory", "gpu", 0.0)).answer
+        expected = {
+            Move(who, choice(first)[who], choice(second)[who])
+            for who in choice(second)
+            if choice(first)[who] != choice(second)[who]
+        }
+        assert expected and set(second.moves) == expected
+        assert rounds.play().answer.moves == ()
+
+    def test_resources_that_bind_have_their_price(self) -> None:
+        rounds = Rounds(Machines())
+        record = rounds.play(*ARRIVALS, ("memory", "gpu", 40.0))
+        assert set(record.answer.binding) <= {"gpu", "cpu"}
+        assert record.answer.binding["gpu"] > 0
+
+    def test_a_row_is_flat(self) -> None:
+        row = Rounds(Machines()).play(*ARRIVALS).row()
+        assert row["round"] == 0 and row["edited"] == 3 and row["path"] == "solved"
+        assert row["objective"] > 0 and "answer" not in row
+        assert all(isinstance(value, int | float | str | bool) for value in row.values())
+
+    def test_metrics_count_rounds(self) -> None:
+        pytest.importorskip("prometheus_client")
+        rounds = Rounds(Machines(), metrics=True)
+        rounds.play(*ARRIVALS)
+        assert rounds.metrics is not None
+        text = rounds.metrics.text()
+        assert 'copter_played_rounds_total{domain="Machines",late="false",path="solved"} 1.0' in text
+        assert 'copter_rounds_total{domain="Machines",status="optimal"} 1.0' in text
+
+
+class TestDeadline:
+    """A clock that the test moves: `slow` seconds pass in one method of the domain."""
+
+    def slow(self, monkeypatch: pytest.MonkeyPatch, method: str, seconds: float) -> tuple[Any, Ticking]:
+        clock = tick(monkeypatch, 0.0)
+
+        class Slow(Machines):
+            passing = seconds
+
+            def solve(self, solver: Any, deadline: float | None) -> Any:
+                self.given = deadline
+                found = solver.solve(self.program, deadline=deadline)
+                clock.now += self.passing if method == "solve" else 0.0
+                return found
+
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                self.left = deadline
+                answer = super().round(solution, deadline)
+                clock.now += self.passing if method == "round" else 0.0
+                return answer
+
+        return Slow(), clock
+
+    @pytest.mark.parametrize("method", ["solve", "round"])
+    def test_a_late_round_falls_back(self, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+        domain, _ = self.slow(monkeypatch, method, 0.0)
+        rounds = Rounds(domain, deadline=0.2)
+        before = rounds.play(*ARRIVALS)
+        assert before.path == "solved"
+        domain.passing = 0.3
+        record = rounds.play(("arrive", "late", (0.0, 0.0, 0.0)), ("memory", "gpu", 16.0))
+        assert (record.path, record.late) == ("fallback", True)
+        assert "0.3 s of 0.2 s" in record.reason
+        assert "rounding" in record.reason if method == "round" else "solver" in record.reason
+        assert math.isinf(record.gap) and math.isnan(record.bound)
+        used = sum({1: 16, 2: 40}.get(k, 0) for k in choice(record.answer).values() if k is not None)
+        assert used <= 16
+
+    def test_rounding_has_what_the_solver_leaves(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        domain, _ = self.slow(monkeypatch, "solve", 0.15)
+        Rounds(domain, deadline=0.2).play(*ARRIVALS)
+        assert domain.left == pytest.approx(0.05)
+
+    def test_the_solver_leaves_what_rounding_took(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        domain, _ = self.slow(monkeypatch, "round", 0.05)
+        rounds = Rounds(domain, deadline=0.2)
+        rounds.play(*ARRIVALS)
+        assert domain.given == pytest.approx(0.18)  # nobody knew: a tenth
+        rounds.play()
+        assert domain.given == pytest.approx(0.15)
+
+    def test_rounding_that_was_slow_once_is_tried_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        domain, _ = self.slow(monkeypatch, "round", 0.0)
+        rounds = Rounds(domain, deadline=0.2)
+        rounds.play(*ARRIVALS)
+        domain.passing = 30.0
+        assert rounds.play().late
+        domain.passing = 0.0
+        paths = [rounds.play().path for _ in range(12)]
+        assert paths[0] == "fallback" and paths[-1] == "solved"
+
+    def test_a_solver_in_the_rounding_gets_what_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock, given = tick(monkeypatch, 0.0), []
+
+        class Proving(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                clock.now += 1.0
+                exact = make_solver("copter-exact").solve(self.program)
+                given.append(exact.status)
+                return super().round(solution, deadline)
+
+        record = Rounds(Proving(), deadline=0.5).play(*ARRIVALS)
+        assert given == ["deadline"]
+        assert record.path == "fallback"
+
+    def test_no_allocation_falls_back_and_is_not_late(self) -> None:
+        class Missed(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                raise NoAllocationError("infeasible", "nothing fits")
+
+        record = Rounds(Missed()).play(*ARRIVALS)
+        assert (record.path, record.late) == ("fallback", False)
+        assert "infeasible: nothing fits" in record.reason
+
+    def test_a_deadline_is_a_number_of_seconds(self) -> None:
+        with pytest.raises(SettingError, match="deadline"):
+            Rounds(Machines(), deadline=-1.0)
+        rounds = Rounds(Machines())
+        with pytest.raises(SettingError, match="deadline"):
+            rounds.deadline = math.nan
+
+
+class TestErrors:
+    @pytest.mark.parametrize("method", ["round", "fallback", "accept", "prepare"])
+    def test_an_error_leaves_domain_and_program_and_the_round_is_played_again(self, method: str) -> None:
+        class Broken(Machines):
+            broken = False
+
+            def prepare(self) -> None:
+                self.fail("prepare")
+
+            def fail(self, here: str) -> None:
+                if self.broken and method == here:
+                    raise RuntimeError("broken")
+
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                if self.broken and method == "fallback":
+                    raise NoAllocationError("infeasible", "")
+                answer = super().round(solution, deadline)
+                self.fail("round")
+                return answer
+
+            def fallback(self, deadline: float | None) -> Any:
+                self.fail("fallback")
+                return super().fallback(deadline)
+
+            def accept(self, answer: Any) -> None:
+                self.fail("accept")
+                super().accept(answer)
+
+        domain = Broken()
+        rounds = Rounds(domain)
+        rounds.play(*ARRIVALS)
+        domain.broken, last = True, domain.last
+        event = ("arrive", "more", (0.0, 0.0, 0.0))
+        with pytest.raises(RuntimeError, match="broken"):
+            rounds.play(event)
+        assert rounds.number == 1 and domain.last is last
+        clock = domain.program.store.clock
+        domain.broken = False
+        record = rounds.play()
+        assert record.edited == 1 and record.number == 1
+        assert domain.program.store.clock == clock and "more" in choice(record.answer)
+
+    def test_an_invalid_event_is_named_and_those_before_it_count(self) -> None:
+        rounds = Rounds(Machines())
+        with pytest.raises(EditError, match="'a'") as caught:
+            rounds.play(ARRIVALS[0], ("leave", "a"), ARRIVALS[1])
+        assert caught.value.__notes__ == ["in event 1 of 3: ('leave', 'a')"]
+        assert rounds.number == 0 and rounds.events == 1
+        record = rounds.play(ARRIVALS[1])
+        assert record.edited == 2 and set(choice(record.answer)) == {"m0", "m1"}
+
+    @pytest.mark.parametrize("method", ["round", "fallback"])
+    def test_only_apply_may_edit(self, method: str) -> None:
+        class Editing(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                if method == "round":
+                    self.program.update_resources("gpu", by=-1.0)
+                raise NoAllocationError("", "")
+
+            def fallback(self, deadline: float | None) -> Any:
+                self.program.update_resources("gpu", by=-1.0)
+
+        with pytest.raises(DomainError, match=f"Editing.{method} edited the program"):
+            Rounds(Editing()).play(*ARRIVALS)
+
+    @pytest.mark.parametrize("missing", ["program", "apply", "round", "fallback", "accept"])
+    def test_what_is_missing_of_a_domain_is_named(self, missing: str) -> None:
+        members: dict[str, Any] = {name: None for name in ("program", "apply", "round", "fallback", "accept")}
+        del members[missing]
+        with pytest.raises(DomainError, match=f"Half has no {missing}"):
+            Rounds(type("Half", (), members)())
+
+    def test_two_threads_do_not_play_at_once(self) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Waiting(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                begun.set()
+                go_on.wait(10)
+                return super().round(solution, deadline)
+
+        rounds = Rounds(Waiting())
+        thread = threading.Thread(target=rounds.play, args=ARRIVALS)
+        thread.start()
+        try:
+            assert begun.wait(60)
+            with pytest.raises(ConcurrentUseError, match="under way"):
+                rounds.play()
+        finally:
+            go_on.set()
+            thread.join()
+        assert rounds.number == 1
+
+
+class TestOptional:
+    def test_a_start_is_given_to_the_solver(self) -> None:
+        class Starting(Machines):
+            def start(self) -> Any:
+                if self.last is None:
+                    return None
+                import numpy as np
+
+                x = self.last.choice.still(self.program.store)
+                return x, np.zeros(self.program.store.rows.size)
+
+        domain = Starting()
+        Rounds(domain).play(*ARRIVALS)
+        for start, warm in ((True, True), (False, False)):
+            domain.start = domain.start if start else lambda: None  # type: ignore[method-assign]
+            record = Rounds(domain).play()  # its solver is new
+            assert record.solution is not None and record.solution.warm_started is warm
+
+    def test_a_domain_without_a_program(self) -> None:
+        class Dice:
+            program = None
+
+            def __init__(self) -> None:
+                self.sides, self.last = 6, None
+
+            def apply(self, event: int) -> None:
+                self.sides = event
+
+            def solve(self, solver: Any, deadline: float | None) -> int:
+                return self.sides
+
+            def round(self, solution: int, deadline: float | None) -> int:
+                return solution
+
+            def fallback(self, deadline: float | None) -> Any:
+                return self.last
+
+            def accept(self, answer: Any) -> None:
+                self.last = answer
+
+        record = Rounds(Dice()).play(20)  # type: ignore[arg-type]
+        assert (record.answer, record.path, record.solution) == (20, "solved", None)
+        assert math.isnan(record.bound)
+
+    def test_an_answer_that_is_a_mapping_may_have_bound_and_gap(self) -> None:
+        class Plain(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                return {"bound": 1.0, "gap": 0.5}
+
+            def figures(self, answer: Any) -> Any:
+                return {}
+
+        record = Rounds(Plain()).play(*ARRIVALS)
+        assert (record.bound, record.gap) == (1.0, 0.5)
+
+    def test_an_empty_program_is_a_round(self) -> None:
+        class Empty(Machines):
+            def __init__(self) -> None:
+                super().__init__()
+                self.program = ContinualProgram()
+
+        assert Rounds(Empty()).play().path == "solved"
+
+
+class TestAsynchronous:
+    def test_events_that_come_during_a_round_count_for_the_next(self) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Waiting(Machines):
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                begun.set()
+                go_on.wait(10)
+                return super().round(solution, deadline)
+
+        async def run() -> list[Any]:
+            rounds = Rounds(Waiting())
+            first = asyncio.create_task(rounds.play_async(ARRIVALS[0]))
+            await asyncio.to_thread(begun.wait, 60)
+            second = asyncio.create_task(rounds.play_async(ARRIVALS[1]))
+            third = asyncio.create_task(rounds.play_async(ARRIVALS[2]))
+            await asyncio.sleep(0)
+            go_on.set()
+            return list(await asyncio.gather(first, second, third))
+
+        first, second, third = asyncio.run(run())
+        assert (first.number, first.edited, set(choice(first.answer))) == (0, 1, {"m0"})
+        assert second is third
+        assert (second.number, second.edited, set(choice(second.answer))) == (1, 2, {"m0", "m1", "m2"})
+
+    def test_an_invalid_event_is_an_error_of_its_own_call(self) -> None:
+        async def run() -> list[Any]:
+            rounds = Rounds(Machines())
+            good, bad = rounds.play_async(ARRIVALS[0]), rounds.play_async(("leave", "nobody"))
+            return list(await asyncio.gather(good, bad, return_exceptions=True))
+
+        good, bad = asyncio.run(run())
+        assert set(choice(good.answer)) == {"m0"}
+        assert isinstance(bad, EditError) and bad.__notes__ == ["in event 0 of 1: ('leave', 'nobody')"]
+
+    def test_an_error_in_the_round_reaches_all_and_the_next_goes_on(self) -> None:
+        class Broken(Machines):
+            broken = True
+
+            def round(self, solution: Any, deadline: float | None) -> Any:
+                if self.broken:
+                    raise RuntimeError("broken")
+                return super().round(solution, deadline)
+
+        async def run() -> tuple[list[Any], Any]:
+            domain = Broken()
+            rounds = Rounds(domain)
+            both = await asyncio.gather(
+                rounds.play_async(ARRIVALS[0]), rounds.play_async(ARRIVALS[1]), return_exceptions=True
+            )
+            domain.broken = False
+            return list(both), await rounds.play_async()
+
+        both, after = asyncio.run(run())
+        assert all(isinstance(error, RuntimeError) for error in both)
+        assert after.edited == 2 and set(choice(after.answer)) == {"m0", "m1"}
