@@ -713,8 +713,8 @@ class ContinualProgram:
         request : hashable, or sequence of m hashables
             The request of all new columns, or of each.
         names : sequence of m hashables, or None
-            Names of the new columns; None, also in a sequence, for a request whose columns have numbers:
-            they go on.
+            Names of the new columns; None, also in a sequence, for a request whose columns have numbers: they
+            go on. With one request and no names, there are as many new columns as costs.
         costs : float or (m,) array_like
         usage : mapping or sparse array
             Coefficients of the m columns, as in :meth:`add_request`: ``{resource id: coefficients}``, or a

@@ -15,7 +15,7 @@ from copter.store.allocation import NOTHING, SparseX
 from rounds.edits import Editor
 from rounds.judges import judge
 from rounds.kinds import FAMILIES, Draw
-from rounds.reading import claim, compare, compare_arrays
+from rounds.reading import claim, compare, compare_arrays, values
 from support.large_programs import edit, large
 from support.numpy_twins import certificate
 from support.strategies import PlainProgram, random_plain
@@ -106,7 +106,7 @@ def test_many_rounds(n_rounds):
 def is_honest(solution: Solution, plain: PlainProgram) -> None:
     """What an answer says of itself, at any moment, is so."""
     model = plain.model()
-    x = np.concatenate([solution.x[id] for id in plain.requests])
+    x = np.concatenate([values(solution.x[id]) for id in plain.requests])
     found = certificate(model, x, np.array([solution.price[id] for id in plain.resources]))
     assert solution.objective == pytest.approx(found.objective)
     assert solution.bound == pytest.approx(found.bound)
