@@ -11,12 +11,15 @@ a solver that a shim calls, branch and bound for example, gets what is left of i
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from copter.clock import Clock, Interrupted, current, running
 from copter.errors import ConcurrentUseError, CopterError, NoAllocationError, SettingError, UnplacedError
@@ -34,6 +37,10 @@ _UNKNOWN_SHARE = 0.1
 """Share of the deadline that is kept for rounding while nobody knows how long that takes."""
 _MOST_SHARE = 0.5
 """Share of the deadline that is kept for it at most."""
+
+
+_REHEARSED = 3
+"""Rounds of a rehearsal."""
 
 
 class DomainError(CopterError, RuntimeError):
@@ -167,8 +174,17 @@ class Rounds:
             self._journal.close()
 
     def rehearse(self) -> None:
-        """Compile or load what rounds need, so that the first one has its deadline for itself."""
+        """Compile or load what rounds need, so that the first one has its deadline for itself.
+
+        A few rounds are played on a copy of the domain, with its random events if it has ``events``, else as
+        it is; so a domain without these is best rehearsed once there is something to solve.
+        """
         self.solver.rehearse()
+        trial: Any = copy.deepcopy(self.domain)
+        rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
+        for _ in range(_REHEARSED):
+            rounds.play(*(trial.events(rng) if hasattr(trial, "events") else ()))
+            trial.fallback(None)
 
     # ---- a round ---------------------------------------------------------------------------------
 
