@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
+from copter.program.sense import Sense
 from copter.store.executor import Part
 from copter.store.local import LocalStore
 from copter.store.term_table import Kind
@@ -95,6 +96,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
         fields = [(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()]
         yield name, np.array(fields, np.int64)
     yield "starts", program._starts
+    yield "sense", program.sense
     store = program.store
     # parts are fetched: while they are written, this process has all columns
     parts = [] if store.executor.local else store.executor.map(store_of)
@@ -140,6 +142,7 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
             for fields in file.get(name).reshape(-1, 4).tolist():
                 handles[fields[0]] = handles.kind(*fields)
         program._starts.update(file.get("starts"))
+        program._sense = _read_sense(file.get("sense"))
         _unpack_store("store", store, file, classes)
         if isinstance(store, LocalStore):
             check_store(store)
@@ -152,6 +155,12 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
         if isinstance(wrong, FileError):
             raise
         raise file.wrong(f"holds no sound program: its parts do not fit ({wrong})") from wrong
+
+
+def _read_sense(sense: Any) -> Sense:
+    if sense not in ("min", "max"):
+        raise Unsound("sense")
+    return cast(Sense, sense)
 
 
 def _read_ids(index: Index, ids: list[Hashable], slots: Any) -> None:

@@ -38,7 +38,8 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     columns = (f"{request}[{j}]" for request, size in zip(requests, sizes, strict=True) for j in range(size))
     totals = (f"total[{requests[k]}]" for k in np.flatnonzero(whole.sum_row >= 0).tolist())
     rows = [*(str(id) for id in whole.resource_ids), *totals]
-    return replace(lp, column_names=safe_names(columns), row_names=safe_names(rows))
+    maximize = program.sense == "max"
+    return replace(lp, maximize=maximize, column_names=safe_names(columns), row_names=safe_names(rows))
 
 
 def flat_lp(compiled: CompiledProgram) -> GeneralLP:

@@ -1,6 +1,7 @@
 """ContinualProgram: a linear program that stays alive between rounds and is edited by deltas.
 
     minimise    sum_q c_q'x_q + phi_q(a_q'x_q)   phi_q: a convex term, for requests that have one
+    (maximise   sum_q c_q'x_q - phi_q(a_q'x_q)   with ``sense="max"``)
     subject to  l <= sum_q A_q x_q <= u          resources (coupling rows)
                 0 <= x_q <= upper_q              request-local box,
                 sum(x_q) <= total_q (or ==)      and, if wanted, one sum row
@@ -38,6 +39,7 @@ from copter.program.records import (
     Requests,
     Resources,
 )
+from copter.program.sense import Sense, checked_sense
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
@@ -66,6 +68,14 @@ __all__ = [
 class ContinualProgram:
     """A linear program over named resources and requests, edited in place.
 
+    Parameters
+    ----------
+    sense : "min" or "max"
+        Whether costs are minimised or maximised. With "max", every cost that is given or read is a value to
+        be maximised, and convex terms are subtracted from the objective. ``Solution.bound`` is then an upper
+        bound. Prices have the same sign in both senses: positive where the upper bound of a resource is
+        active.
+
     Attributes
     ----------
     mend : callable, optional
@@ -89,7 +99,8 @@ class ContinualProgram:
 
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, sense: Sense = "min") -> None:
+        self._sense = checked_sense(type(self).__name__, sense)
         self.store: ConstraintStore = LocalStore()
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
@@ -119,12 +130,19 @@ class ContinualProgram:
         }
         always = ("request", "column", "resource")
         said = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n or what in always]
-        return f"<{type(self).__name__}: {', '.join(said)}>"
+        maximised = ["maximised"] * (self._sense == "max")
+        return f"<{type(self).__name__}: {', '.join(said + maximised)}>"
+
+    @property
+    def sense(self) -> Sense:
+        """Whether costs are minimised ("min") or maximised ("max")."""
+        return self._sense
 
     @property
     def _parser(self) -> Parser:
         """Parser that makes edits from arguments."""
-        return Parser(self.store, self._resources, self._requests, self._templates, self._vectors)
+        handles = self._templates, self._vectors
+        return Parser(self.store, self._resources, self._requests, *handles, self._sense)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -336,7 +354,7 @@ class ContinualProgram:
     def requests(self) -> Requests:
         """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
         handles = self._templates, self._vectors
-        return Requests(self.store, self._requests, self._resources, handles, self._starts)
+        return Requests(self.store, self._requests, self._resources, handles, self._starts, self._sense)
 
     @property
     def slot_of(self) -> Mapping[Hashable, int]:
@@ -384,7 +402,7 @@ class ContinualProgram:
             replaced by this one.
         term : ConvexTerm, optional
             Adds phi(a'x) to the objective, for example ``LogTerm(weight, offset, image=a)``; the scale
-            does not touch it.
+            does not touch it. In a maximisation phi(a'x) is subtracted.
 
         Raises
         ------
@@ -638,7 +656,8 @@ class ContinualProgram:
         The method writes an override of that column: the given cost, times the scale, less the price. Shared
         costs stay shared. The new override replaces all earlier overrides of the request, which do not count,
         so that a second call with the same arguments changes nothing. Call it again when costs or scales
-        change. Objectives are lower, by the sum of the prices, than if moves were paid for.
+        change. Objectives are lower, by the sum of the prices, than if moves were paid for. In a maximisation
+        the price is added to the column's value, and objectives are higher by the sum of the prices.
 
         Parameters
         ----------
@@ -802,7 +821,8 @@ class ContinualProgram:
         -------
         GeneralLP
             Columns request after request, named ``request[column]``; rows are the resources, by their ids,
-            and then ``total[request]`` for each request that has a total.
+            and then ``total[request]`` for each request that has a total. As for every GeneralLP, ``c`` of a
+            maximisation is the negated objective, and ``maximize`` is True.
 
         Raises
         ------
@@ -815,6 +835,8 @@ class ContinualProgram:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the program to an MPS file for other solvers; use :meth:`save` to continue with copter.
+
+        A maximisation is written as one (OBJSENSE MAX).
 
         Parameters
         ----------

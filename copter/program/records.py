@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.program.sense import Sense, in_sense
 from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
@@ -138,10 +139,11 @@ class Requests:
         resources: Index,
         handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
         starts: Starts,
+        sense: Sense,
     ) -> None:
         self.store, self.index, self.resources = store, index, resources
         self.columns, self.costs = handles
-        self.starts = starts
+        self.starts, self.sense = starts, sense
 
     def __len__(self) -> int:
         return len(self.index)
@@ -157,7 +159,7 @@ class Requests:
         if isinstance(chosen, int):
             return Request(self, ids)
         names, slots = chosen
-        return _request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
+        return _request_data(self, list(names), slots)
 
     def __repr__(self) -> str:
         return f"<{_counted(len(self), 'request')}: {_some(self)}>"
@@ -177,12 +179,12 @@ class Request:
     @property
     def costs(self) -> NDArray[np.float64]:
         """Effective costs, shape (n,): scale and override applied."""
-        return self._among.store.effective_costs(self.slot)
+        return in_sense(self._among.store.effective_costs(self.slot), self._among.sense)
 
     @property
     def base_costs(self) -> NDArray[np.float64]:
         """Costs as they were given, shape (n,): without scale and override."""
-        return self._among.store.base_costs(self.slot)
+        return in_sense(self._among.store.base_costs(self.slot), self._among.sense)
 
     @property
     def shared_costs(self) -> SharedCosts | None:
@@ -197,7 +199,8 @@ class Request:
     @property
     def override(self) -> dict[int, float]:
         """Costs by column that the scale does not touch."""
-        return _by_column(self._among.store.get_override(self.slot))
+        columns, costs = self._among.store.get_override(self.slot)
+        return _by_column((columns, in_sense(costs, self._among.sense)))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -261,18 +264,14 @@ def _some(ids: Iterable[Hashable]) -> str:
     return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
 
 
-def _request_data(
-    store: ConstraintStore,
-    ids: list[Hashable],
-    slots: NDArray[np.int64],
-    resource_slots: NDArray[np.int64],
-    starts: Starts,
-) -> RequestData:
+def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]) -> RequestData:
     """Everything that the requests in some slots of a store hold."""
     from scipy.sparse import csc_array
 
     from copter.store.reading import given_costs, overrides_of, row_positions, upper_bounds, usage_columns
 
+    store, starts, sense = among.store, among.starts, among.sense
+    resource_slots = among.resources.all_slots
     table = store.requests
     sizes = table.n_columns[slots]
     columns, values = overrides_of(store, slots)
@@ -285,14 +284,14 @@ def _request_data(
     totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
     return RequestData(
         ids=ids,
-        costs=given_costs(store, slots),
+        costs=in_sense(given_costs(store, slots), sense),
         sizes=sizes,
         usage=csc_array((used.value, used.row, pointer), shape=shape),
         totals=[None if kind == NO_TOTAL else total for total, kind in totals],
         relation=[_relation_of(kind) for kind in kinds.tolist()],
         upper=float(bounds[0]) if one else upper_bounds(store, slots),
         scales=table.scale[slots],
-        overrides=(columns.lengths, columns.values, values.values),
+        overrides=(columns.lengths, columns.values, in_sense(values.values, sense)),
         integral=table.integral[slots],
         starts=[None if start is None else _by_column(start) for start in given],
         terms=[store.terms.get(slot) for slot in slots.tolist()],

@@ -49,6 +49,19 @@ def options_of(verb: str) -> list[str]:
     return list(inspect.signature(getattr(ContinualProgram, verb)).parameters)[1:]
 
 
+def negated(name: str, value: Any) -> Any:
+    """An argument as a maximisation takes it: costs in all their forms are negated, handles are not."""
+    if name not in ("costs", "override", "overrides"):
+        return value
+    if isinstance(value, tuple):  # counts, columns, costs
+        return (*value[:-1], negated(name, value[-1]))
+    if isinstance(value, list):
+        return [negated(name, each) for each in value]
+    if isinstance(value, dict):
+        return {column: negated(name, cost) for column, cost in value.items()}
+    return 0.0 - value if isinstance(value, float | int | np.ndarray) else value
+
+
 class Editor:
     """Makes edits of a program and of its mirror.
 
@@ -72,10 +85,14 @@ class Editor:
 
     def call(self, verb: str, *arguments: Any, **options: Any) -> Any:
         """Call an edit method and count its options."""
-        result = getattr(self.program, verb)(*arguments, **options)
-        given = [*options_of(verb)[: len(arguments)], *options]
+        names = options_of(verb)
+        given = dict(zip(names, arguments, strict=False)) | options
         self.counts.update(f"{verb}: {name}" for name in given)
-        return result
+        if self.program.sense == "max":
+            self.counts["edit: maximised"] += 1
+            arguments = tuple(negated(n, v) for n, v in zip(names, arguments, strict=False))
+            options = {name: negated(name, value) for name, value in options.items()}
+        return getattr(self.program, verb)(*arguments, **options)
 
     def name(self, kind: str) -> Hashable:
         """A new id, of one of the kinds that can be saved."""
