@@ -40,6 +40,7 @@ from copter.program.records import (
     Resources,
 )
 from copter.program.sense import Sense, checked_sense
+from copter.program.table import read_table
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
@@ -629,6 +630,107 @@ class ContinualProgram:
         )
         if edit is not None:
             self.apply(edit)
+
+    @exclusive
+    def add_table(
+        self,
+        table: Any,
+        *,
+        totals: float | Sequence[float | None] | ArrayLike | None = None,
+        relation: Relation | Sequence[Relation] = "<=",
+        upper: float | ArrayLike | Sequence[float | ArrayLike] = math.inf,
+        scales: float | ArrayLike | None = None,
+        integral: bool | ArrayLike = False,
+    ) -> None:
+        """Add many requests from a long table; all of them or, if anything is wrong, none.
+
+        The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has a row
+        for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
+        column that uses nothing has one row, whose resource is None, NaN or ``""``. All rows of a column have
+        the same cost. Requests are added in the order of their first rows. The columns of a request are in
+        the order of theirs.
+
+        Parameters
+        ----------
+        table : mapping of arrays or lists, structured array, data frame, or Arrow table
+            Anything whose ``table["request"]`` has one dimension. An object that has only the method
+            ``__dataframe__`` is read with pyarrow or pandas.
+        totals, relation, upper, scales, integral
+            As in :meth:`add_requests`: one for all requests, or one each, in the order of the requests.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_requests`; also for a column that the table lacks, columns of different lengths, an
+            empty table, a column with two costs, and a resource that is in two rows of a column: names the
+            request, its column and the value.
+        """
+        found = read_table("add_table", table, self._resources)
+        edit = self._parser.new_requests(
+            "add_table",
+            found.ids,
+            found.costs,
+            found.sizes,
+            found.usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            scales=scales,
+            overrides=None,
+            integral=integral,
+            starts=None,
+            terms=None,
+        )
+        assert edit is not None
+        self.apply(edit)
+
+    @exclusive
+    def update_table(
+        self,
+        table: Any,
+        *,
+        totals: float | Sequence[float | None] | ArrayLike | None = KEEP,
+        relation: Relation | Sequence[Relation] | None = None,
+        upper: float | ArrayLike | Sequence[float | ArrayLike] | None = None,
+        scales: float | ArrayLike | None = None,
+        integral: bool | ArrayLike | None = None,
+    ) -> None:
+        """Replace the columns of the requests in a long table; all of them or, if anything is wrong, none.
+
+        Other requests stay as they are, and so does every argument that is not given. As with a new usage in
+        :meth:`update_requests`, the new columns begin without overrides.
+
+        Parameters
+        ----------
+        table : mapping of arrays or lists, structured array, data frame, or Arrow table
+            As in :meth:`add_table`.
+        totals, relation, upper, scales, integral
+            As in :meth:`update_requests`: one for all requests, or one each, in the order in which the
+            requests first come in the table.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_table` and :meth:`update_requests`.
+        """
+        found = read_table("update_table", table, self._resources)
+        edit = self._parser.changed_requests(
+            "update_table",
+            found.ids,
+            costs=found.costs,
+            sizes=found.sizes,
+            scales=scales,
+            overrides=None,
+            usage=found.usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            integral=integral,
+            starts=None,
+            terms=KEEP,
+        )
+        assert edit is not None
+        self.apply(edit)
 
     @exclusive
     def remove_request(self, id: Hashable) -> None:
