@@ -51,6 +51,8 @@ def options_of(verb: str) -> list[str]:
 
 def negated(name: str, value: Any) -> Any:
     """An argument as a maximisation takes it: costs in all their forms are negated, handles are not."""
+    if name == "table":
+        return value | {"cost": negated("costs", value["cost"])}
     if name not in ("costs", "override", "overrides"):
         return value
     if isinstance(value, tuple):  # counts, columns, costs
@@ -360,9 +362,29 @@ class Editor:
         names = sorted({name for own in each for name in own})
         each = [{name: own.get(name, fill.get(name)) for name in names} for own in each]
         ids = [self.name("q") for _ in sizes]
-        self.call("add_requests", ids, costs, widths, usage, **self.bulk(each, sizes))
+        options, table = self.bulk(each, sizes), self.table(ids, keys, [key for _, key, _, _ in chosen])
+        if table:
+            later = {name: options.pop(name) for name in ("overrides", "starts", "terms") if name in options}
+            self.call("add_table", table, **options)
+            if later:
+                self.call("update_requests", ids, **later)
+            self.counts["edit: requests from a table"] += 1
+        else:
+            self.call("add_requests", ids, costs, widths, usage, **options)
         for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
             self.mirror.add(id, cost, key, **fields)
+
+    def table(self, ids: list[Hashable], costs: list[Any], usages: list[Any]) -> dict[str, list]:
+        """Some requests as a long table, every other time; empty if they share columns or costs."""
+        if self.names % 2 or not all(isinstance(u, dict) for u in usages) or not isinstance(costs[0], list):
+            return {}
+        rows = []
+        for id, own, usage in zip(ids, costs, usages, strict=True):
+            for j, cost in enumerate(own):
+                used = [(id, j, row, entries[j], cost) for row, entries in usage.items() if j in entries]
+                rows += used or [(id, j, None, None, cost)]
+        names = ("request", "column", "resource", "use", "cost")
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def many_costs(self, sizes: list[int]) -> tuple[Any, list[Any], list[int] | None]:
         """Costs of many requests as given and as the mirror takes them, and sizes if they are needed."""
@@ -523,8 +545,12 @@ class Editor:
         usage: Any = [given for given, *_ in chosen]
         if all(isinstance(key, dict) for _, key, _, _ in chosen) and draw.chance(0.5):
             usage = self.matrix([plain for _, _, plain, _ in chosen], sizes)
-        options = self.bulk(each, sizes)
-        self.call("update_requests", ids, costs=costs, sizes=widths, usage=usage, **options)
+        options, table = self.bulk(each, sizes), self.table(ids, keys, [key for _, key, _, _ in chosen])
+        if table:
+            self.call("update_table", table, **options)
+            self.counts["edit: columns from a table"] += 1
+        else:
+            self.call("update_requests", ids, costs=costs, sizes=widths, usage=usage, **options)
         for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
             self.mirror.update(id, cost, key, **fields)
 

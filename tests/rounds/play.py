@@ -500,7 +500,9 @@ def play(
 HAPPENINGS = (
     "edit: a row in the place of another",
     "edit: all requests removed",
+    "edit: columns from a table",
     "edit: maximised",
+    "edit: requests from a table",
     "edit: the same id again",
     "edit: without any bound",
     "forget: columns",
