@@ -112,6 +112,8 @@ def test_roundings_are_the_same_with_negated_objectives(seed):
         for least, most in shims:
             a, b = least.round(pair.low, low), most.round(pair.high, high)
             assert (-a.objective, a.gap) == (b.objective, b.gap) and 0.0 <= b.gap < 1.0
+            again = least.repair(pair.low, a), most.repair(pair.high, b)
+            assert -again[0].objective == again[1].objective
             if isinstance(least, ChooseOneShim):
                 assert dict(a.choice) == dict(b.choice)
                 best = sum(pair.high.requests[q].costs[j] for q, j in b.choice.items() if j is not None)
