@@ -18,6 +18,7 @@ from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
+    from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.proof.integer import IntegerProof
 
@@ -102,7 +103,7 @@ class Ray:
     kind : "infeasible" or "unbounded"
     y : mapping of resource id to float
         Farkas ray (infeasible); empty otherwise.
-    x : mapping of request id to (n,) ndarray
+    x : mapping of request id to (n,) ndarray, or to a mapping by name
         Primal ray (unbounded); empty otherwise.
     value : float
         Infeasible: what the rows lack by the ray, > 0. Unbounded: objective along the ray, < 0 in a
@@ -113,7 +114,7 @@ class Ray:
 
     kind: Literal["infeasible", "unbounded"]
     y: Mapping[Hashable, float]
-    x: Mapping[Hashable, NDArray[np.float64]]
+    x: Mapping[Hashable, Any]
     value: float
     residual: float
 
@@ -161,24 +162,36 @@ class GivenValues:
         return None
 
 
-class Allocation(Mapping[Hashable, NDArray[np.float64]]):
-    """Values of the columns by request id; arrays are built when asked for.
+class Named(dict[Hashable, float]):
+    """Values of the columns of a request by their names."""
+
+    def __missing__(self, column: Hashable) -> float:
+        raise UnknownIdError(column, "was no column of this request when this answer was given")
+
+
+class Allocation(Mapping[Hashable, Any]):
+    """Values of the columns by request id; they are built when asked for.
+
+    The values of a request are an (n,) ndarray, or, if its columns have names, a mapping of name to float.
 
     Parameters
     ----------
     slots : mapping of request id to slot, as it was when the solution was returned
     values : Values
         Nonzeros and number of columns of each slot.
+    names : FrozenNames
+        Names of the columns by slot.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], values: Values) -> None:
-        self._slots, self._values = slots, values
+    def __init__(self, slots: Mapping[Hashable, int], values: Values, names: FrozenNames) -> None:
+        self._slots, self._values, self._names = slots, values, names
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
         """Allocation of the requests that a program has now."""
         table = program.store.requests
-        return cls(program.slot_of, GivenValues(table.n_columns[: table.size].copy(), x))
+        values = GivenValues(table.n_columns[: table.size].copy(), x)
+        return cls(program.slot_of, values, program.column_names)
 
     @property
     def sparse(self) -> SparseX:
@@ -198,16 +211,17 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     def __repr__(self) -> str:
         return f"<Allocation of {len(self._slots):,} requests: {self._values.count:,} nonzeros>"
 
-    def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
+    def __getitem__(self, request: Hashable) -> Any:
         if request not in self._slots:
             raise UnknownIdError(request, "was no request when this answer was given")
         columns, values, size = self._values.of(self._slots[request])
         dense = np.zeros(size)
         dense[columns] = values
-        return dense
+        names = self._names.of(self._slots[request])
+        return dense if names is None else Named(zip(names, dense.tolist(), strict=True))
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return columns and values of a request's nonzeros, (k,) each, in new arrays."""
+        """Return columns, as numbers, and values of a request's nonzeros, (k,) each, in new arrays."""
         if request not in self._slots:
             raise UnknownIdError(request, "was no request when this answer was given")
         columns, values, _ = self._values.of(self._slots[request])
@@ -229,13 +243,17 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         column, value = (np.concatenate(parts) for parts in zip(nothing, *found, strict=True))
         return SparseX(slots.repeat(counts), column, value)
 
-    def choices(self) -> dict[Hashable, int | None]:
-        """Return the column that each request has most of, None for none: its choice if it is integral."""
+    def choices(self) -> dict[Hashable, Any]:
+        """Return the column, or its name, that each request has most of: its choice if it is integral.
+
+        None for a request that has nothing.
+        """
         x, slots = self.sparse, self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
         chosen[x.slot[order]] = x.column[order]
         columns = chosen[list(slots)].tolist()
-        return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
+        each = zip(self._slots.items(), columns, strict=True)
+        return {id: self._names.column(slot, column) for (id, slot), column in each}
 
 
 class _NoAllocation(Allocation):
@@ -254,7 +272,7 @@ class _NoAllocation(Allocation):
         return f"<no allocation: {self._status}: {self._reason}>"
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_slots", "_values"):
+        if name in ("_slots", "_values", "_names"):
             raise NoAllocationError(self._status, self._reason)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -283,7 +301,8 @@ class Solution:
     status, reason : Status, str
         Why the solver stopped, and in words.
     x : Allocation
-        Values of the columns by request id; a :class:`_NoAllocation` if there are none.
+        Values of the columns by request id, and by name for columns with names; a :class:`_NoAllocation` if
+        there are none.
     price : mapping of resource id to float
         Dual prices: improvement of the objective per unit of the resource. Positive where the upper bound of
         the resource is active, negative where the lower bound is, in a minimisation and in a maximisation.
@@ -503,7 +522,8 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     allocation: Allocation
     if isinstance(x, Kept):
         assert certificate is not None  # who keeps values knows it
-        proof, allocation, changed = certificate, Allocation(program.slot_of, x.values), x.churn
+        allocation = Allocation(program.slot_of, x.values, program.column_names)
+        proof, changed = certificate, x.churn
     elif x is None:
         proof = without_allocation(certificate or certify(program.store, NOTHING, y, threads=threads))
         allocation, changed = _NoAllocation(str(status), reason), math.nan

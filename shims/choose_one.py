@@ -28,7 +28,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from copter.store.allocation import NOTHING, SparseX
 from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
+    from copter.program.names import FrozenNames
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
     from copter.store.store import ConstraintStore
@@ -68,14 +69,20 @@ _ALL_COLUMNS = 2_000_000
 """Up to so many, step 3 looks at all columns of everybody; else at those near the best price."""
 
 
-class Choice(Mapping[Hashable, int | None]):
-    """Chosen column by request id, None for none, read from an array as it is asked for.
+class Choice(Mapping[Hashable, Any]):
+    """Chosen column by request id, its name if it has one, None for none; read as it is asked for.
 
-    `slots`: when the choice was made. `columns`: -1 for none. `clock`: the store's revision then.
+    `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none. `clock`: the store's revision
+    then.
     """
 
-    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, clock: int) -> None:
-        self._slots, self._columns, self.clock = slots, columns, clock
+    def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: FrozenNames, clock: int) -> None:
+        self._slots, self._columns, self._names, self.clock = slots, columns, names, clock
+
+    @classmethod
+    def of_program(cls, program: ContinualProgram, columns: Ints) -> Choice:
+        """Return the choice of these columns by the requests that a program has now."""
+        return cls(program.slot_of, columns, program.column_names, program.store.clock)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -83,11 +90,11 @@ class Choice(Mapping[Hashable, int | None]):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._slots)
 
-    def __getitem__(self, request: Hashable) -> int | None:
+    def __getitem__(self, request: Hashable) -> Any:
         if request not in self._slots:
             raise UnknownIdError(request, "was no request when this choice was made")
-        column = int(self._columns[self._slots[request]])
-        return None if column < 0 else column
+        slot = self._slots[request]
+        return self._names.column(slot, int(self._columns[slot]))
 
     def __repr__(self) -> str:
         return f"<Choice of {len(self)} requests, {len(self.unplaced)} without a column>"
@@ -98,16 +105,29 @@ class Choice(Mapping[Hashable, int | None]):
         return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
     def of(self, slots: Ints) -> Ints:
-        """Chosen columns of the requests in some slots, -1 for none."""
+        """Numbers of the chosen columns of the requests in some slots, -1 for none."""
         return self._columns[slots]
 
-    def still(self, store: ConstraintStore) -> SparseX:
-        """The choice of the requests that are there with the columns of then, as an allocation."""
-        slots = store.live_requests()
-        slots = slots[slots < self._columns.size]
-        column = self._columns[slots]
-        same = (column >= 0) & (store.requests.birth[slots] <= self.clock)
-        return SparseX(slots[same], column[same], np.ones(np.count_nonzero(same)))
+    def still(self, program: ContinualProgram) -> SparseX:
+        """The choice of the requests that are there with the columns of then, as an allocation.
+
+        A request whose columns were replaced has the one of the same name, if there is one.
+        """
+        slots, birth, names = program.request_slots, program.store.requests.birth, program.column_names
+        same = slots[(slots < self._columns.size) & (birth[slots] <= self.clock)]
+        same = same[self._columns[same] >= 0]
+        fresh = np.flatnonzero(birth[slots] > self.clock)
+        ids, others = program.request_ids if fresh.size else [], []
+        for k in fresh.tolist():
+            now = names.of(int(slots[k]))
+            name = self[ids[k]] if now is not None and ids[k] in self._slots else None
+            if now is not None and name in now:
+                others.append((int(slots[k]), now.index(name)))
+        by_name = np.array(others, np.int64).reshape(-1, 2)
+        slot = np.concatenate((same, by_name[:, 0]))
+        column = np.concatenate((self._columns[same], by_name[:, 1]))
+        order = np.argsort(slot)
+        return SparseX(slot[order], column[order], np.ones(slot.size))
 
 
 @dataclass(frozen=True)
@@ -117,7 +137,7 @@ class Rounded:
     Attributes
     ----------
     choice : Choice
-        Column of each request, None for none: a mapping by id, and arrays by slot.
+        Column of each request, or its name, None for none: a mapping by id, and arrays of numbers by slot.
     objective : float
         Its cost, or its value if the program is maximised. Infinite, in a maximisation minus infinity, if a
         request whose sum row is "==" got no column: that is no allocation of the program.
@@ -195,7 +215,7 @@ class ChooseOneShim(Checked):
             if exactly.integer is not None and exactly.found and _chosen(exactly):
                 return _as_it_is(program, exactly, begin)
         rounded = Rounded(
-            Choice(program.slot_of, chosen, program.store.clock),
+            Choice.of_program(program, chosen),
             in_sense(objective, program.sense),
             integral_gap(solution, objective),
             perf_counter() - begin,
@@ -229,14 +249,14 @@ class ChooseOneShim(Checked):
         begin = perf_counter()
         _check(program)
         store, table = program.store, program.store.requests
-        x = NOTHING if last is None else last.choice.still(store)
+        x = NOTHING if last is None else last.choice.still(program)
         left = left_of(_uppers(store), rounded_rows(store))
         chosen, cost = _placed(store, x, np.zeros(store.rows.size), left)
         must = (table.relation[: table.size] == EXACTLY) & (table.n_columns[: table.size] > 0)
         lacking = must & (chosen < 0)
         unserved = int(np.count_nonzero(lacking))
         objective = math.inf if unserved else float(cost[chosen >= 0].sum())
-        choice, objective = Choice(program.slot_of, chosen, store.clock), in_sense(objective, program.sense)
+        choice, objective = Choice.of_program(program, chosen), in_sense(objective, program.sense)
         return self._served(program, Rounded(choice, objective, math.inf, perf_counter() - begin), unserved)
 
     def _served(self, program: ContinualProgram, rounded: Rounded, unserved: int) -> Rounded:
@@ -250,7 +270,7 @@ def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Ro
     assert solution.integer is not None
     given = np.full(program.store.requests.size, -1)
     given[solution.nonzeros.slot] = solution.nonzeros.column
-    choice = Choice(program.slot_of, given, program.store.clock)
+    choice = Choice.of_program(program, given)
     return Rounded(choice, solution.objective, solution.integer.gap, perf_counter() - begin)
 
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.store.allocation import SparseX, merged
+from copter.store.edit import Moved, carried
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.store.edit import Pending, Starts
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,24 @@ class LastX:
     def marked(self) -> SparseX:
         """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
+
+
+def given_starts(pending: Pending, last: LastX | None) -> Starts:
+    """Return the starts of requests, with those of moved columns taken from a last allocation.
+
+    A request of which the last allocation has no such column is left out.
+    """
+    found: Starts = {}
+    for slot, start in pending.items():
+        if not isinstance(start, Moved):
+            found[slot] = start
+        elif last is not None:
+            begin, end = np.searchsorted(last.x.slot, (slot, slot + 1))
+            mine = begin + np.flatnonzero(last.births[begin:end] == start.birth)
+            columns, values = carried(last.x.column[mine], last.x.value[mine], start.old)
+            if columns.size:
+                found[slot] = columns, values
+    return found
 
 
 def joined(parts: list[LastX]) -> LastX:

@@ -19,7 +19,7 @@ from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
 from copter.solution import UNKNOWN, ColdStart, Solution, Status, Timings, make_solution
 from copter.solvers.features import Feature
-from copter.solvers.memory import LastX, LastY, churn_base
+from copter.solvers.memory import LastX, LastY, churn_base, given_starts
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.store.allocation import SparseX
 from copter.store.compiled import pieces
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from copter.proof.pricing import Pricing
-    from copter.store.edit import Starts
+    from copter.store.edit import Pending
 
 
 class Rebuild(ProximalPoint):
@@ -111,11 +111,13 @@ class Rebuild(ProximalPoint):
             certificate=UNKNOWN,
         )
 
-    def _carry_over(self, copy: Copy, starts: Starts) -> None:
+    def _carry_over(self, copy: Copy, pending: Pending) -> None:
         """Give the solver last round's x and prices, and the starts that came with edits."""
+        last = None
         if self._round is not None and self._round.x.program is copy.original:
-            x = copy.fresh_x(self._round.x.surviving())
-            self.start_from(copy.program, x, copy.fresh_y(self._round.y.surviving()))
+            last, y = self._round.x, copy.fresh_y(self._round.y.surviving())
+            self.start_from(copy.program, copy.fresh_x(last.surviving()), y)
+        starts = given_starts(pending, last)
         if starts:
             ids = dict(zip(copy.original.request_slots.tolist(), copy.original.request_ids, strict=True))
             for slot, (columns, values) in starts.items():

@@ -7,6 +7,7 @@ that what cannot be written changes nothing, and handed over after it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,24 @@ from copter.durable.values import ValueFormatError, decode, encode, plain_ids
 from copter.errors import EditError
 from copter.program.handles import Handles
 from copter.program.index import Index
+from copter.program.names import sound_labels
 from copter.program.program import ContinualProgram
 from copter.program.validation import MOST_COLUMNS
-from copter.store.edit import OWN, TAKE_STARTS, Columns, Edit, Entries, Runs
+from copter.store.edit import OWN, TAKE_STARTS, ColumnNames, Columns, Edit, Entries, Runs
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
 _BLANK = Edit("")
 _NAMES = Edit._fields[1:]
-_RUNS: dict[str, type[Runs | Columns | Entries]] = {
+_RUNS: dict[str, type[Runs | Columns | Entries | ColumnNames]] = {
     "costs": Runs,
     "upper": Runs,
     "columns": Columns,
     "overrides": Entries,
     "starts": Entries,
+    "labels": ColumnNames,
+    "kept": Runs,
 }
 """Class of each field that is stored as a tuple."""
 _EACH: dict[str, tuple[Any, type | None]] = {
@@ -42,18 +46,18 @@ _EACH: dict[str, tuple[Any, type | None]] = {
     "vectors": (np.int64, None),
 }
 """Fields with a number a request, or with one of this type for all."""
-_OF_REQUESTS = {"sizes", "columns", "costs", "upper", "overrides", "starts", "terms", *_EACH}
+_OF_REQUESTS = {"sizes", "columns", "costs", "upper", "overrides", "starts", "terms", "labels", *_EACH}
 _FIELDS = {
     TAKE_STARTS: set(),
     "add_resources": {"ids", "lower", "upper"},
     "update_resources": {"slots", "lower", "upper"},
     "remove_resources": {"slots", "ids"},
-    "share_columns": {"key", "sizes", "columns"},
+    "share_columns": {"key", "sizes", "columns", "labels"},
     "share_costs": {"key", "sizes", "costs"},
     "forget_columns": {"slots"},
     "forget_costs": {"slots"},
     "add_requests": {"ids"} | _OF_REQUESTS,
-    "update_requests": {"slots", "names", "parameters"} | _OF_REQUESTS,
+    "update_requests": {"slots", "names", "parameters", "kept"} | _OF_REQUESTS,
     "remove_requests": {"slots", "ids"},
 }
 """Fields that an edit can have, by edit method."""
@@ -85,6 +89,8 @@ def pack_edit(edit: Edit) -> bytes:
     """Return the bytes of an edit; raise EditError with the id if one cannot be written."""
     if not set(map(type, edit.ids)) <= _PLAIN:
         plain_ids(edit.ids)
+    if edit.labels is not None:
+        plain_ids(chain(*edit.labels.distinct), "columns")
     fields = {
         name: value
         for name, value, blank in zip(edit._fields, edit, _BLANK, strict=True)
@@ -204,6 +210,7 @@ def _new_columns(program: ContinualProgram, edit: Edit) -> None:
     _check_sizes(edit.sizes, 1)
     _insist(type(edit.key) is int, "the key of a handle")
     _check_columns(program, edit.columns, edit.sizes)
+    _insist(sound_labels(edit.labels, edit.sizes), "names of columns")
 
 
 def _new_costs(program: ContinualProgram, edit: Edit) -> None:  # noqa: ARG001 - as the others
@@ -275,7 +282,10 @@ def _changed_requests(program: ContinualProgram, edit: Edit) -> None:
     _check_requests(program, edit, widths)
     if edit.usage is not None and edit.terms is None:
         _insist((program.store.terms.kind_of(edit.slots) < 0).all(), "terms, of other columns")
-    _insist(edit.usage is not None or (edit.sizes is None and edit.columns is None), "columns")
+    plain = edit.sizes is None and edit.columns is None and edit.labels is None and edit.kept is None
+    _insist(edit.usage is not None or plain, "columns")
+    if edit.kept is not None:
+        _check_kept(program.store.requests.n_columns[edit.slots], edit.kept, widths)
     if edit.parameters is not None:
         given: Any = edit.parameters
         fits = isinstance(given, np.ndarray) and given.dtype == np.float64 and np.isfinite(given).all()
@@ -308,6 +318,7 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
         else:
             _insist(edit.columns is None, "columns")
         _check_shared(program._templates, usage[~own], widths[~own])
+        _insist(sound_labels(edit.labels, widths), "names of columns")
     if edit.vectors is not None:
         _check_shared(program._vectors, edit.vectors, widths)
     if edit.costs is not None:
@@ -326,6 +337,16 @@ def _check_requests(program: ContinualProgram, edit: Edit, widths: NDArray[np.in
             _insist(term is None or isinstance(term, tuple) and len(term) == 2, "terms")
             fits = term is None or isinstance(term[0], ConvexTerm) and _is(term[1], np.float64, n)
             _insist(fits, "terms")
+
+
+def _check_kept(old: NDArray[np.int64], kept: Any, widths: NDArray[np.int64]) -> None:
+    _insist(isinstance(kept, Runs) and _is(kept.lengths, np.int64, widths.size), "columns that are kept")
+    _insist(np.array_equal(kept.lengths, widths), "columns that are kept")
+    _insist(_is(kept.values, np.int64, int(widths.sum())), "columns that are kept")
+    owner = np.repeat(np.arange(widths.size), widths)
+    _insist(((kept.values >= -1) & (kept.values < old[owner])).all(), "columns that are kept")
+    key = (owner * (1 + old.max(initial=0)) + kept.values)[kept.values >= 0]
+    _insist(np.unique(key).size == key.size, "columns that are kept")
 
 
 def _check_shared(handles: Handles[Any], slots: NDArray[np.int64], widths: NDArray[np.int64]) -> None:

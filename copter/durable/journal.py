@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
-    from copter.store.edit import Starts
+    from copter.store.edit import Pending
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 
@@ -236,14 +236,14 @@ class Journal(WrittenProgram):
     def _check_writable(self) -> None:
         self._usable()
 
-    def take_starts(self) -> Starts:
+    def take_starts(self) -> Pending:
         """Return starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`."""
         starts = super().take_starts()
         if starts:
             self._write(_TAKEN)
         return starts
 
-    def return_starts(self, starts: Starts) -> None:
+    def return_starts(self, starts: Pending) -> None:
         """Give starts back; see :meth:`copter.ContinualProgram.return_starts`."""
         super().return_starts(starts)
         if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve

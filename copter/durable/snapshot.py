@@ -8,6 +8,7 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +20,9 @@ from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
+from copter.program.names import sound_labels
 from copter.program.sense import Sense
+from copter.store.edit import ColumnNames, Moved
 from copter.store.executor import Part
 from copter.store.local import LocalStore
 from copter.store.term_table import Kind
@@ -95,8 +98,13 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
     for name, handles in _handles(program):
         fields = [(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()]
         yield name, np.array(fields, np.int64)
+        yield f"names of {name}", [one.names for one in handles.values()]
     yield "starts", program._starts
     yield "sense", program.sense
+    slots, labels = program._names.saved()
+    if labels is not None:
+        plain_ids(chain(*labels.distinct), "columns")
+    yield "names of columns", (slots, labels)
     store = program.store
     # parts are fetched: while they are written, this process has all columns
     parts = [] if store.executor.local else store.executor.map(store_of)
@@ -139,15 +147,23 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
         for index in (program._requests, program._resources):
             _read_ids(index, *file.get(f"{index.kind}s"))
         for name, handles in _handles(program):
-            for fields in file.get(name).reshape(-1, 4).tolist():
-                handles[fields[0]] = handles.kind(*fields)
-        program._starts.update(file.get("starts"))
+            each = zip(file.get(name).reshape(-1, 4).tolist(), file.get(f"names of {name}"), strict=True)
+            for fields, names in each:
+                handles[fields[0]] = handles.kind(*fields, names)
+        starts = file.get("starts").items()
+        program._starts |= {slot: Moved(*one) if type(one[0]) is int else one for slot, one in starts}
         program._sense = _read_sense(file.get("sense"))
         _unpack_store("store", store, file, classes)
         if isinstance(store, LocalStore):
             check_store(store)
         else:
             _unpack_parts(store, file, classes)
+        slots, labels = file.get("names of columns")
+        if labels is not None:
+            labels = ColumnNames(*labels)
+            if not sound_labels(labels, store.requests.n_columns[slots]):
+                raise Unsound("names of columns")
+            program._names.put(slots, labels)
         check_program(program)
     except Unsound as wrong:
         raise file.wrong(f"holds no sound program: {wrong}") from None

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
+from copter.program.names import sound_labels
+from copter.store.edit import Moved
 from copter.store.slabs import Pool, Table, slice_indices
 
 if TYPE_CHECKING:
@@ -71,9 +73,20 @@ def check_program(program: ContinualProgram) -> None:
         for slot, handle in handles.items():
             there = slot == handle.slot and 0 <= slot < table.size and table.shared[slot]
             _insist(there and table.n_columns[slot] == handle.n_columns, name)
-    for slot, (columns, values) in program._starts.items():
-        _insist(0 <= slot < requests.size and columns.size == values.size, "starts")
-        _insist(_within(columns, 0, int(requests.n_columns[slot]) - 1), "starts")
+            named = handle.names is None or len(set(handle.names)) == len(handle.names) == handle.n_columns
+            _insist(named, name)
+    for slot, start in program._starts.items():
+        _insist(0 <= slot < requests.size, "starts")
+        if isinstance(start, Moved):
+            old = start.old[start.old >= 0]
+            _insist(start.old.size == requests.n_columns[slot], "starts")
+            _insist(np.unique(old).size == old.size, "starts")
+        else:
+            columns, values = start
+            _insist(columns.size == values.size, "starts")
+            _insist(_within(columns, 0, int(requests.n_columns[slot]) - 1), "starts")
+    slots, labels = program._names.saved()
+    _insist(sound_labels(labels, requests.n_columns[slots]), "names of columns")
 
 
 def _within(values: NDArray[Any], low: int, high: int) -> bool:

@@ -48,17 +48,18 @@ def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm
     return classes
 
 
-def plain_ids(ids: Iterable[Hashable]) -> list[Any]:
+def plain_ids(ids: Iterable[Hashable], field: str = "id") -> list[Any]:
     """Return ids as plain Python values that equal them; raise EditError with an id that cannot be written.
 
-    Ids are str, int, float, bool, bytes, None, numpy's numbers, and tuples of these.
+    `field`: what the ids are, for the error. Ids are str, int, float, bool, bytes, None, numpy's numbers, and
+    tuples of these.
     """
     plain = []
     for id in ids:
         try:
             plain.append(_plain_id(id, 0))
         except ValueFormatError as why:
-            raise EditError(id, "id", id, str(why)) from None
+            raise EditError(id, field, id, str(why)) from None
     return plain
 
 

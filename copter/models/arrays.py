@@ -25,7 +25,8 @@ _LONGEST = 200
 def program_arrays(program: ContinualProgram) -> GeneralLP:
     """Return a program without convex terms, as it is now, in arrays.
 
-    The columns come request after request in the order of ``program.request_ids``, named ``request[column]``.
+    The columns come request after request in the order of ``program.request_ids``, named ``request[column]``,
+    by the number or the name of the column.
     The rows are the resources in the order of ``program.resource_ids``, named by their ids, then
     ``total[request]`` for each request with a total. Raise UnsupportedError with the name of a request that
     has a convex term.
@@ -35,7 +36,9 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     lp = flat_lp(whole)
     requests = [str(request) for request in whole.request_ids]
     sizes = np.diff(whole.column_start).tolist()
-    columns = (f"{request}[{j}]" for request, size in zip(requests, sizes, strict=True) for j in range(size))
+    names = map(program.column_names.of, program.request_slots.tolist())
+    each = [own or range(size) for own, size in zip(names, sizes, strict=True)]
+    columns = (f"{request}[{name}]" for request, own in zip(requests, each, strict=True) for name in own)
     totals = (f"total[{requests[k]}]" for k in np.flatnonzero(whole.sum_row >= 0).tolist())
     rows = [*(str(id) for id in whole.resource_ids), *totals]
     maximize = program.sense == "max"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from copter.errors import EditError
 from copter.store.edit import Edit
@@ -19,13 +19,18 @@ class Handle:
     """A shared object in a program's store.
 
     `slot`: in its table. `n_columns`: of each request that uses it. `birth`: the store's revision when it was
-    made. `key`: random number that tells it from another program's.
+    made. `key`: random number that tells it from another program's. `names`: of shared columns, None for
+    numbers.
     """
 
     slot: int
     n_columns: int
     birth: int = field(default=-1, repr=False)
     key: int = field(default=0, repr=False)
+    names: tuple[Hashable, ...] | None = field(default=None, repr=False, compare=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a copy of a name may be another name
 
 
 class SharedColumns(Handle):
@@ -52,7 +57,8 @@ class Handles(dict[int, H], Generic[H]):
     def make(self, slot: int, edit: Edit, birth: int) -> H:
         """A handle of what an edit has put into a slot."""
         assert edit.sizes is not None
-        self[slot] = self.kind(slot, int(edit.sizes[0]), birth, edit.key)
+        names = None if edit.labels is None else edit.labels.each()[0]
+        self[slot] = self.kind(slot, int(edit.sizes[0]), birth, edit.key, names)
         return self[slot]
 
     def check(self, subject: Hashable, handle: Any) -> None:

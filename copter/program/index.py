@@ -85,12 +85,13 @@ class Index:
 
     def listed(self, ids: Ids) -> Sequence[Hashable]:
         """Known ids as a sequence that is remembered; what is an id here, a tuple too, is one."""
-        if self._is_one(ids):
+        if self.is_one(ids):
             one: Any = ids
             return (one,)
         return listed(ids)
 
-    def _is_one(self, ids: Ids) -> bool:
+    def is_one(self, ids: Ids) -> bool:
+        """Whether an argument is a single id."""
         if isinstance(ids, (str, bytes)):
             return True
         # the hash of many ids takes long, and nobody is called by so many
@@ -107,7 +108,7 @@ class Index:
             if ids != slice(None):
                 raise EditError(label, "ids", ids, "ids are no places: of slices there is only [:], for all")
             return self.ids, self.all_slots
-        if self._is_one(ids):
+        if self.is_one(ids):
             return self.slot(ids)
         names = list(listed(ids))
         return names, self.slots(names, label)
@@ -133,6 +134,14 @@ class Index:
             self._asked = ids.copy() if isinstance(ids, list) else ids
             self._answer = found
         return found
+
+    @staticmethod
+    def distinct(ids: Iterable[Hashable]) -> list[Hashable]:
+        """Return ids that may be given several times once each, in order."""
+        try:
+            return list(dict.fromkeys(ids))
+        except TypeError:
+            raise _no_id(next(id for id in ids if not _hashable(id))) from None
 
     def check_new(self, ids: Collection[Hashable], label: Hashable) -> None:
         """Raise EditError with the id if one exists or is given twice; `label` is the edit method."""

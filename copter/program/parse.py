@@ -28,6 +28,7 @@ from copter.program.forms import (
 )
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Index
+from copter.program.names import Names, NameTable, Numbers, labels_of, names_of
 from copter.program.sense import Sense, in_sense
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
@@ -48,7 +49,7 @@ from copter.program.validation import (
     whole_number,
     whole_numbers,
 )
-from copter.store.edit import OWN, Columns, Edit, Entries, Runs
+from copter.store.edit import OWN, ColumnNames, Columns, Edit, Entries, Runs
 from copter.store.executor import Part
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
@@ -75,7 +76,7 @@ class Parser:
     Costs in edits are to be minimised, whatever the sense of the program.
     """
 
-    __slots__ = ("requests", "resources", "sense", "shared_columns", "shared_costs", "store")
+    __slots__ = ("names", "requests", "resources", "sense", "shared_columns", "shared_costs", "store")
 
     def __init__(
         self,
@@ -84,10 +85,11 @@ class Parser:
         requests: Index,
         shared_columns: Handles[SharedColumns],
         shared_costs: Handles[SharedCosts],
+        names: NameTable,
         sense: Sense = "min",
     ) -> None:
         self.store, self.resources, self.requests = store, resources, requests
-        self.shared_columns, self.shared_costs = shared_columns, shared_costs
+        self.shared_columns, self.shared_costs, self.names = shared_columns, shared_costs, names
         self.sense = sense
 
     def _minimised(self, edit: Edit) -> Edit:
@@ -136,12 +138,13 @@ class Parser:
 
     # ---- columns and costs that requests share ----------------------------------------------------------
 
-    def new_columns(self, usage: Mapping[Any, Any], n_columns: int) -> Edit:
+    def new_columns(self, usage: Mapping[Any, Any], n_columns: int, names: Any) -> Edit:
         """Columns that requests can share."""
         label = "shared columns"
         size = np.array([whole_number(label, "n_columns", n_columns)])
-        columns = Columns(size, *self._compressed(label, usage, int(size[0])))
-        return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns)
+        columns = Columns(size, *self.compressed(label, usage, int(size[0])))
+        labels = ColumnNames.of([names_of(label, "columns", names, int(size[0]))])
+        return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns, labels=labels)
 
     def new_costs(self, costs: ArrayLike) -> Edit:
         """Costs that requests can share."""
@@ -176,6 +179,7 @@ class Parser:
         integral: Any,
         starts: Any,
         terms: Any,
+        columns: Any,
     ) -> Edit | None:
         """Requests, by the arguments of ``add_requests``; None without any."""
         self.requests.check_new(ids, label)
@@ -184,6 +188,9 @@ class Parser:
         bound = uppers_of(label, ids, upper, widths)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
+        names, numbers = self._new_names(label, ids, columns, usage, widths), Numbers()
+        overrides = numbers.numbered("override", ids, overrides, names)
+        starts = numbers.numbered("start", ids, starts, names)
         edit = Edit(
             "add_requests",
             ids=ids,
@@ -198,11 +205,12 @@ class Parser:
             starts=None if starts is None else entries_of(label, "start", ids, starts, widths),
             terms=None if terms is None else terms_of(label, ids, terms, widths),
             integral=whole,
+            labels=ColumnNames.of(names),
         )
         if not ids:
             return None
-        used, columns = self._columns_of_many(label, ids, usage, widths)
-        return self._minimised(edit._replace(usage=used, columns=columns))
+        used, own = self._columns_of_many(label, ids, usage, widths)
+        return self._minimised(edit._replace(usage=used, columns=own))
 
     def changed_requests(
         self,
@@ -220,14 +228,13 @@ class Parser:
         integral: Any,
         starts: Any,
         terms: Any,
+        columns: Any,
     ) -> Edit | None:
         """Changes of requests, by the arguments of ``update_requests``; None without any."""
         store = self.store
         slots = self.requests.slots(ids, label)
-        if usage is not None:
-            if costs is None:
-                raise EditError(label, "costs", costs, "a new usage needs the costs of its columns too")
-            self._check_replacement(ids, slots, upper, terms)
+        new = {"usage": usage, "costs": costs, "columns": columns}
+        self._check_replacement(label, ids, slots, new, upper, terms)
         cost = None
         if costs is not None or sizes is not None:
             cost = self._other_costs(label, ids, slots, (costs, sizes), new=usage is not None)
@@ -235,6 +242,12 @@ class Parser:
         given: dict[str, Any] = {}
         if cost is not None:
             given["costs"], given["vectors"] = cost.runs, cost.vectors
+        names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
+        if usage is not None:
+            names, old = self._new_names(label, ids, columns, usage, widths), names
+            given["labels"], given["kept"] = ColumnNames.of(names), _kept(names, old, widths, numbers)
+        overrides = numbers.numbered("override", ids, overrides, names)
+        starts = numbers.numbered("start", ids, starts, names)
         if overrides is not None:
             given["overrides"] = self._overrides(label, ids, slots, overrides, widths, kept=cost is None)
         if starts is not None:
@@ -264,6 +277,7 @@ class Parser:
         """Overrides that charge for leaving columns, by the arguments of ``price_moves``."""
         label, store = "price_moves", self.store
         slots = self.requests.slots(ids, label)
+        columns = self._places(ids, slots, columns)
         column = places_of(label, ids, columns, store.requests.n_columns[slots])
         price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
         if not ids:
@@ -276,6 +290,48 @@ class Parser:
         costs = store.requests.scale[slot] * given - price[placed]
         edit = Edit("update_requests", slots=slots, overrides=Entries(None, 1 * placed, column, costs))
         return edit
+
+    def _places(self, ids: Sequence[Hashable], slots: NDArray[np.int64], columns: Any) -> Any:
+        """Columns of requests, one each, with numbers in place of names; an array has numbers already."""
+        if isinstance(columns, np.ndarray):
+            return columns
+        names, numbers = self.names.of_many(slots), Numbers()
+        if names is None:
+            return columns
+        one = names[0] if len(ids) == 1 else None
+        if one is not None and (columns in one or not isinstance(columns, (list, tuple))):
+            columns = [columns]
+        if not isinstance(columns, (list, tuple)) or len(columns) != len(ids):
+            return columns
+        return [
+            at if own is None or at is None else numbers.find(id, "columns", own, at)
+            for id, own, at in zip(ids, names, columns, strict=True)
+        ]
+
+    def _old_names(self, slots: NDArray[np.int64], usage: Any, *entries: Any) -> list[Names] | None:
+        """Names of the columns of requests, if there are new columns, or mappings of columns to numbers."""
+        named = usage is not None or any(each is not None and not is_flat(each) for each in entries)
+        return self.names.of_many(slots) if named else None
+
+    def _new_names(
+        self,
+        label: Hashable,
+        ids: Sequence[Hashable],
+        columns: Any,
+        usage: Any,
+        widths: NDArray[np.int64],
+    ) -> list[Names] | None:
+        """Names of new columns: those that are given, or those of the columns that are shared."""
+        given = labels_of(label, ids, columns, widths)
+        if isinstance(usage, SharedColumns) and usage.names is None:
+            return given
+        handles = [usage] * len(ids) if isinstance(usage, SharedColumns) else usage
+        if not isinstance(handles, (list, tuple)) or len(handles) != len(ids):
+            return given
+        shared = [own.names if isinstance(own, SharedColumns) else None for own in handles]
+        if given is None:
+            return shared if any(shared) else None
+        return [theirs if own is None else own for own, theirs in zip(given, shared, strict=True)]
 
     def _new_columns_and_rows(
         self,
@@ -382,10 +438,22 @@ class Parser:
         return sum_rows_of(label, ids, totals, relation, (old, table.total[slots]))
 
     def _check_replacement(
-        self, ids: Sequence[Hashable], slots: NDArray[np.int64], upper: Any, term: Any
+        self,
+        label: Hashable,
+        ids: Sequence[Hashable],
+        slots: NDArray[np.int64],
+        new: dict[str, Any],
+        upper: Any,
+        term: Any,
     ) -> None:
         """New columns come with what belonged to the old ones: bounds per column, the image of a term."""
-        store = self.store
+        store, costs, names = self.store, new["costs"], new["columns"]
+        if new["usage"] is None:
+            if names is not None:
+                raise EditError(label, "columns", names, "are the names of new columns: give their usage too")
+            return
+        if costs is None:
+            raise EditError(label, "costs", costs, "a new usage needs the costs of its columns too")
         if upper is None:
             own = store.requests.upper_start[slots] >= 0
             if own.any():
@@ -418,7 +486,7 @@ class Parser:
             if isinstance(usage, SharedColumns):
                 slots[k] = self._shared_slot(id, [id], usage, widths[k : k + 1])
             else:
-                own.append(self._compressed(id, usage, n))
+                own.append(self.compressed(id, usage, n))
         if len(own) == len(ids):
             return OWN, Columns(widths, *joined(own))
         each = np.array(slots, np.int64)
@@ -438,7 +506,7 @@ class Parser:
             raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
         return shared.slot
 
-    def _compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
+    def compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
         """The n columns that a mapping or a matrix stands for; rows are slots."""
         if not hasattr(usage, "tocsc"):
             return from_mapping(subject, usage, n, self.resources)
@@ -450,6 +518,20 @@ class Parser:
         if np.array_equal(slots, np.arange(slots.size)):
             return columns
         return columns._replace(row=slots[columns.row].astype(np.int32))
+
+
+def _kept(
+    new: Sequence[Names] | None, old: Sequence[Names] | None, widths: NDArray[np.int64], numbers: Numbers
+) -> Runs | None:
+    """For each new column the number of the old column of the same name, -1 without one."""
+    if new is None or old is None:
+        return None
+    found = np.full(int(widths.sum()), -1)
+    for end, n, names, earlier in zip(np.cumsum(widths).tolist(), widths.tolist(), new, old, strict=True):
+        if names is not None and earlier is not None:
+            known = numbers.of(earlier)
+            found[end - n : end] = [known.get(name, -1) for name in names]
+    return Runs(widths, found) if (found >= 0).any() else None
 
 
 def _given_costs_at(

@@ -28,10 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import ArgumentTypeError, EditError
+from copter.program.column_edits import added_columns, changed_columns, removed_columns
 from copter.program.forms import KEEP
 from copter.program.guard import Guard, exclusive
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Ids, Index, listed
+from copter.program.names import FrozenNames, NameTable
 from copter.program.parse import Parser
 from copter.program.records import (
     EntriesLike,
@@ -43,7 +45,7 @@ from copter.program.sense import Sense, checked_sense
 from copter.program.table import read_table
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
-from copter.store.edit import TAKE_STARTS, Edit, Entries, Starts
+from copter.store.edit import TAKE_STARTS, Edit, Entries, Pending, Runs, moved
 from copter.store.local import LocalStore
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
@@ -106,7 +108,8 @@ class ContinualProgram:
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
         self._vectors = Handles(SharedCosts, "shared costs", "costs")
-        self._starts: Starts = {}
+        self._starts: Pending = {}
+        self._names = NameTable()
         self.guard = Guard()
         self.mend = None
 
@@ -143,7 +146,7 @@ class ContinualProgram:
     def _parser(self) -> Parser:
         """Parser that makes edits from arguments."""
         handles = self._templates, self._vectors
-        return Parser(self.store, self._resources, self._requests, *handles, self._sense)
+        return Parser(self.store, self._resources, self._requests, *handles, self._names, self._sense)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -263,7 +266,9 @@ class ContinualProgram:
         return list(self._vectors.values())
 
     @exclusive
-    def share_columns(self, usage: Mapping[Any, Any], n_columns: int) -> SharedColumns:
+    def share_columns(
+        self, usage: Mapping[Any, Any], n_columns: int, *, columns: Sequence[Hashable] | None = None
+    ) -> SharedColumns:
         """Register columns that many requests will share; the returned handle is given as their ``usage``.
 
         Parameters
@@ -272,13 +277,15 @@ class ContinualProgram:
             As in :meth:`add_request`.
         n_columns : int
             Number of columns.
+        columns : sequence of n_columns hashables, optional
+            Names of the columns, for requests that are given none of their own.
 
         Raises
         ------
         EditError
             A resource is unknown, or a length or number is invalid.
         """
-        handle: SharedColumns = self.apply(self._parser.new_columns(usage, n_columns))
+        handle: SharedColumns = self.apply(self._parser.new_columns(usage, n_columns, columns))
         return handle
 
     @exclusive
@@ -355,12 +362,18 @@ class ContinualProgram:
     def requests(self) -> Requests:
         """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
         handles = self._templates, self._vectors
-        return Requests(self.store, self._requests, self._resources, handles, self._starts, self._sense)
+        shared = self._starts, self._names, self._sense
+        return Requests(self.store, self._requests, self._resources, handles, *shared)
 
     @property
     def slot_of(self) -> Mapping[Hashable, int]:
         """Store slot of each request as it is now; later edits do not change this mapping."""
         return self._requests.frozen
+
+    @property
+    def column_names(self) -> FrozenNames:
+        """Names of the columns by store slot as they are now; later edits do not change them."""
+        return self._names.frozen
 
     @exclusive
     def add_request(
@@ -373,10 +386,11 @@ class ContinualProgram:
         relation: Relation = "<=",
         upper: float | ArrayLike = math.inf,
         scale: float = 1.0,
-        override: Mapping[int, float] | None = None,
+        override: Mapping[Any, float] | None = None,
         integral: bool = False,
-        start: Mapping[int, float] | None = None,
+        start: Mapping[Any, float] | None = None,
         term: ConvexTerm | None = None,
+        columns: Sequence[Hashable] | None = None,
     ) -> None:
         """Add a request: a block of columns.
 
@@ -404,6 +418,9 @@ class ContinualProgram:
         term : ConvexTerm, optional
             Adds phi(a'x) to the objective, for example ``LogTerm(weight, offset, image=a)``; the scale
             does not touch it. In a maximisation phi(a'x) is subtracted.
+        columns : sequence of n distinct hashables, optional
+            Names of the columns. Mappings of column to number, and answers, then have names; arrays of
+            columns stay numbers. Without names, columns have the numbers from 0 to n - 1.
 
         Raises
         ------
@@ -426,6 +443,7 @@ class ContinualProgram:
             integral=integral,
             starts=None if start is None else [start],
             terms=None if term is None else [term],
+            columns=None if columns is None else [columns],
         )
         assert edit is not None
         self.apply(edit)
@@ -446,6 +464,7 @@ class ContinualProgram:
         integral: bool | ArrayLike = False,
         starts: EntriesLike | None = None,
         terms: ConvexTerm | Sequence[ConvexTerm | None] | None = None,
+        columns: Sequence[Sequence[Hashable] | None] | None = None,
     ) -> None:
         """Add many requests at once; all of them or, if anything is wrong, none.
 
@@ -475,6 +494,9 @@ class ContinualProgram:
             As ``overrides``; a request whose mapping is None has no start.
         terms : ConvexTerm, or sequence of k terms, optional
             In a sequence, None stands for no term.
+        columns : sequence of k sequences, optional
+            Names of the columns of each request; None for numbers. A tuple that many requests have is stored
+            once.
 
         Raises
         ------
@@ -495,6 +517,7 @@ class ContinualProgram:
             integral=integral,
             starts=starts,
             terms=terms,
+            columns=columns,
         )
         if edit is not None:
             self.apply(edit)
@@ -506,19 +529,21 @@ class ContinualProgram:
         *,
         costs: ArrayLike | SharedCosts | None = None,
         scale: float | None = None,
-        override: Mapping[int, float] | None = None,
+        override: Mapping[Any, float] | None = None,
         usage: Usage | None = None,
         total: float | None = KEEP,
         relation: Relation | None = None,
         upper: float | ArrayLike | None = None,
         integral: bool | None = None,
-        start: Mapping[int, float] | None = None,
+        start: Mapping[Any, float] | None = None,
         term: ConvexTerm | Mapping[str, float] | None = KEEP,
+        columns: Sequence[Hashable] | None = None,
     ) -> None:
         """Change a request; arguments that are not given leave their part as it is.
 
-        New ``costs`` of another length need a new ``usage`` too. A new usage begins without overrides, and
-        needs ``upper`` again if the bounds were given per column; its warm start is ``start``.
+        New ``costs`` of another length need a new ``usage`` too. A new usage begins without overrides and
+        names, and needs ``upper`` again if the bounds were given per column. Its warm start is ``start``, or
+        the last allocation's values of the columns whose names stay.
 
         Parameters
         ----------
@@ -535,6 +560,8 @@ class ContinualProgram:
         term : ConvexTerm, or mapping of parameter name to float, optional
             A new term, or new parameters of the present one, whose image stays; None removes it. With a new
             usage, a request with a term needs it again.
+        columns : sequence of n hashables, optional
+            Names of the columns of a new usage.
 
         Raises
         ------
@@ -557,6 +584,7 @@ class ContinualProgram:
             integral=integral,
             starts=None if start is None else [start],
             terms=term if term is KEEP else parameters if parameters is not None else [term],
+            columns=None if columns is None else [columns],
         )
         assert edit is not None
         self.apply(edit)
@@ -577,6 +605,7 @@ class ContinualProgram:
         integral: bool | ArrayLike | None = None,
         starts: EntriesLike | None = None,
         terms: ConvexTerm | Sequence[ConvexTerm | None] | Mapping[str, ArrayLike] | None = KEEP,
+        columns: Sequence[Sequence[Hashable] | None] | None = None,
     ) -> None:
         """Change many requests at once; all of them or none.  What is not given stays as it is.
 
@@ -606,6 +635,8 @@ class ContinualProgram:
         terms : ConvexTerm, sequence of k terms, or mapping of parameter name to (k,) array_like, optional
             New terms (None takes one away), or new parameters, for example ``{"weight": weights}``, of
             terms of one class, whose images stay.
+        columns : sequence of k sequences, optional
+            Names of the columns of a new usage, as in :meth:`add_requests`.
 
         Raises
         ------
@@ -627,6 +658,7 @@ class ContinualProgram:
             integral=integral,
             starts=starts,
             terms=terms,
+            columns=columns,
         )
         if edit is not None:
             self.apply(edit)
@@ -680,6 +712,7 @@ class ContinualProgram:
             integral=integral,
             starts=None,
             terms=None,
+            columns=None,
         )
         assert edit is not None
         self.apply(edit)
@@ -728,6 +761,7 @@ class ContinualProgram:
             integral=integral,
             starts=None,
             terms=KEEP,
+            columns=None,
         )
         assert edit is not None
         self.apply(edit)
@@ -751,7 +785,7 @@ class ContinualProgram:
 
     @exclusive
     def price_moves(
-        self, ids: Ids, columns: ArrayLike | Sequence[int | None], prices: float | ArrayLike
+        self, ids: Ids, columns: ArrayLike | Sequence[Hashable], prices: float | ArrayLike
     ) -> None:
         """Charge for moving: a request pays its price unless it stays on its column.
 
@@ -764,8 +798,9 @@ class ContinualProgram:
         Parameters
         ----------
         ids : hashable, or sequence of k hashables
-        columns : sequence of k ints or None
-            Present column of each, as in ``rounded.choice``; None or a negative one for none: no charge.
+        columns : sequence of k ints, names or None
+            Present column of each, as in ``rounded.choice``; None or a negative one for none: no charge. An
+            array has numbers, also for columns with names.
         prices : float or (k,) array_like
             Finite, not negative.
 
@@ -775,6 +810,103 @@ class ContinualProgram:
             An id is unknown or given twice, a request has no such column, or a price is invalid.
         """
         edit = self._parser.price_of_moves(self._requests.listed(ids), columns, prices)
+        if edit is not None:
+            self.apply(edit)
+
+    # ---- columns of requests ----------------------------------------------------------------------------
+
+    @exclusive
+    def add_columns(
+        self,
+        request: Ids,
+        names: Sequence[Hashable] | None,
+        costs: float | ArrayLike,
+        usage: Mapping[Any, Any] | Any,
+        *,
+        upper: float | ArrayLike | None = None,
+    ) -> None:
+        """Add columns to one or many requests; all of them or, if anything is invalid, none.
+
+        The other columns keep their costs, overrides and bounds, and the next solve begins with their values
+        in the last allocation. A request that shares columns or costs has its own from then on. In the image
+        of a convex term a new column has 0.
+
+        Parameters
+        ----------
+        request : hashable, or sequence of m hashables
+            The request of all new columns, or of each.
+        names : sequence of m hashables, or None
+            Names of the new columns; None, also in a sequence, for a request whose columns have numbers:
+            they go on.
+        costs : float or (m,) array_like
+        usage : mapping or sparse array
+            Coefficients of the m columns, as in :meth:`add_request`: ``{resource id: coefficients}``, or a
+            matrix of shape (number of resources, m).
+        upper : float or (m,) array_like, optional
+            Upper bounds. By default the bound that all columns of the request have; infinite if they differ.
+
+        Raises
+        ------
+        EditError
+            A request or resource is unknown, a name is not new, or a number is invalid: names the request,
+            the field and the value.
+        """
+        edit = added_columns(self._parser, request, names, costs, usage, upper)
+        if edit is not None:
+            self.apply(edit)
+
+    @exclusive
+    def remove_columns(self, request: Ids, names: Sequence[Hashable]) -> None:
+        """Remove columns of one or many requests; all of them or, if anything is invalid, none.
+
+        The other columns stay as in :meth:`add_columns`.
+
+        Parameters
+        ----------
+        request : hashable, or sequence of m hashables
+            The request of all these columns, or of each.
+        names : sequence of m hashables
+            Names of the columns, or numbers where they have no names. Numbers are those before the edit;
+            later columns move down.
+
+        Raises
+        ------
+        EditError
+            A request or column is unknown, a column is given twice, or a request would have none.
+        """
+        edit = removed_columns(self._parser, request, names)
+        if edit is not None:
+            self.apply(edit)
+
+    @exclusive
+    def update_columns(
+        self,
+        request: Ids,
+        names: Sequence[Hashable],
+        *,
+        costs: float | ArrayLike | None = None,
+        usage: Mapping[Any, Any] | Any | None = None,
+        upper: float | ArrayLike | None = None,
+    ) -> None:
+        """Change columns of one or many requests; arguments that are not given leave their part as it is.
+
+        Costs and bounds are changed in place. An override stays above a new cost.
+
+        Parameters
+        ----------
+        request, names
+            As in :meth:`remove_columns`.
+        costs : float or (m,) array_like, optional
+        usage : mapping or sparse array, optional
+            All coefficients of these columns, as in :meth:`add_columns`.
+        upper : float or (m,) array_like, optional
+
+        Raises
+        ------
+        EditError
+            A request, column or resource is unknown, a column is given twice, or a number is invalid.
+        """
+        edit = changed_columns(self._parser, request, names, costs, usage, upper)
         if edit is not None:
             self.apply(edit)
 
@@ -789,6 +921,7 @@ class ContinualProgram:
             self._starts.clear()
             return None
         self.store.last_view = None
+        births = self.store.requests.birth[edit.slots] if edit.kept is not None else edit.slots
         slots = self.store.apply(edit)
         match edit.verb:
             case "add_requests":
@@ -807,12 +940,20 @@ class ContinualProgram:
                 del self._templates[int(slots[0])]
             case "forget_costs":
                 del self._vectors[int(slots[0])]
-        if self._starts and (edit.usage is not None or edit.verb == "remove_requests"):
-            for slot in slots.tolist():
-                self._starts.pop(slot, None)
+        if edit.usage is not None or edit.verb == "remove_requests":
+            self._names.put(slots, edit.labels)
+            self._move_starts(slots, births, edit.kept)
         if edit.starts is not None:
             self._starts |= _by_slot(slots, edit.starts)
         return None
+
+    def _move_starts(self, slots: NDArray[np.int64], births: NDArray[np.int64], kept: Runs | None) -> None:
+        """Let starts be of the new columns of requests, or of none; `births` are those of the old columns."""
+        if kept is not None:
+            self._starts |= moved(self._starts, slots, births, kept)
+        elif self._starts:
+            for slot in slots.tolist():
+                self._starts.pop(slot, None)
 
     # ---- what it holds ----------------------------------------------------------------------------------
 
@@ -832,13 +973,17 @@ class ContinualProgram:
         """Number of nonzeros in the resource rows."""
         return self.store.nnz
 
-    def take_starts(self) -> Starts:
-        """Return starts given since the last call, (columns, values) by request slot; for solvers."""
+    def take_starts(self) -> Pending:
+        """Return starts given since the last call, by request slot; for solvers.
+
+        A start is (columns, values), or a :class:`copter.store.edit.Moved` for a request whose columns were
+        added, removed or replaced, and which begins with its values in the last allocation.
+        """
         starts = self._starts.copy()
         self._starts.clear()
         return starts
 
-    def return_starts(self, starts: Starts) -> None:
+    def return_starts(self, starts: Pending) -> None:
         """Give back starts that :meth:`take_starts` returned for a solve without a result; for solvers."""
         self._starts.update(starts | self._starts)
 
@@ -922,9 +1067,9 @@ class ContinualProgram:
         Returns
         -------
         GeneralLP
-            Columns request after request, named ``request[column]``; rows are the resources, by their ids,
-            and then ``total[request]`` for each request that has a total. As for every GeneralLP, ``c`` of a
-            maximisation is the negated objective, and ``maximize`` is True.
+            Columns request after request, named ``request[column]`` by number or name; rows are the
+            resources, by their ids, and then ``total[request]`` for each request that has a total. As for
+            every GeneralLP, ``c`` of a maximisation is the negated objective, and ``maximize`` is True.
 
         Raises
         ------
@@ -955,7 +1100,7 @@ class ContinualProgram:
         write_mps(self, path)
 
 
-def _by_slot(slots: NDArray[np.int64], starts: Entries) -> Starts:
+def _by_slot(slots: NDArray[np.int64], starts: Entries) -> Pending:
     """Columns and values of the requests for which they are given."""
     ends = np.cumsum(starts.counts).tolist()
     given = [True] * slots.size if starts.given is None else starts.given.tolist()

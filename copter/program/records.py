@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.program.names import Names, by_name
 from copter.program.sense import Sense, in_sense
+from copter.store.edit import Moved
 from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
@@ -18,12 +20,13 @@ if TYPE_CHECKING:
 
     from copter.program.handles import Handles, SharedColumns, SharedCosts
     from copter.program.index import Index
-    from copter.store.edit import Starts
+    from copter.program.names import NameTable
+    from copter.store.edit import Pending
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 
 Relation: TypeAlias = Literal["<=", "=="]
-EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
+EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[Any, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
 
 
@@ -61,9 +64,11 @@ class RequestData:
     overrides : (counts (k,), columns, costs) ndarrays
     integral : (k,) ndarray of bool
     starts : list of k mappings of column to value, or None
-        Those that no solve has taken yet; None where there is none.
+        Those that no solve has taken yet; None where there is none. Columns with names are named.
     terms : list of k terms
         None where there is none.
+    columns : list of k tuples, or None
+        Names of the columns; None where columns have numbers, or if all have.
     """
 
     ids: list[Hashable]
@@ -76,8 +81,9 @@ class RequestData:
     scales: NDArray[np.float64]
     overrides: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
     integral: NDArray[np.bool_]
-    starts: list[dict[int, float] | None]
+    starts: list[dict[Any, float] | None]
     terms: list[ConvexTerm | None]
+    columns: list[Names] | None
 
 
 class Resources:
@@ -138,12 +144,13 @@ class Requests:
         index: Index,
         resources: Index,
         handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
-        starts: Starts,
+        starts: Pending,
+        names: NameTable,
         sense: Sense,
     ) -> None:
         self.store, self.index, self.resources = store, index, resources
         self.columns, self.costs = handles
-        self.starts, self.sense = starts, sense
+        self.starts, self.names, self.sense = starts, names, sense
 
     def __len__(self) -> int:
         return len(self.index)
@@ -197,10 +204,18 @@ class Request:
         return float(self._among.store.requests.scale[self.slot])
 
     @property
-    def override(self) -> dict[int, float]:
-        """Costs by column that the scale does not touch."""
-        columns, costs = self._among.store.get_override(self.slot)
-        return _by_column((columns, in_sense(costs, self._among.sense)))
+    def columns(self) -> tuple[Hashable, ...] | range:
+        """Names of its columns, or ``range(n)`` if they have numbers."""
+        slot = self.slot
+        names = self._among.names.of(slot)
+        return range(int(self._among.store.requests.n_columns[slot])) if names is None else names
+
+    @property
+    def override(self) -> dict[Any, float]:
+        """Costs by column, or by name, that the scale does not touch."""
+        slot = self.slot
+        columns, costs = self._among.store.get_override(slot)
+        return by_name(_by_column((columns, in_sense(costs, self._among.sense))), self._among.names.of(slot))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -239,10 +254,13 @@ class Request:
         return bool(self._among.store.requests.integral[self.slot])
 
     @property
-    def start(self) -> dict[int, float] | None:
-        """Values by column from which the next warm start begins, None if none were given since the last."""
-        start = self._among.starts.get(self.slot)
-        return None if start is None else _by_column(start)
+    def start(self) -> dict[Any, float] | None:
+        """Values by column, or by name, from which the next warm start begins.
+
+        None if none were given since the last.
+        """
+        slot = self.slot
+        return _start_of(self._among.starts, slot, self._among.names.of(slot))
 
     @property
     def term(self) -> ConvexTerm | None:
@@ -271,6 +289,7 @@ def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]
     from copter.store.reading import given_costs, overrides_of, row_positions, upper_bounds, usage_columns
 
     store, starts, sense = among.store, among.starts, among.sense
+    names = among.names.of_many(slots)
     resource_slots = among.resources.all_slots
     table = store.requests
     sizes = table.n_columns[slots]
@@ -280,7 +299,7 @@ def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]
     shape = (resource_slots.size, int(sizes.sum()))
     bounds = table.upper[slots]
     one = slots.size > 0 and bool((table.upper_start[slots] < 0).all() and (bounds == bounds[0]).all())
-    kinds, given = table.relation[slots], [starts.get(slot) for slot in slots.tolist()]
+    kinds, each = table.relation[slots], zip(slots.tolist(), names or [None] * len(ids), strict=True)
     totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
     return RequestData(
         ids=ids,
@@ -293,9 +312,16 @@ def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]
         scales=table.scale[slots],
         overrides=(columns.lengths, columns.values, in_sense(values.values, sense)),
         integral=table.integral[slots],
-        starts=[None if start is None else _by_column(start) for start in given],
+        starts=[_start_of(starts, slot, own) for slot, own in each],
         terms=[store.terms.get(slot) for slot in slots.tolist()],
+        columns=names,
     )
+
+
+def _start_of(starts: Pending, slot: int, names: Names) -> dict[Any, float] | None:
+    """Return the start that was given for a request, by column, or by name; None if none was."""
+    start = starts.get(slot)
+    return None if start is None or isinstance(start, Moved) else by_name(_by_column(start), names)
 
 
 def _relation_of(kind: int) -> Relation:

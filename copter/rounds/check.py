@@ -13,7 +13,8 @@ late                     a round whose solver, or whose rounding, takes all of t
 error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain as it was; an
                          event that is refused, because it comes twice or a number in it is damaged, too
 raised                   no other error comes out of a round
-restart                  a domain that goes on from the journal has the same program, and plays on
+restart                  a domain that goes on from the journal has the same program and the same fallback,
+                         and plays on
 ======================== ===================================================================================
 
 A failure is made small: events are left out as long as the same check fails.
@@ -212,9 +213,10 @@ class _Run:
             self._check_answer(record)
             fresh = self.make()
             with Rounds(fresh, self.solver.name, journal=path) as read:
-                same = _program_of(self.domain) == _program_of(fresh)
-                if not same or read.number != 1:
+                if _program_of(self.domain) != _program_of(fresh) or read.number != 1:
                     raise CheckFailedError("restart", "the journal gave another program")
+                if _figures(self.domain) != _figures(fresh):
+                    raise CheckFailedError("restart", "the journal gave another fallback")
                 again = read.play()
             self._check_answer(again, fresh)
         return self.rounds.play()
@@ -424,13 +426,15 @@ def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int,
 
 
 def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[int, float]:
-    """Amounts of one request's columns by number."""
+    """Amounts of one request's columns by number; -1 for a column that it does not have."""
     if own is None:
         return {}
     if isinstance(own, np.ndarray):
         return {int(k): float(own[k]) for k in np.flatnonzero(own)}
     pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]
-    return {int(column): float(amount) for column, amount in pairs if amount}
+    there = program.requests[request].columns if request in program else ()
+    number = {name: k for k, name in enumerate(there)}
+    return {number.get(column, -1): float(amount) for column, amount in pairs if amount}
 
 
 def built_anew(program: ContinualProgram) -> ContinualProgram:
@@ -479,6 +483,12 @@ def _plain(value: Any) -> Any:
         known = isinstance(value, str | bytes | int | float | np.generic)
         return value if known else _OTHER
     return _OTHER if any(part is _OTHER for part in parts) else (type(value).__name__, parts)
+
+
+def _figures(domain: Any) -> str:
+    """Figures of what a domain would fall back to, as text; empty if it has none."""
+    figures = getattr(domain, "figures", None)
+    return "" if figures is None else repr(dict(figures(domain.fallback(None))))
 
 
 def _damaged(event: Any) -> Iterator[Any]:

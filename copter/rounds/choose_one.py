@@ -93,7 +93,7 @@ class ChooseOneDomain:
         before: Any = {} if self.last is None else self.last.choice
         was = np.full(program.store.requests.size, -1)
         if self.last is not None:
-            x = self.last.choice.still(program.store)
+            x = self.last.choice.still(program)
             was[x.slot] = x.column
         other = np.flatnonzero(rounded.choice.of(slots) != was[slots])
         if not other.size:

@@ -50,7 +50,7 @@ def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...
     for request in now:
         old = {} if before is None or request not in before else _amounts(before, request)
         new = _amounts(now, request)
-        for column in sorted(old.keys() | new.keys()):
+        for column in dict.fromkeys((*old, *new)):
             more = new.get(column, 0.0) - old.get(column, 0.0)
             if more > 0:
                 moves.append(Move(request, None, column, more))
@@ -59,9 +59,10 @@ def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...
     return tuple(moves)
 
 
-def _amounts(x: Allocation, request: Hashable) -> dict[int, float]:
-    columns, values = x.nonzeros(request)
-    return dict(zip(columns.tolist(), values.tolist(), strict=True))
+def _amounts(x: Allocation, request: Hashable) -> dict[Any, float]:
+    own = x[request]
+    pairs = own.items() if isinstance(own, Mapping) else enumerate(own.tolist())
+    return {column: value for column, value in pairs if value}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,78 @@ Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 """Columns and values by request slot, from which the next warm start begins."""
 
 
+class Moved(NamedTuple):
+    """Columns of a request that come from earlier ones of it, whose values the next warm start keeps.
+
+    `birth`: revision at which the request got the earlier columns. `old` (n,): number that each column had
+    among these, -1 for a new column.
+    """
+
+    birth: int
+    old: NDArray[np.int64]
+
+
+Pending: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]] | Moved]
+"""By request slot, columns and values, or the earlier columns from which the next warm start takes them."""
+
+
+def moved(pending: Pending, slots: NDArray[np.int64], births: NDArray[np.int64], kept: Runs) -> Pending:
+    """Return the starts of requests after an edit of their columns.
+
+    `births` (k,): revisions at which they got the columns before it. `kept`: see :class:`Edit`.
+    """
+    ends, found = np.cumsum(kept.lengths).tolist(), dict[int, Any]()
+    for slot, birth, begin, end in zip(slots.tolist(), births.tolist(), [0, *ends], ends, strict=False):
+        old, start = kept.values[begin:end], pending.get(slot)
+        if start is None:
+            found[slot] = Moved(birth, old.copy())
+        elif isinstance(start, Moved):
+            found[slot] = Moved(start.birth, np.where(old >= 0, start.old[old], -1))
+        else:
+            found[slot] = carried(*start, old)
+    return found
+
+
+def carried(
+    columns: NDArray[np.int64], values: NDArray[np.float64], old: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return values of old columns (k,) by the new ones, of which `old` (n,) has the old numbers or -1."""
+    place = np.full(1 + max(old.max(initial=-1), columns.max(initial=-1)), -1)
+    new = np.flatnonzero(old >= 0)
+    place[old[new]] = new
+    at = place[columns]
+    order = np.argsort(at[at >= 0])
+    return at[at >= 0][order], values[at >= 0][order]
+
+
+class ColumnNames(NamedTuple):
+    """Names of the columns of k requests; names that many requests have are stored once.
+
+    `which` (k,): place of each request's names in `distinct`, -1 if its columns have numbers.
+    """
+
+    which: NDArray[np.int64]
+    distinct: tuple[tuple[Hashable, ...], ...]
+
+    @classmethod
+    def of(cls, each: Sequence[tuple[Hashable, ...] | None] | None) -> ColumnNames | None:
+        """Return the names of requests, one tuple or None each; None if no request has names."""
+        if each is None or all(names is None for names in each):
+            return None
+        place: dict[int, int] = {}
+        distinct: list[tuple[Hashable, ...]] = []
+        for names in each:
+            if names is not None and id(names) not in place:
+                place[id(names)] = len(distinct)
+                distinct.append(names)
+        which = [-1 if names is None else place[id(names)] for names in each]
+        return cls(np.array(which, np.int64), tuple(distinct))
+
+    def each(self) -> list[tuple[Hashable, ...] | None]:
+        """Return the names of each request, None for numbers."""
+        return [None if k < 0 else self.distinct[k] for k in self.which.tolist()]
+
+
 class Runs(NamedTuple):
     """Numbers of k requests, in one run each: the run lengths (k,), and the numbers one after the other."""
 
@@ -114,7 +186,9 @@ class Edit(NamedTuple):
     `sizes` (k,): numbers of new columns. `usage`: slots of shared columns, :data:`OWN` for columns of a
     request's own. `columns`: those, or the ones to be shared. `costs`: of all columns. `vectors` (k,): slots
     of shared costs. `relation`: kinds of sum rows. `terms` (k,): (term, image), or None to take a term away.
-    `names`, `parameters` (k, names): parameters of terms with new values. `bounds` (parts + 1,): requests of
+    `names`, `parameters` (k, names): parameters of terms with new values. `labels`: names of new columns.
+    `kept`: for each new column the number of the old column whose value the next warm start takes, or -1.
+    `bounds` (parts + 1,): requests of
     each part, by their places in the arrays, once the edit is cut; None if all parts make it as it is.
     """
 
@@ -139,6 +213,8 @@ class Edit(NamedTuple):
     terms: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     parameters: NDArray[np.float64] | None = None
+    labels: ColumnNames | None = None
+    kept: Runs | None = None
     bounds: NDArray[np.int64] | None = None
 
     @property
@@ -153,13 +229,14 @@ class Edit(NamedTuple):
         order = np.concatenate(own)
         fields = {name: _sorted(each, order) for name, each in self._by_request()}
         fields["slots"] = fields["slots"] // parts
-        return self._replace(ids=(), bounds=bounds, **fields)
+        return self._replace(bounds=bounds, **(fields | _OF_THE_PROGRAM))
 
     def for_all(self) -> Edit:
         """Return the edit with copies of its arrays, because the caller may write to them before it
         is sent.
         """
-        return self._replace(ids=(), **{name: _copied(each) for name, each in self._by_request()})
+        fields = {name: _copied(each) for name, each in self._by_request()}
+        return self._replace(**(fields | _OF_THE_PROGRAM))
 
     def of(self, first: int, last: int) -> Edit | None:
         """Return the share of the parts from ``first`` to ``last - 1``, in views; None if nothing."""
@@ -181,6 +258,8 @@ class Edit(NamedTuple):
 
 
 _BY_REQUEST: TypeAlias = np.ndarray | Runs | Columns | Entries
+_OF_THE_PROGRAM: dict[str, Any] = {"ids": (), "labels": None, "kept": None}
+"""Fields that parts do not need."""
 
 
 def size_of(value: Any) -> int:

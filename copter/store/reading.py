@@ -70,14 +70,20 @@ def sum_row_bounds(
     return lower, np.where(table.relation[slots] == NO_TOTAL, np.inf, total)
 
 
-def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32]) -> Columns:
+def usage_columns(
+    store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32] | None = None
+) -> Columns:
     """Return the entries of many requests in the resource rows.
 
-    `position` (row slots,): where each row slot goes, negative for dropped rows.
+    `position` (row slots,): where each row slot goes, negative for dropped rows; None: rows are row slots.
     """
     counted, rows, values = _runs_of(store, slots, _entries_of)
-    counts, row, value = counted.values, position[rows.values], values.values
-    gone = row < 0
+    counts, row, value = counted.values, rows.values, values.values
+    if position is not None:
+        row = position[row]
+        gone = row < 0
+    else:
+        gone = ~store.rows.alive[row]
     if gone.any():
         column = np.repeat(np.arange(counts.size), counts)
         counts = np.bincount(column[~gone], minlength=counts.size)

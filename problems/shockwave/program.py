@@ -24,6 +24,7 @@ from itertools import repeat
 import numpy as np
 
 from copter.arrays import Ints
+from copter.clock import over
 from copter.problems.shockwave.relaxation import Relaxation, answer
 from copter.problems.shockwave.window import Window
 from copter.program.program import ContinualProgram
@@ -79,7 +80,7 @@ class RelaxationProgram:
             self.solver.tolerance = tolerance
             relaxed = self._solve(window, own, names, unit, begin)
             wanted = self.tolerance * relaxed.size
-            if relaxed.bound - relaxed.objective <= wanted or tolerance <= _LEAST_TOLERANCE:
+            if relaxed.bound - relaxed.objective <= wanted or tolerance <= _LEAST_TOLERANCE or over():
                 break
             tolerance *= _TIGHTER
         self._size = relaxed.size

@@ -11,7 +11,9 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,6 +29,8 @@ from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
+from copter.rounds.rounds import Rounds
+from copter.solvers.proximal.solver import ProximalPoint
 
 _SECOND = 1.0
 _SOLVE_EVERY = 8
@@ -91,6 +95,47 @@ class Solve:
     jobs: int
     relaxation: Relaxation
     plan: Plan
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The relaxation of a new plan, and what the planner knows once the plan is accepted.
+
+    `told`: sum and number of the predictions of each job's run time. `rng`: of the next noise.
+    """
+
+    window: Window
+    relaxation: Relaxation
+    told: dict[str, tuple[float, float]]
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class MarketRound:
+    """Answer of a round.
+
+    `order`: jobs in the order in which they take the GPUs. `solve`, `relaxed`: the plan that was made and
+    what it was made of; None if the last plan is followed.
+    """
+
+    order: tuple[str, ...]
+    solve: Solve | None
+    relaxed: Relaxed | None
+
+    @property
+    def objective(self) -> float:
+        """Objective of the plan, to be maximised; NaN without a new one."""
+        return math.nan if self.solve is None else self.solve.plan.objective
+
+    @property
+    def bound(self) -> float:
+        """Certified bound on that."""
+        return math.nan if self.solve is None else self.solve.plan.bound
+
+    @property
+    def gap(self) -> float:
+        """Certified gap of the plan."""
+        return math.nan if self.solve is None else self.solve.plan.gap
 
 
 def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
@@ -174,17 +219,72 @@ class Planner:
         self._told: dict[str, tuple[float, float]] = {}
         self._rng = np.random.default_rng(self.settings.seed)
 
-    def order(self, now: RoundState) -> list[str]:
-        """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others."""
-        if self._due(now):
-            self._plan(now)
-        runs = self._runs[:, now.index - self._made]
-        planned = [state for state, run in zip(now.jobs, runs, strict=True) if run]
-        others = [state for state, run in zip(now.jobs, runs, strict=True) if not run]
-        # Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go
-        # to those with the longest run time left, as in the authors' code.
-        others.sort(key=lambda state: self._remaining[state.name], reverse=True)
-        return [state.name for state in (*planned, *others)]
+    def order(self, now: RoundState, *, deadline: float | None = None) -> list[str]:
+        """Play a round (:class:`copter.Rounds`): jobs in the order in which they take its GPUs.
+
+        Those of the plan come first, then the others. `deadline`: seconds of the round; one that would be
+        late goes by the last plan.
+        """
+        from copter.problems.shockwave.domain import MarketDomain
+
+        market = MarketDomain(self)
+        answer: MarketRound = Rounds(market, ProximalPoint(), deadline=deadline).play(now).answer
+        return list(answer.order)
+
+    def relax(self, now: RoundState) -> Relaxed | None:
+        """Solve the relaxation of a new plan, None if the last one is followed; change nothing."""
+        if not self._due(now):
+            return None
+        settings, rng = self.settings, copy.deepcopy(self._rng)
+        seen = forecast(now.jobs, settings.predictor, self._error(rng, len(now.jobs)))
+        told, fairness = self._fairness(now, seen)
+        window = window_of_forecast(
+            now,
+            replace(seen, fairness=fairness),
+            rounds=settings.rounds,
+            power=settings.power,
+            lam=settings.lam,
+            ending=settings.ending,
+        )
+        return Relaxed(window, self.solver(window), told, rng)
+
+    def decide(self, now: RoundState, relaxed: Relaxed | None, deadline: float | None = None) -> MarketRound:
+        """Return the order of a round, by a plan made of a relaxation or by the last one; change nothing.
+
+        `deadline`: seconds for the shim's improvement, if that is less than the settings say.
+        """
+        if relaxed is None:
+            return self._followed(now)
+        settings, window = self.settings, relaxed.window
+        seconds = settings.shim_seconds if deadline is None else min(settings.shim_seconds, deadline)
+        plan = make_plan(
+            window, now, relaxed.relaxation, seconds, self._left(now), settings.scatter, settings.exact
+        )
+        remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
+        order = _order(now, dict(zip(window.names, plan.runs[:, 0], strict=True)), remaining)
+        return MarketRound(order, Solve(now.index, len(window), relaxed.relaxation, plan), relaxed)
+
+    def keep(self, now: RoundState) -> MarketRound:
+        """Return the order of a round by the last plan, as far as that goes; change nothing."""
+        return self._followed(now)
+
+    def accept(self, now: RoundState, done: MarketRound) -> None:
+        """Make a plan the last one."""
+        if done.solve is None or done.relaxed is None:
+            return
+        window = done.relaxed.window
+        self.solves.append(done.solve)
+        self._names, self._runs, self._made = window.names, done.solve.plan.runs, now.index
+        self._regimes = _begun(now)
+        self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
+        self._told, self._rng = done.relaxed.told, done.relaxed.rng
+
+    def _followed(self, now: RoundState) -> MarketRound:
+        """The order of a round by the last plan; jobs that it does not know come last, as they arrived."""
+        at = now.index - self._made
+        known = 0 <= at < self._runs.shape[1]
+        runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
+        return MarketRound(_order(now, runs, self._remaining), None, None)
 
     def _due(self, now: RoundState) -> bool:
         """Whether a plan has to be made."""
@@ -203,21 +303,21 @@ class Planner:
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
-    def _error(self, jobs: int) -> Floats | None:
+    def _error(self, rng: np.random.Generator, jobs: int) -> Floats | None:
         """Relative error of each job's predicted run time in a plan."""
         if self.settings.noise == 0:
             return None
-        return self.settings.noise * self._rng.choice((-1.0, 1.0), jobs)
+        return self.settings.noise * rng.choice((-1.0, 1.0), jobs)
 
-    def _fairness(self, now: RoundState, seen: Forecast) -> Floats:
-        """Equation (9) with P the mean of its predictions so far.
+    def _fairness(self, now: RoundState, seen: Forecast) -> tuple[dict[str, tuple[float, float]], Floats]:
+        """Equation (9) with P the mean of its predictions so far, and these predictions: sums and counts.
 
         The end that a job is owed is a promise: one wrong prediction is not to break it.  The authors' code
         averages the finish time at a fair share for the same reason.
         """
         sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
         sums += np.column_stack((seen.total_seconds, np.ones(len(sums))))
-        self._told = {
+        told = {
             state.name: (total, count) for state, (total, count) in zip(now.jobs, sums.tolist(), strict=True)
         }
         run = np.array([state.run_seconds for state in now.jobs])
@@ -225,28 +325,19 @@ class Planner:
         contention = np.array([state.contention for state in now.jobs])
         owed = sums[:, 0] / sums[:, 1]
         left = seen.remaining_seconds * contention
-        return (age + left) / np.maximum(np.maximum(owed, run) * contention, _SECOND)
+        return told, (age + left) / np.maximum(np.maximum(owed, run) * contention, _SECOND)
 
-    def _plan(self, now: RoundState) -> None:
-        settings = self.settings
-        seen = forecast(now.jobs, settings.predictor, self._error(len(now.jobs)))
-        window = window_of_forecast(
-            now,
-            replace(seen, fairness=self._fairness(now, seen)),
-            rounds=settings.rounds,
-            power=settings.power,
-            lam=settings.lam,
-            ending=settings.ending,
-        )
-        relaxation = self.solver(window)
-        last = self._left(now)
-        plan = make_plan(
-            window, now, relaxation, settings.shim_seconds, last, settings.scatter, settings.exact
-        )
-        self.solves.append(Solve(now.index, len(window), relaxation, plan))
-        self._names, self._runs, self._made = window.names, plan.runs, now.index
-        self._regimes = _begun(now)
-        self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
+
+def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, float]) -> tuple[str, ...]:
+    """Jobs of a round in the order in which they take GPUs: those of the plan, then the others.
+
+    Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go to
+    those with the longest run time left, as in the authors' code.
+    """
+    planned = [state.name for state in now.jobs if runs.get(state.name, False)]
+    others = [state.name for state in now.jobs if not runs.get(state.name, False)]
+    others.sort(key=lambda name: remaining.get(name, 0.0), reverse=True)
+    return (*planned, *others)
 
 
 def _begun(now: RoundState) -> tuple[int, ...]:

@@ -219,12 +219,13 @@ class ProximalPoint(ClockedSolver):
             self.tuning,
             self.audit,
         )
-        starts, left = program.take_starts(), self._state
+        pending, left = program.take_starts(), self._state
         try:
+            starts = self._state.starts(program, pending)
             solution, left = solve(program, self._state, options, clock, starts, self._cache)
         finally:
             if left is self._state:  # what the starts were given for is still to come
-                program.return_starts(starts)
+                program.return_starts(pending)
         self._state = left
         return solution
 

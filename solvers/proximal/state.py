@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from copter.proof.certificate import Certificate, measured_certificate, proved, right_signs, with_bound
 from copter.solution import ColdStart, Start
-from copter.solvers.memory import LastX, LastY, joined
+from copter.solvers.memory import LastX, LastY, given_starts, joined
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.inactive import InactiveSet
 from copter.store.allocation import NOTHING, SparseX, merged
+from copter.store.edit import Moved
 
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.program.program import ContinualProgram
     from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
-    from copter.store.edit import Starts
+    from copter.store.edit import Pending, Starts
     from copter.store.store import ConstraintStore
 
 
@@ -189,6 +190,16 @@ class State:
             return None
         # no price without the bound that it is of
         return self.x.surviving(), right_signs(program.store, self.y.surviving())
+
+    def starts(self, program: ContinualProgram, pending: Pending) -> Starts:
+        """Return the starts of requests, with the last allocation's values of columns that were moved."""
+        if not pending or self.x is None or self.x.program is not program:
+            return given_starts(pending, None)
+        last, slots = self.x, sorted(slot for slot, start in pending.items() if isinstance(start, Moved))
+        if self.inactive is not None and slots:
+            block = self.inactive.pick(np.array(slots))
+            last = joined([block.last_x(program, np.arange(block.size)), last])
+        return given_starts(pending, last)
 
     def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
         """Return what :meth:`from_arrays` makes it again from; None if it is of another program."""

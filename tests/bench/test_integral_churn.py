@@ -17,7 +17,7 @@ def chosen(program, columns):
     by_slot = np.full(program.store.requests.size, -1)
     for id, column in columns.items():
         by_slot[program.slot_of[id]] = column
-    return Choice(program.slot_of, by_slot, program.store.clock)
+    return Choice.of_program(program, by_slot)
 
 
 def usage(column):

@@ -274,7 +274,7 @@ class TestOptional:
                     return None
                 import numpy as np
 
-                x = self.last.choice.still(self.program.store)
+                x = self.last.choice.still(self.program)
                 return x, np.zeros(self.program.store.rows.size)
 
         domain = Starting()

@@ -132,6 +132,9 @@ def test_what_cannot_be_written_is_named_and_changes_nothing(tmp_path):
         with pytest.raises(EditError) as caught:
             journal.add_request("x", [1.0], {"a": strange})
         assert (caught.value.subject, caught.value.field) == ("x", "usage['a']")
+        with pytest.raises(EditError) as caught:
+            journal.add_request("x", [1.0], {"a": 1.0}, columns=[strange])
+        assert (caught.value.subject, caught.value.field) == (strange, "columns")
         journal.forget(journal.shared_columns[0])
         assert journal.request_ids == [] and snapshot(journal)[4] == before[4]
 

@@ -313,7 +313,7 @@ def test_every_attribute_is_in_the_file_or_found_again():
     """What is new here must be saved by copter/durable/snapshot.py, or be one that can be forgotten."""
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
-    saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts", "_sense"}
+    saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts", "_names", "_sense"}
     assert set(vars(program)) == saved | {"guard", "mend"}  # of whoever uses the program, not of what it is
     tables = {"rows", "usages", "vectors", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}

@@ -15,7 +15,7 @@ from copter import ContinualProgram, EditError, LogTerm
 from copter.store.store import ConstraintStore
 from rounds.judges import require
 from rounds.kinds import Draw
-from rounds.mirror import KEEP, Log, Mirror
+from rounds.mirror import KEEP, Log, Mirror, Request
 from support.strategies import snapshot
 
 VERBS = (
@@ -34,6 +34,9 @@ VERBS = (
     "remove_request",
     "remove_requests",
     "price_moves",
+    "add_columns",
+    "remove_columns",
+    "update_columns",
 )
 """Edit methods of a program."""
 SPOILT = float("nan")
@@ -176,36 +179,54 @@ class Editor:
             found["start"] = draw.start(n)
         if self.terms:
             found["term"] = self.term(n)
+        if draw.chance(0.25):
+            found["columns"] = self.column_names(n)
         return found
 
+    def column_names(self, n: int) -> list[Hashable]:
+        """New names of n columns."""
+        return [self.name("c") for _ in range(n)]
+
     @staticmethod
-    def given(fields: dict[str, Any]) -> dict[str, Any]:
-        """Fields as a program takes them."""
-        found = dict(fields)
+    def given(fields: dict[str, Any], names: list[Hashable] | None = None) -> dict[str, Any]:
+        """Fields as a program takes them; `names`: of the columns, if the fields have none."""
+        found, request = dict(fields), Request([], {}, columns=fields.get("columns") or names)
+        for field in ("override", "start"):
+            if field in found:
+                found[field] = request.named(found[field])
         if isinstance(found.get("term"), Log):
             found["term"] = LogTerm(found["term"].weight, found["term"].offset, image=found["term"].image)
         return found
 
-    def bulk(self, each: list[dict[str, Any]], sizes: list[int]) -> dict[str, Any]:
-        """The same fields of many requests, in the forms of the plural edit methods."""
+    def bulk(
+        self, each: list[dict[str, Any]], sizes: list[int], names: list[list[Hashable] | None]
+    ) -> dict[str, Any]:
+        """The same fields of many requests, in the forms of the plural edit methods.
+
+        `names`: of the columns of each request.
+        """
         found: dict[str, Any] = {}
         for name in each[0]:
-            values = [self.given(own)[name] for own in each]
-            plural = name if name in ("upper", "relation", "integral") else f"{name}s"
-            found[plural] = self.form(name, values, sizes)
+            plural = name if name in ("upper", "relation", "integral", "columns") else f"{name}s"
+            if name in ("override", "start"):
+                found[plural] = self.entries([own[name] for own in each], names)
+            else:
+                found[plural] = self.form(name, [self.given({name: own[name]})[name] for own in each], sizes)
         return found
+
+    def entries(self, values: list[Any], names: list[list[Hashable] | None]) -> Any:
+        """Numbers for single columns of many requests in one of their forms."""
+        if not any(value is KEEP for value in values) and self.draw.chance(0.5):
+            counts = [len(own) for own in values]
+            columns = np.array([j for own in values for j in own], np.int64)
+            return np.array(counts), columns, np.array([v for own in values for v in own.values()], float)
+        requests = [Request([], {}, columns=own) for own in names]
+        pairs = zip(requests, values, strict=True)
+        return [None if value is KEEP else request.named(value) for request, value in pairs]
 
     def form(self, name: str, values: list[Any], sizes: list[int]) -> Any:
         """One field of many requests in one of its forms."""
         draw = self.draw
-        if name in ("override", "start"):
-            if any(value is KEEP for value in values):
-                return [None if value is KEEP else value for value in values]
-            if draw.chance(0.5):
-                return values
-            counts = [len(own) for own in values]
-            columns = np.array([j for own in values for j in own], np.int64)
-            return np.array(counts), columns, np.array([v for own in values for v in own.values()], float)
         if name == "upper":
             lists = [
                 value if isinstance(value, list) else [value] * n
@@ -217,7 +238,7 @@ class Editor:
                 if values != [values[0]] * len(values) or isinstance(values[0], list)
                 else draw.one([values, flat, values[0]])
             )
-        if name == "term":
+        if name in ("term", "columns"):
             return values
         forms = [values]
         if all(value == values[0] for value in values):
@@ -314,8 +335,11 @@ class Editor:
     def share_columns(self) -> None:
         n = self.draw.width if self.draw.chance(0.8) else int(self.draw.rng.integers(1, 2 * self.draw.width))
         plain = self.draw.usage(n, list(self.mirror.resources), self.draw.family.relation != "<=")
-        handle = self.call("share_columns", self.mapping(plain, n), n)
+        names = self.column_names(n) if self.draw.chance(0.3) else None
+        handle = self.call("share_columns", self.mapping(plain, n), n, columns=names)
         self.mirror.columns[handle] = (n, plain)
+        if names is not None:
+            self.mirror.names[handle] = names
 
     def share_costs(self) -> None:
         costs = self.draw.costs(self.draw.width)
@@ -339,7 +363,8 @@ class Editor:
         given, key, _, n = self.columns()
         costs, cost_key = self.costs(n)
         fields, id = self.fields(n), self.name("q") if id is None else id
-        self.call("add_request", id, costs, given, **self.given(fields))
+        names = self.mirror.names_of(key, fields.get("columns"))
+        self.call("add_request", id, costs, given, **self.given(fields, names))
         self.mirror.add(id, cost_key, key, **fields)
 
     def add_requests(self, count: int | None = None) -> None:
@@ -358,12 +383,16 @@ class Editor:
         sizes = [n for *_, n in chosen]
         costs, keys, widths = self.many_costs(sizes)
         each = [self.fields(n) for n in sizes]
-        fill = {"scale": 1.0, "override": {}, "integral": False, "start": {}, "term": None}
+        fill = {"scale": 1.0, "override": {}, "integral": False, "start": {}, "term": None, "columns": None}
         names = sorted({name for own in each for name in own})
         each = [{name: own.get(name, fill.get(name)) for name in names} for own in each]
         ids = [self.name("q") for _ in sizes]
-        options, table = self.bulk(each, sizes), self.table(ids, keys, [key for _, key, _, _ in chosen])
-        if table:
+        known = [self.mirror.names_of(c[1], own.get("columns")) for c, own in zip(chosen, each, strict=True)]
+        options, table = (
+            self.bulk(each, sizes, known),
+            self.table(ids, keys, [key for _, key, _, _ in chosen]),
+        )
+        if table and "columns" not in options:
             later = {name: options.pop(name) for name in ("overrides", "starts", "terms") if name in options}
             self.call("add_table", table, **options)
             if later:
@@ -452,9 +481,10 @@ class Editor:
         request = self.mirror.requests[id]
         fields = self.changes(id, names)
         if fields.get("relation") == "==" and fields.get("total", request.total) is None:
-            self.refused("update_request", "relation without total", id, **self.given(fields))
+            options = self.given(fields, request.columns)
+            self.refused("update_request", "relation without total", id, **options)
             return
-        options = self.given(fields)
+        options = self.given(fields, request.columns)
         if fields.get("term") is None and "term" not in fields and request.term and draw.chance(0.5):
             weight = self.draw.unit * draw.number(0.1, 2.0)
             options["term"], fields["term"] = {"weight": weight}, request.term._replace(weight=weight)
@@ -463,7 +493,7 @@ class Editor:
         self.call("update_request", id, **options)
         self.mirror.update(id, **fields)
 
-    def update_columns(self) -> None:
+    def replace_columns(self) -> None:
         """Replace the columns of a request."""
         draw = self.draw
         id = draw.one(list(self.mirror.requests))
@@ -475,6 +505,10 @@ class Editor:
             fields["start"] = draw.start(n)
         if draw.chance(0.3):
             fields["override"] = draw.override(n)
+        if draw.chance(0.3):
+            fields["columns"] = self.column_names(n)
+            if request.columns and draw.chance(0.7):
+                fields["columns"][: len(request.columns)] = request.columns[:n][::-1]
         if request.term is not None:
             fields["term"] = self.term(n)
             self.refused(
@@ -487,7 +521,8 @@ class Editor:
             )
         if isinstance(request.upper, list):
             self.refused("update_request", "columns without their bounds", id, costs=costs, usage=given)
-        self.call("update_request", id, costs=costs, usage=given, **self.given(fields))
+        names = self.mirror.names_of(key, fields.get("columns"))
+        self.call("update_request", id, costs=costs, usage=given, **self.given(fields, names))
         self.mirror.update(id, cost_key, key, **fields)
 
     def update_requests(self, most: int = 4) -> None:
@@ -508,7 +543,7 @@ class Editor:
             each[0]["override"] = KEEP
         if "start" in names and draw.chance(0.3):
             each[0]["start"] = KEEP
-        options = self.bulk(each, sizes)
+        options = self.bulk(each, sizes, [request.columns for request in requests])
         if self.terms and "term" not in names and all(r.term for r in requests) and draw.chance(0.7):
             weights = [draw.unit * draw.number(0.1, 2.0) for _ in ids]
             options["terms"] = {"weight": weights}
@@ -545,8 +580,12 @@ class Editor:
         usage: Any = [given for given, *_ in chosen]
         if all(isinstance(key, dict) for _, key, _, _ in chosen) and draw.chance(0.5):
             usage = self.matrix([plain for _, _, plain, _ in chosen], sizes)
-        options, table = self.bulk(each, sizes), self.table(ids, keys, [key for _, key, _, _ in chosen])
-        if table:
+        if draw.chance(0.3):
+            for fields, n in zip(each, sizes, strict=True):
+                fields["columns"] = draw.one([None, self.column_names(n)])
+        options = self.bulk(each, sizes, [None] * len(ids))
+        table = self.table(ids, keys, [key for _, key, _, _ in chosen])
+        if table and "columns" not in options:
             self.call("update_table", table, **options)
             self.counts["edit: columns from a table"] += 1
         else:
@@ -589,9 +628,84 @@ class Editor:
             if None not in columns and draw.chance(0.5):
                 self.call("price_moves", ids, np.array(columns), np.array(prices))
             else:
-                self.call("price_moves", ids, columns, prices)
+                each = [self.mirror.requests[id].columns for id in ids]
+                named = [
+                    column if names is None else None if column in (None, -1) else names[column]
+                    for names, column in zip(each, columns, strict=True)
+                ]
+                self.call("price_moves", ids, named, prices)
         for id, column, price in zip(ids, columns, prices, strict=True):
             self.mirror.price_moves(id, column, price)
+
+    # ---- columns of requests ---------------------------------------------------------------------
+
+    def some_columns(self, leave: int) -> tuple[list[Hashable], list[int]]:
+        """Some columns of some requests: the request, and the number, of each; `leave` so many of each."""
+        owners, columns = [], []
+        first = 0 if self.draw.family.whole or not leave else 1  # it takes all, or nothing of the rows
+        for id in self.some(self.mirror.requests, 3):
+            size = self.mirror.requests[id].size
+            numbers = self.draw.rng.permutation(np.arange(first, size)).tolist()
+            count = min(int(self.draw.rng.integers(1, 3)), size - leave)
+            owners += [id] * len(numbers[:count])
+            columns += numbers[:count]
+        return owners, columns
+
+    def named(self, owners: list[Hashable], columns: list[int]) -> list[Any]:
+        """Names, or numbers, of columns."""
+        each = [self.mirror.requests[id].columns for id in owners]
+        return [j if names is None else names[j] for names, j in zip(each, columns, strict=True)]
+
+    def of_one(self, owners: list[Hashable]) -> Any:
+        """Requests of columns as given: one for all, if there is only one, or one each."""
+        one = len(set(owners)) == 1 and self.draw.chance(0.7)
+        return owners[0] if one else owners
+
+    def bounds(self, owners: list[Hashable]) -> list[float]:
+        """Upper bounds of columns."""
+        totals = [self.mirror.requests[id].total for id in owners]
+        found = self.draw.upper(len(owners), None if None in totals else totals[0], "each")
+        assert isinstance(found, list)
+        return found
+
+    def add_columns(self) -> None:
+        owners, _ = self.some_columns(0)
+        draw, requests = self.draw, self.mirror.requests
+        names = [None if requests[id].columns is None else self.name("c") for id in owners]
+        costs, options = draw.costs(len(owners)), {}
+        usage = draw.usage(len(owners), list(self.mirror.resources))
+        upper = self.bounds(owners)
+        if draw.chance(0.3) or any(requests[id].total is None for id in owners):
+            options["upper"] = draw.one([upper, np.array(upper)])
+        given: Any = draw.one([costs, np.array(costs)])
+        if draw.chance(0.2):
+            given, costs = costs[0], costs[:1] * len(owners)
+        unnamed = all(name is None for name in names) and (len(owners) == 1 or not isinstance(given, float))
+        told = None if unnamed and draw.chance(0.5) else names
+        self.call(
+            "add_columns", self.of_one(owners), told, given, self.mapping(usage, len(owners)), **options
+        )
+        self.mirror.add_columns(owners, names, costs, usage, upper if options else None)
+
+    def remove_columns(self) -> None:
+        owners, columns = self.some_columns(1)
+        self.call("remove_columns", self.of_one(owners), self.named(owners, columns))
+        self.mirror.remove_columns(owners, columns)
+
+    def update_columns(self) -> None:
+        owners, columns = self.some_columns(0)
+        draw, options = self.draw, {}
+        costs = draw.costs(len(owners)) if draw.chance(0.6) else None
+        usage = draw.usage(len(owners), list(self.mirror.resources)) if draw.chance(0.4) else None
+        upper = self.bounds(owners) if draw.chance(0.3) else None
+        if costs is not None:
+            options["costs"] = costs
+        if usage is not None:
+            options["usage"] = self.mapping(usage, len(owners))
+        if upper is not None:
+            options["upper"] = upper
+        self.call("update_columns", self.of_one(owners), self.named(owners, columns), **options)
+        self.mirror.update_columns(owners, columns, costs, usage, upper)
 
     # ---- wrong edits -----------------------------------------------------------------------------
 
@@ -636,6 +750,8 @@ class Editor:
         bad = draw.costs(n)
         bad[-1] = draw.one([SPOILT, math.inf])
         stranger = ContinualProgram().share_costs([0.0] * n)
+        names = mirror.requests[id].columns
+        first, new, none = (names[0], ["new"], "?") if names else (0, None, n)
         return [
             ("add_resource", "taken", (row,), {}),
             ("add_resource", "NaN", ("new", SPOILT), {}),
@@ -675,21 +791,32 @@ class Editor:
             ("update_request", "no costs", (id,), {"usage": usage}),
             ("update_request", "scale", (id,), {"costs": costs, "scale": -1.0}),
             ("update_request", "upper", (id,), {"costs": costs, "upper": SPOILT}),
-            ("update_request", "override", (id,), {"scale": 3.0, "override": {n: 1.0}}),
-            ("update_request", "start", (id,), {"scale": 3.0, "start": {n: 1.0}}),
+            ("update_request", "override", (id,), {"scale": 3.0, "override": {none: 1.0}}),
+            ("update_request", "start", (id,), {"scale": 3.0, "start": {none: 1.0}}),
             ("update_request", "total", (id,), {"scale": 3.0, "total": SPOILT}),
             ("update_request", "misspelt", (id,), {"scales": 1.0}),
             ("update_requests", "unknown", ([id, "?"],), {"scales": 3.0}),
             ("update_requests", "twice", ([id, id],), {"scales": 3.0}),
             ("update_requests", "scales", ([id],), {"scales": [-1.0], "totals": 2.0}),
-            ("update_requests", "overrides", ([id],), {"scales": 3.0, "overrides": [{n: 1.0}]}),
+            ("update_requests", "overrides", ([id],), {"scales": 3.0, "overrides": [{none: 1.0}]}),
             ("update_requests", "misspelt", ([id],), {"scale": 1.0}),
             ("remove_request", "unknown", ("?",), {}),
             ("remove_requests", "unknown", ([id, "?"],), {}),
             ("remove_requests", "twice", ([id, other, id],), {}),
-            ("price_moves", "column", ([id], [n], 1.0), {}),
-            ("price_moves", "price", ([id], [0], -1.0), {}),
-            ("price_moves", "twice", ([id, id], [0, 0], 1.0), {}),
+            ("add_request", "names", ("new", costs, usage), {"columns": ["a"] * (n + 1)}),
+            ("update_request", "names alone", (id,), {"columns": ["a"] * n}),
+            ("add_columns", "unknown", ("?", None, 1.0, {}), {}),
+            ("add_columns", "unknown row", (id, new, 1.0, {"?": 1.0}), {}),
+            ("add_columns", "costs", (id, new, SPOILT, {}), {}),
+            ("add_columns", "upper", (id, new, 1.0, {}), {"upper": -1.0}),
+            ("add_columns", "name", (id, [None] if names else ["a"], 1.0, {}), {}),
+            ("remove_columns", "unknown", (id, ["?"]), {}),
+            ("remove_columns", "all", (id, names or list(range(n))), {}),
+            ("update_columns", "twice", ([id, id], [first, first]), {"costs": 1.0}),
+            ("update_columns", "costs", (id, [first]), {"costs": [1.0, 2.0]}),
+            ("price_moves", "column", ([id], [none], 1.0), {}),
+            ("price_moves", "price", ([id], [first], -1.0), {}),
+            ("price_moves", "twice", ([id, id], [first, first], 1.0), {}),
         ]
 
     # ---- any -------------------------------------------------------------------------------------
@@ -709,12 +836,15 @@ class Editor:
             (self.add_request, 2.0),
             (self.add_requests, 1.0),
             (self.update_request, 5.0),
-            (self.update_columns, 1.5),
+            (self.replace_columns, 1.5),
             (self.update_requests, 2.0),
             (self.update_many_columns, 0.5),
             (self.remove_request, 1.2),
             (self.remove_requests, 0.8),
             (self.price_moves, 0.8),
+            (self.add_columns, 1.0),
+            (self.remove_columns, 0.8),
+            (self.update_columns, 0.8),
             (self.wrong, 1.5),
             (self.replace_resource, 0.4),
             (self.open_request, 0.15),

@@ -44,6 +44,13 @@ class Request:
     term: Log | None = None
     shared_columns: Hashable = None
     shared_costs: Hashable = None
+    columns: list[Hashable] | None = None
+
+    def named(self, entries: dict[int, Any] | None) -> dict[Any, Any] | None:
+        """Entries by the names of their columns, if these have names."""
+        if entries is None or self.columns is None:
+            return entries
+        return {self.columns[j]: value for j, value in entries.items()}
 
     @property
     def size(self) -> int:
@@ -72,6 +79,7 @@ class Mirror:
         self.requests: dict[Hashable, Request] = {}
         self.columns: dict[Hashable, tuple[int, Usage]] = {}
         self.costs: dict[Hashable, list[float]] = {}
+        self.names: dict[Hashable, list[Hashable]] = {}
 
     # ---- resources -------------------------------------------------------------------------------
 
@@ -101,6 +109,7 @@ class Mirror:
         """Add a request; costs and usage are plain, or keys of what is shared."""
         request = Request([], {})
         self._columns(request, costs, usage)
+        request.columns = self.names_of(usage, fields.pop("columns", None))
         for name, value in fields.items():
             if value is not None or name in ("total", "start", "term"):
                 setattr(request, name, value)
@@ -110,7 +119,13 @@ class Mirror:
         """Change what is given."""
         request = self.requests[id]
         if usage is not None:
+            before, start = request.columns, request.start
             request.override, request.start = {}, None
+            request.columns = self.names_of(usage, fields.pop("columns", None))
+            if before and request.columns and start:
+                place = {name: j for j, name in enumerate(request.columns)}
+                moved = {place.get(before[j]): value for j, value in start.items()}
+                request.start = {j: value for j, value in moved.items() if j is not None}
         if costs is not None:
             self._columns(request, costs, usage)
         for name, value in fields.items():
@@ -118,6 +133,89 @@ class Mirror:
                 setattr(request, name, value)
         if request.total is None:
             request.relation = "<="  # a relation is forgotten along with its total
+
+    def names_of(self, usage: Any, given: Any) -> list[Hashable] | None:
+        """Names of new columns: those that are given, or those of the columns that are shared."""
+        return given or (None if isinstance(usage, dict) else self.names.get(usage))
+
+    def add_columns(
+        self,
+        owners: list[Hashable],
+        names: list[Hashable],
+        costs: list[float],
+        usage: Usage,
+        upper: list[float] | None,
+    ) -> None:
+        """New columns, each of one request."""
+        before = {id: self.requests[id].bounds for id in owners}
+        usual = {id: own[0] if own == own[:1] * len(own) else math.inf for id, own in before.items()}
+        each = upper is not None or any(isinstance(self.requests[id].upper, list) for id in owners)
+        for k, id in enumerate(owners):
+            request = self.requests[id]
+            self._own(request)
+            if each:
+                request.upper = [*request.bounds, usual[id] if upper is None else upper[k]]
+            for row, entries in usage.items():
+                if k in entries:
+                    request.usage.setdefault(row, {})[request.size] = entries[k]
+            if request.term is not None:
+                request.term = request.term._replace(image=[*request.term.image, 0.0])
+            if request.columns is not None:
+                request.columns = [*request.columns, names[k]]
+            request.costs = [*request.costs, float(costs[k])]
+
+    def remove_columns(self, owners: list[Hashable], columns: list[int]) -> None:
+        """Columns go, each of one request, by their numbers; later ones move down."""
+        each = any(isinstance(self.requests[id].upper, list) for id in owners)
+        for id in dict.fromkeys(owners):
+            request = self.requests[id]
+            gone = {j for own, j in zip(owners, columns, strict=True) if own == id}
+            kept = [j for j in range(request.size) if j not in gone]
+            place = {j: k for k, j in enumerate(kept)}
+            self._own(request)
+            if each:
+                request.upper = [request.bounds[j] for j in kept]
+            request.usage = {row: _placed(entries, place) for row, entries in request.usage.items()}
+            request.override = _placed(request.override, place)
+            request.start = None if request.start is None else _placed(request.start, place)
+            if request.term is not None:
+                request.term = request.term._replace(image=[request.term.image[j] for j in kept])
+            if request.columns is not None:
+                request.columns = [request.columns[j] for j in kept]
+            request.costs = [request.costs[j] for j in kept]
+
+    def update_columns(
+        self,
+        owners: list[Hashable],
+        columns: list[int],
+        costs: list[float] | None,
+        usage: Usage | None,
+        upper: list[float] | None,
+    ) -> None:
+        """Some columns change, each of one request."""
+        each = usage is not None and any(isinstance(self.requests[id].upper, list) for id in owners)
+        for k, (id, j) in enumerate(zip(owners, columns, strict=True)):
+            request = self.requests[id]
+            if usage is not None:
+                self._own(request)
+                for entries in request.usage.values():
+                    entries.pop(j, None)
+                for row, entries in usage.items():
+                    if k in entries:
+                        request.usage.setdefault(row, {})[j] = entries[k]
+            if costs is not None:
+                request.costs = [*request.costs[:j], float(costs[k]), *request.costs[j + 1 :]]
+                request.shared_costs = None
+            if upper is not None or each:
+                request.upper = request.bounds
+            if upper is not None:
+                request.upper[j] = upper[k]
+
+    @staticmethod
+    def _own(request: Request) -> None:
+        """A request whose columns are its own from now on."""
+        request.shared_costs = request.shared_columns = None
+        request.usage = {row: dict(entries) for row, entries in request.usage.items()}
 
     def price_moves(self, id: Hashable, column: int | None, price: float) -> None:
         """All columns but the one where a request is cost a price more, less that price for all."""
@@ -164,3 +262,8 @@ class Mirror:
             total=np.array([math.inf if r.total is None else r.total for r in requests], float),
             terms=[request.term for request in requests],
         )
+
+
+def _placed(entries: dict[int, Any], place: dict[int, int]) -> dict[int, Any]:
+    """Entries of columns that have other numbers now."""
+    return {place[j]: value for j, value in entries.items() if j in place}

@@ -25,7 +25,7 @@ from rounds.edits import Editor
 from rounds.judges import judge, require
 from rounds.kinds import Draw, Family
 from rounds.mirror import Mirror
-from rounds.reading import bits, claim, close, compare, compare_arrays, compare_bulk, same
+from rounds.reading import bits, claim, close, compare, compare_arrays, compare_bulk, same, values
 
 SMALL = LazyTuning(
     requests_from=5,
@@ -238,8 +238,9 @@ class Game:
         again = self.solve(self.program, self.solver)
         found = again.iterations, again.churn, again.warm_started
         require(found == (0, 0.0, True), "an answer again:", *found)
-        slots, columns, values = zip(again.nonzeros, solution.nonzeros, strict=True)
-        require(np.array_equal(*slots) and np.array_equal(*columns) and close(*values, 1e-9), "other values")
+        large = [x.where(abs(x.value) > 1e-12) for x in (again.nonzeros, solution.nonzeros)]
+        slots, columns, numbers = zip(*large, strict=True)
+        require(np.array_equal(*slots) and np.array_equal(*columns) and close(*numbers, 1e-9), "other values")
         self.count("round: nothing to do")
 
     # ---- answers that are held -------------------------------------------------------------------
@@ -270,7 +271,7 @@ class Game:
         if solution.found:
             arrays += [*solution.nonzeros, *solution.x.sparse]
             for id in list(solution.x)[:5]:
-                arrays += [solution.x[id], *solution.x.nonzeros(id)]
+                arrays += [values(solution.x[id]), *solution.x.nonzeros(id)]
         for array in arrays:
             if array.flags.writeable and array.size:
                 array[:] = 77
@@ -369,8 +370,8 @@ class Game:
     def twice(self) -> None:
         """Go on from a state three times: the same bits, and the state stays."""
         state = self.solver._state
-        starts = self.program.take_starts()
-        solver = self.solver
+        pending, solver = self.program.take_starts(), self.solver
+        starts = state.starts(self.program, pending)
         options = Options(solver.tolerance, solver.inner, threads=solver.threads, tuning=solver.tuning)
         answers = [solve_from(self.program, state, options, Clock(None), starts) for _ in range(2)]
         again = solve_from(*pickle.loads(pickle.dumps((self.program, state))), options, Clock(None), starts)
@@ -378,7 +379,7 @@ class Game:
         for solution, _ in (answers[1], again):
             same(first, bits(solution), "twice")
         self.judge(answers[0][0], solver.tolerance)
-        self.program.return_starts(starts)
+        self.program.return_starts(pending)
         same(first, bits(self.solve(self.program, solver)), "the solver after twice")
         self.count("middle: twice")
         if "open_requests" in answers[0][0].details:

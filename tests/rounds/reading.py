@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,10 @@ def compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable] | None = None
     require(data.integral.tolist() == [r.integral for r in own], "integral")
     bounds = [u for r in own for u in r.bounds]
     require(np.array_equal(np.broadcast_to(data.upper, len(bounds)), bounds), "upper")
-    require([s or {} for s in data.starts] == [r.start or {} for r in own], "starts", data.starts)
+    starts = [r.named(r.start) or {} for r in own]
+    require([s or {} for s in data.starts] == starts, "starts", data.starts)
+    names = None if all(r.columns is None for r in own) else [r.columns and tuple(r.columns) for r in own]
+    require(data.columns == names, "names of columns", data.columns)
     counts, columns, values = data.overrides
     ends = np.cumsum(counts).tolist()
     for begin, end, request in zip([0, *ends], ends, own, strict=False):
@@ -82,13 +85,16 @@ def _compare_one(said: Any, mine: Any, sign: float) -> None:
     require(said.shared_costs == mine.shared_costs, said, "shared costs")
     require(said.shared_columns == mine.shared_columns, said, "shared columns")
     require(said.scale == mine.scale, said, "scale", said.scale, mine.scale)
-    override = {column: sign * cost for column, cost in said.override.items()}
-    require(same_override(override, mine.override), said, "override", said.override, mine.override)
+    said_override = {column: sign * cost for column, cost in said.override.items()}
+    override = mine.named(mine.override)
+    require(same_override(said_override, override), said, "override", said.override, override)
+    names = range(mine.size) if mine.columns is None else tuple(mine.columns)
+    require(said.columns == names, said, "names of columns", said.columns)
     require(said.total == mine.total, said, "total", said.total, mine.total)
     require(said.relation == (None if mine.total is None else mine.relation), said, "relation")
     require(said.upper.tolist() == mine.bounds, said, "upper", said.upper, mine.bounds)
     require(said.integral == mine.integral, said, "integral")
-    require((said.start or {}) == (mine.start or {}), said, "start", said.start, mine.start)
+    require((said.start or {}) == (mine.named(mine.start) or {}), said, "start", said.start, mine.start)
     usage = {
         id: {int(j): float(v) for j, v in zip(*entries, strict=True) if v}
         for id, entries in said.usage.items()
@@ -125,9 +131,14 @@ def compare_arrays(program: Any, mirror: Mirror) -> None:
 # ---- answers -----------------------------------------------------------------------------------------
 
 
+def values(given: Any) -> np.ndarray:
+    """Values of all columns of a request, whose columns may have names."""
+    return np.array(list(given.values())) if isinstance(given, Mapping) else given
+
+
 def claim(solution: Any) -> Claim:
     """The plain numbers of an answer, as costs to be minimised."""
-    sign = SIGN[solution.sense]
+    sign, ray = SIGN[solution.sense], solution.ray
     return Claim(
         status=str(solution.status),
         objective=sign * solution.objective,
@@ -137,14 +148,19 @@ def claim(solution: Any) -> Claim:
         rounding=solution.rounding,
         relative=solution.relative.primal,
         absolute=solution.absolute.primal,
-        x={id: solution.x[id] for id in solution.x} if solution.found else {},
+        x={id: values(solution.x[id]) for id in solution.x} if solution.found else {},
         price=dict(solution.price),
         found=solution.found,
-        ray=None if solution.ray is None else dict(solution.ray.y or solution.ray.x),
+        ray=None if ray is None else dict(ray.y) or {id: values(own) for id, own in ray.x.items()},
     )
 
 
-def bits(solution: Any, values: bool = True) -> dict[str, Any]:
+def values_and_names(given: Any) -> tuple[bytes, list[Any]]:
+    """Values of all columns of a request as bytes, and the names of these."""
+    return values(given).tobytes(), list(given) if isinstance(given, Mapping) else []
+
+
+def bits(solution: Any) -> dict[str, Any]:
     """All that an answer says, as bytes."""
     numbers = (
         solution.objective,
@@ -164,9 +180,9 @@ def bits(solution: Any, values: bool = True) -> dict[str, Any]:
         "prices": (list(solution.price), np.array(list(solution.price.values())).tobytes()),
         "y": solution.y.tobytes(),
     }
-    if values and solution.found:
+    if solution.found:
         found["nonzeros"] = tuple(part.tobytes() for part in solution.nonzeros)
-        found["x"] = {id: solution.x[id].tobytes() for id in solution.x}
+        found["x"] = {id: values_and_names(solution.x[id]) for id in solution.x}
         found["choices"] = solution.x.choices()
     return found
 

@@ -19,7 +19,9 @@ RARE = {
     FullPass.ROWS_REUSED: "needs many removed rows before a new one takes a place",
 }
 """Reasons for a full pass that the default share does not meet, and why."""
-GAMES = [(seed, 24, False) for seed in range(32)] + [(seed, 12, True) for seed in range(8, 16)]
+GAMES = [(seed, 24, False) for seed in (*range(32), 48)] + [
+    (seed, 12, True) for seed in (*range(8, 16), 19, 22)
+]
 """Seed, rounds, and whether it is a large program with the usual settings."""
 
 

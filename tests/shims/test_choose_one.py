@@ -264,3 +264,18 @@ def test_programs_of_another_kind_are_named(spoil, message):
     solution = make_solver("highs-simplex").solve(program)
     with pytest.raises(CopterError, match=message):
         ChooseOneShim().round(program, solution)
+
+
+def test_a_choice_is_by_name_where_columns_have_names():
+    program = ContinualProgram()
+    program.add_resource("seat", upper=1.0)
+    program.add_request("a", [-3.0, -1.0], {"seat": [1.0, 0.0]}, total=1, columns=["in", "out"])
+    program.add_request("b", [-1.0], {"seat": 1.0}, total=1, columns=["in"])
+    program.add_request("c", [1.0, -1.0], {}, total=1)
+    _, answer = rounded(program)
+    assert dict(answer.choice) == {"a": "in", "b": None, "c": 1}
+    assert answer.choice.of(program.request_slots).tolist() == [0, -1, 1] and answer.unplaced == ("b",)
+    program.price_moves(list(answer.choice), list(answer.choice.values()), 0.5)
+    assert [program.requests[id].override for id in "abc"] == [{"in": -3.5}, {}, {1: -1.5}]
+    program.remove_columns("a", ["in"])
+    assert answer.choice["a"] == "in"

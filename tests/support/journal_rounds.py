@@ -24,7 +24,13 @@ def make_round(program: ContinualProgram, number: int) -> None:
     fresh = [("job", number, k) for k in range(3)]
     program.add_requests(fresh, -rng.random(9), [3, 3, 3], program.shared_columns[0], totals=np.ones(3))
     usage = {"c": rng.random(2), "a": ([1], [1.5])}
-    program.add_request(f"own {number}", -rng.random(2), usage, total=1, upper=[1, 0.5], start={1: 0.25})
+    named = {"columns": ["left", "right"], "start": {"right": 0.25}}
+    program.add_request(f"own {number}", -rng.random(2), usage, total=1, upper=[1, 0.5], **named)
+    if f"own {number - 1}" in program:
+        request = f"own {number - 1}"
+        program.add_columns(request, [("more", number)], -rng.random(), {"a": rng.random()})
+        program.update_columns(request, ["left"], costs=-rng.random())
+        program.remove_columns(request, ["right"])
     program.update_requests(program.request_ids, scales=0.5 + rng.random(len(program)))
     program.update_resources("b", upper=4 + 4 * rng.random())
 

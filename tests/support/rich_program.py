@@ -17,7 +17,7 @@ def rich() -> ContinualProgram:
     program = ContinualProgram()
     for name, upper in (("a", 6.0), ("b", 5.0), (("rack", 1), 4.0), (7, 3.0)):
         program.add_resource(name, upper, lower=0.0)
-    shared = program.share_columns({"a": [1.0, 2.0, 0.0], 7: 1.0}, 3)
+    shared = program.share_columns({"a": [1.0, 2.0, 0.0], 7: 1.0}, 3, columns=["x", ("y", 1), 2])
     program.add_requests(
         ["t1", "t2", "gone"], -np.arange(1.0, 10.0), [3, 3, 3], shared, totals=[1.0, 1.0, 2.0]
     )
@@ -27,6 +27,8 @@ def rich() -> ContinualProgram:
         "log", [0.0, 0.0], {("rack", 1): 1.0}, term=LogTerm(2.0, 0.1, [1.0, 3.0]), integral=True
     )
     program.update_requests(["log"], terms={"weight": [2.5]})
+    program.add_request("moved", [-1.0, -2.0], {"a": 1.0}, total=1.0, columns=["u", "v"])
+    program.add_columns("moved", ["w"], -1.5, {"b": 1.0})
     program.remove_request("gone")
     program.add_resource("spare", 1.0)
     program.remove_resources("spare")
@@ -40,6 +42,7 @@ def edit(program: ContinualProgram) -> None:
     program.add_request("wide", [-1.0] * 90, {"b": np.linspace(1, 2, 90)}, total=1.0)
     program.update_request("own", override={0: -7.0}, scale=2.0)
     program.update_request("late", costs=[-2.0], usage={"a": 1.0})
+    program.remove_columns("moved", ["u"])
     program.remove_request("t1")
     program.update_resources("a", upper=5.5)
     program.add_resource("more", 2.0)

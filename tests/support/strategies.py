@@ -41,8 +41,8 @@ class PlainProgram(Mirror):
 def snapshot(program: ContinualProgram) -> list:
     """Everything that a program holds, bit by bit."""
     seen: list = [dict(program._requests._slots), dict(program._resources._slots)]
-    seen.append({slot: (c.tobytes(), v.tobytes()) for slot, (c, v) in program._starts.items()})
-    return seen + snapshot_of(program.store)
+    seen.append({slot: [np.asarray(each).tobytes() for each in own] for slot, own in program._starts.items()})
+    return [*seen, *snapshot_of(program.store), list(program._names._of)]
 
 
 def snapshot_of(store: ConstraintStore) -> list:

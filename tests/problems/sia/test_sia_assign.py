@@ -39,7 +39,7 @@ def by_slot(policy, columns):
     array = np.full(program.store.requests.size, -1)
     for job, column in columns.items():
         array[program.slot_of[job]] = column
-    return Choice(program.slot_of, array, program.store.clock)
+    return Choice.of_program(program, array)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

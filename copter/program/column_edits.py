@@ -1,0 +1,308 @@
+"""Columns that come, go and change, as one edit of the requests that have them.
+
+Old and new columns are laid side by side, and an edit that replaces the columns of these requests picks from
+them. So an edit costs the columns of the requests that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import EditError
+from copter.program.index import listed
+from copter.program.names import Names, Numbers, check_names
+from copter.program.parse import Parser
+from copter.program.sense import in_sense
+from copter.program.usage import Compressed
+from copter.program.validation import cost_vector, is_vector, number, term_of, upper_bounds
+from copter.store.edit import OWN, ColumnNames, Columns, Edit, Entries, Runs
+from copter.store.reading import given_costs, overrides_of, usage_columns
+from copter.store.reading import upper_bounds as upper_bounds_of
+from copter.store.slabs import slice_indices
+from copter.terms.convex import make_term
+
+
+class _Named(NamedTuple):
+    """Columns of requests that an edit names.
+
+    `ids`, `slots`, `widths`, `names`: of the requests (k,), each once. `owner` (m,): place of the request of
+    each column among these. `given` (m,): names or numbers of the columns.
+    """
+
+    ids: list[Hashable]
+    slots: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    names: list[Names]
+    owner: NDArray[np.int64]
+    given: Sequence[Any]
+
+    @property
+    def begin(self) -> NDArray[np.int64]:
+        """Place of the first column of each request among all of theirs."""
+        return self.widths.cumsum() - self.widths
+
+    def of(self, column: int) -> Hashable:
+        """Return the request of a column."""
+        return self.ids[self.owner[column]]
+
+
+def added_columns(
+    parser: Parser, requests: Any, names: Any, costs: Any, usage: Any, upper: Any
+) -> Edit | None:
+    """Return the edit of ``add_columns``; None without columns."""
+    label = "add_columns"
+    named = _named(parser, label, requests, names, costs if is_vector(costs) else None)
+    m = len(named.given)
+    if not m:
+        return None
+    cost = in_sense(_one_each(named, "costs", costs), parser.sense)
+    own = parser.compressed(_subject(label, named), usage, m)
+    bound = _uppers(named, upper)
+    whole = int(named.widths.sum())
+    # new columns come after the old ones of their requests
+    owners = np.concatenate((np.repeat(np.arange(named.widths.size), named.widths), named.owner))
+    source = np.argsort(owners, kind="stable")
+    kept = np.where(source < whole, source - named.begin[owners[source]], -1)
+    widths = np.bincount(owners, minlength=named.widths.size)
+    labels = _extended(named)
+    return _replacement(parser, named, widths, source, kept, labels, (cost, own, bound))
+
+
+def removed_columns(parser: Parser, requests: Any, names: Any) -> Edit | None:
+    """Return the edit of ``remove_columns``; None without columns."""
+    named = _named(parser, "remove_columns", requests, names, None)
+    if not len(named.given):
+        return None
+    gone = _places(named)
+    owners = np.repeat(np.arange(named.widths.size), named.widths)
+    stays = np.ones(owners.size, np.bool_)
+    stays[gone] = False
+    widths = np.bincount(owners[stays], minlength=named.widths.size)
+    if not widths.all():
+        where = int(widths.argmin())
+        name = named.given[int((named.owner == where).argmax())]
+        raise EditError(named.ids[where], "names", name, "is its last column: at least one must stay")
+    source = np.flatnonzero(stays)
+    kept = source - named.begin[owners[source]]
+    labels = [
+        None if own is None else tuple(own[j] for j in kept[end - n : end].tolist())
+        for own, n, end in zip(named.names, widths.tolist(), widths.cumsum().tolist(), strict=True)
+    ]
+    return _replacement(parser, named, widths, source, kept, labels, None)
+
+
+def changed_columns(
+    parser: Parser, requests: Any, names: Any, costs: Any, usage: Any, upper: Any
+) -> Edit | None:
+    """Return the edit of ``update_columns``; None without columns, or changes."""
+    label, store = "update_columns", parser.store
+    named = _named(parser, label, requests, names, None)
+    m = len(named.given)
+    if not m or (costs is None and usage is None and upper is None):
+        return None
+    places = _places(named)
+    cost = None if costs is None else in_sense(_one_each(named, "costs", costs), parser.sense)
+    bound = None if upper is None else _uppers(named, upper)
+    if usage is None:
+        given: dict[str, Any] = {}
+        for field, new, old in (("costs", cost, given_costs), ("upper", bound, upper_bounds_of)):
+            if new is not None:
+                values = old(store, named.slots)
+                values[places] = new
+                given[field] = Runs(named.widths, values)
+        return Edit("update_requests", slots=named.slots, **given)
+    own = parser.compressed(_subject(label, named), usage, m)
+    if cost is None:
+        cost = given_costs(store, named.slots)[places]
+    if bound is None:
+        bound = upper_bounds_of(store, named.slots)[places]
+        bound = None if (store.requests.upper_start[named.slots] < 0).all() else bound
+    whole = int(named.widths.sum())
+    source = np.arange(whole)
+    source[places] = whole + np.arange(m)
+    kept = slice_indices(np.zeros_like(named.widths), named.widths)
+    return _replacement(parser, named, named.widths, source, kept, named.names, (cost, own, bound))
+
+
+def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) -> _Named:
+    """Columns that are named: (one request, names) or (a request for each column, names).
+
+    `counted`: what has an entry for each column, if the columns have no names.
+    """
+    one = parser.requests.is_one(requests)
+    given = None if names is None else listed(names)
+    if one:
+        m = len(given) if given is not None else 1 if counted is None else len(counted)
+        ids, owner = [requests], np.zeros(m, np.int64)
+    else:
+        each = parser.requests.listed(requests)
+        m = len(each)
+        ids = parser.requests.distinct(each)
+        place = {id: k for k, id in enumerate(ids)}
+        owner = np.array([place[id] for id in each], np.int64)
+    if given is None:
+        given = [None] * m
+    if len(given) != m:
+        raise EditError(label, "names", len(given), f"needs one for each of {m} columns")
+    slots = parser.requests.slots(ids, label)
+    widths = parser.store.requests.n_columns[slots]
+    return _Named(ids, slots, widths, [parser.names.of(slot) for slot in slots.tolist()], owner, given)
+
+
+def _subject(label: Hashable, named: _Named) -> Hashable:
+    """Return what an error names that is of no column alone: the request, or the edit method."""
+    return named.ids[0] if len(named.ids) == 1 else label
+
+
+def _places(named: _Named) -> NDArray[np.int64]:
+    """Place of each named column among all columns of the requests."""
+    numbers, found, begin, widths = Numbers(), [], named.begin.tolist(), named.widths.tolist()
+    for k, name in zip(named.owner.tolist(), named.given, strict=True):
+        own = named.names[k]
+        if own is not None:
+            column = numbers.find(named.ids[k], "names", own, name)
+        elif isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= name < widths[k]:
+            column = int(name)
+        else:
+            raise EditError(named.ids[k], "names", name, f"no such column (there are {widths[k]})")
+        found.append(begin[k] + column)
+    places = np.array(found, np.int64)
+    _, first = np.unique(places, return_index=True)
+    if first.size < places.size:
+        twice = int(np.setdiff1d(np.arange(places.size), first)[0])
+        raise EditError(named.of(twice), "names", named.given[twice], "the column is named twice")
+    return places
+
+
+def _extended(named: _Named) -> list[Names]:
+    """Names of the columns of requests with new ones; raise EditError if one is wrong."""
+    new: list[list[Any]] = [[] for _ in named.ids]
+    for k, name in zip(named.owner.tolist(), named.given, strict=True):
+        new[k].append(name)
+    labels: list[Names] = []
+    for id, own, more in zip(named.ids, named.names, new, strict=True):
+        if own is None:
+            for name in more:
+                if name is not None:
+                    raise EditError(id, "names", name, "the columns of the request have numbers, no names")
+            labels.append(None)
+        else:
+            labels.append((*own, *more))
+            check_names(id, "names", (*own, *more))
+    return labels
+
+
+def _one_each(named: _Named, field: str, given: float | ArrayLike) -> NDArray[np.float64]:
+    """One cost for each named column."""
+    m = len(named.given)
+    if is_vector(given):
+        each: Any = given
+    else:
+        each = np.full(m, number(named.of(0), field, given))
+    return cost_vector(named.of(0), field, each, m, owner=([named.of(k) for k in range(m)], None))
+
+
+def _uppers(named: _Named, upper: Any) -> NDArray[np.float64] | None:
+    """Upper bound of each named column."""
+    if upper is None:
+        return None
+    m = len(named.given)
+    bound = upper_bounds(named.of(0), upper, m, owner=([named.of(k) for k in range(m)], None))
+    return np.broadcast_to(bound, m)
+
+
+def _replacement(
+    parser: Parser,
+    named: _Named,
+    widths: NDArray[np.int64],
+    source: NDArray[np.int64],
+    kept: NDArray[np.int64],
+    labels: Sequence[Names],
+    new: tuple[NDArray[np.float64], Compressed, NDArray[np.float64] | None] | None,
+) -> Edit:
+    """Return the edit that replaces the columns of the named requests.
+
+    `widths` (k,): their numbers of columns. `source`: where each column is among the old ones of all requests
+    and then the new ones. `kept`: its number among the old ones of its request, -1 for none. `new`: costs,
+    usage and upper bounds of the new columns; bounds of None are the requests' own.
+    """
+    store, slots = parser.store, named.slots
+    table, old = store.requests, usage_columns(store, slots)
+    counts, row, value = old.counts, old.row, old.value
+    cost = given_costs(store, slots)
+    bounds = upper_bounds_of(store, slots) if (table.upper_start[slots] >= 0).any() else None
+    if new is not None:
+        more, own, limit = new
+        counts = np.concatenate((counts, np.diff(own.pointer)))
+        row, value = np.concatenate((row, own.row)), np.concatenate((value, own.value))
+        cost = np.concatenate((cost, more))
+        if limit is not None or bounds is not None:
+            old_bounds = upper_bounds_of(store, slots) if bounds is None else bounds
+            if limit is None:
+                limit = _usual_bounds(old_bounds, named.begin)[named.owner]
+            bounds = np.concatenate((old_bounds, limit))
+    entries = slice_indices((counts.cumsum() - counts)[source], counts[source])
+    pointer = np.concatenate(([0], counts[source].cumsum()))
+    width = np.int32 if entries.size < 2**31 else np.int64
+    return Edit(
+        "update_requests",
+        slots=slots,
+        sizes=widths,
+        usage=OWN,
+        columns=Columns(widths, pointer.astype(width), row[entries].astype(np.int32), value[entries]),
+        costs=Runs(widths, cost[source]),
+        upper=None if bounds is None else Runs(widths, bounds[source]),
+        overrides=_overrides(parser, named, widths, kept),
+        terms=_terms(parser, named, widths, kept),
+        labels=ColumnNames.of(labels),
+        kept=Runs(widths, kept),
+    )
+
+
+def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Upper bound that all columns of a request have, infinite if they differ, for each request (k,)."""
+    low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
+    return np.where(low == high, high, np.inf)
+
+
+def _overrides(
+    parser: Parser, named: _Named, widths: NDArray[np.int64], kept: NDArray[np.int64]
+) -> Entries | None:
+    """Overrides of the columns that stay; None if there are none."""
+    columns, values = overrides_of(parser.store, named.slots)
+    if not values.values.size:
+        return None
+    begin, first = named.begin, widths.cumsum() - widths
+    owner = np.repeat(np.arange(widths.size), widths)
+    place = np.full(int(named.widths.sum()), -1)
+    old = kept >= 0
+    place[begin[owner[old]] + kept[old]] = (np.arange(kept.size) - first[owner])[old]
+    request = np.repeat(np.arange(widths.size), columns.lengths)
+    column = place[begin[request] + columns.values]
+    stays = column >= 0
+    counts = np.bincount(request[stays], minlength=widths.size)
+    return Entries(None, counts, column[stays], values.values[stays])
+
+
+def _terms(
+    parser: Parser, named: _Named, widths: NDArray[np.int64], kept: NDArray[np.int64]
+) -> NDArray[Any] | None:
+    """Terms of the requests with the images of the columns that stay, and 0 of new ones; None without any."""
+    table = parser.store.terms
+    if not table or not any(slot in table for slot in named.slots.tolist()):
+        return None
+    terms = np.empty(widths.size, object)
+    ends = widths.cumsum().tolist()
+    for k, (id, slot, n, end) in enumerate(
+        zip(named.ids, named.slots.tolist(), widths.tolist(), ends, strict=True)
+    ):
+        term = table.get(slot)
+        if term is not None:
+            image = np.append(np.broadcast_to(term.image, int(named.widths[k])), 0.0)
+            term = make_term(type(term), image[kept[end - n : end]], term.parameters)
+            terms[k] = term_of(id, term, n)
+    return terms

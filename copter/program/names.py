@@ -1,0 +1,224 @@
+"""Names of the columns of requests: the tables of a program and of its answers, and how they are given.
+
+A request whose columns have no names has numbers, from 0 on. A program has one :class:`NameTable`. An answer
+keeps the names of its time as a :class:`FrozenNames`, which costs nothing for what does not change: an edit
+writes the names that it replaces into the newest of them, and each refers to the next one (a persistent
+array). Reference: Baker, Shallow binding makes functional arrays fast (1991).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditError
+from copter.program.forms import is_flat
+from copter.store.edit import ColumnNames
+
+Names: TypeAlias = tuple[Hashable, ...] | None
+"""Names of the columns of one request; None if they have numbers."""
+
+
+class FrozenNames:
+    """Names of columns as they were at one time, by request slot."""
+
+    def __init__(self, now: list[Names]) -> None:
+        self._now, self.replaced = now, dict[int, Names]()
+        self.later: FrozenNames | None = None
+
+    def __reduce__(self) -> tuple[type[FrozenNames], tuple[list[Names]]]:
+        return FrozenNames, ([self.of(slot) for slot in range(len(self._now))],)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenNames:
+        kind, arguments = self.__reduce__()
+        return kind(*arguments)  # a copy of a name may be another name
+
+    def of(self, slot: int) -> Names:
+        """Return the names of the columns of the request in a slot."""
+        # what is there now is read first, because another thread may replace it
+        names = self._now[slot] if slot < len(self._now) else None
+        then: FrozenNames | None = self
+        while then is not None:
+            if slot in then.replaced:
+                return then.replaced[slot]
+            then = then.later
+        return names
+
+    def column(self, slot: int, column: int) -> Any:
+        """Return the name of a column of a request, or its number; None for a negative number."""
+        if column < 0:
+            return None
+        names = self.of(slot)
+        return column if names is None else names[column]
+
+
+class NameTable:
+    """Names of the columns of a program's requests, by slot."""
+
+    def __init__(self, names: Iterable[Names] = ()) -> None:
+        self._of = list(names)
+        self._newest: Callable[[], FrozenNames | None] = lambda: None
+
+    def __reduce__(self) -> tuple[type[NameTable], tuple[list[Names]]]:
+        return NameTable, (self._of,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NameTable:
+        return NameTable(self._of)  # a copy of a name may be another name
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    @property
+    def frozen(self) -> FrozenNames:
+        """The names as they are now; later edits do not change them."""
+        newest = self._newest()
+        if newest is not None and not newest.replaced:
+            return newest
+        now = FrozenNames(self._of)
+        if newest is not None:
+            newest.later = now
+        self._newest = weakref.ref(now)
+        return now
+
+    def of(self, slot: int) -> Names:
+        """Return the names of the columns of the request in a slot."""
+        return self._of[slot] if slot < len(self._of) else None
+
+    def of_many(self, slots: NDArray[np.int64]) -> list[Names] | None:
+        """Return the names of the columns of many requests; None if all have numbers."""
+        if not self._of:
+            return None
+        each = [self.of(slot) for slot in slots.tolist()]
+        return each if any(names is not None for names in each) else None
+
+    def put(self, slots: NDArray[np.int64], labels: ColumnNames | None) -> None:
+        """Give the columns of requests names, or none."""
+        if labels is None and not self._of:
+            return
+        more = int(slots.max(initial=-1)) + 1 - len(self._of)
+        if labels is not None and more > 0:
+            self._of.extend([None] * more)
+        given = [None] * slots.size if labels is None else labels.each()
+        newest = self._newest()
+        for slot, names in zip(slots.tolist(), given, strict=True):
+            if slot < len(self._of) and self._of[slot] is not names:
+                if newest is not None:
+                    newest.replaced.setdefault(slot, self._of[slot])
+                self._of[slot] = names
+
+    def saved(self) -> tuple[NDArray[np.int64], ColumnNames | None]:
+        """Return the slots of requests whose columns have names, and the names; None without any."""
+        slots = [slot for slot, names in enumerate(self._of) if names is not None]
+        return np.array(slots, np.int64), ColumnNames.of([self._of[slot] for slot in slots])
+
+
+# ---- names that are given -------------------------------------------------------------------------------
+
+
+def names_of(subject: Hashable, field: str, given: Any, n: int) -> Names:
+    """Return the checked names of n columns; None for numbers. Raise EditError with the wrong name."""
+    if given is None or (isinstance(given, range) and given == range(n)):
+        return None
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise EditError(subject, field, given, "must be a sequence of names, one for each column")
+    names = given if type(given) is tuple else tuple(given)
+    if len(names) != n:
+        raise EditError(subject, field, len(names), f"needs a name for each of {n} columns")
+    check_names(subject, field, names)
+    return names
+
+
+def check_names(subject: Hashable, field: str, names: Sequence[Hashable]) -> None:
+    """Raise EditError with the name unless names can be hashed and are distinct."""
+    seen = set()
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise EditError(subject, field, name, "must be hashable, as text and numbers are") from None
+        if name is None or name != name:
+            raise EditError(subject, field, name, "cannot be the name of a column")
+        if name in seen:
+            raise EditError(subject, field, name, "is the name of two columns")
+        seen.add(name)
+
+
+def labels_of(
+    label: Hashable, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
+) -> list[Names] | None:
+    """Return the checked names of the columns of many requests, given as one sequence each; None if not."""
+    if given is None:
+        return None
+    if not isinstance(given, (list, tuple)) or len(given) != len(ids):
+        shown = len(given) if isinstance(given, (list, tuple)) else given
+        raise EditError(label, "columns", shown, f"needs names, or None, for each of {len(ids)} requests")
+    checked: dict[tuple[int, int], Names] = {}
+    found = []
+    for id_, names, n in zip(ids, given, widths.tolist(), strict=True):
+        key = id(names), n
+        if key not in checked:
+            checked[key] = names_of(id_, "columns", names, n)
+        found.append(checked[key])
+    return found
+
+
+def sound_labels(labels: Any, widths: Any) -> bool:
+    """Whether labels that were read are names for requests with so many columns (k,), or None."""
+    if labels is None:
+        return True
+    if not isinstance(labels, ColumnNames) or not isinstance(labels.distinct, tuple):
+        return False
+    which, distinct = labels
+    if not isinstance(which, np.ndarray) or which.dtype != np.int64 or which.shape != widths.shape:
+        return False
+    if ((which < -1) | (which >= len(distinct))).any():
+        return False
+    try:
+        for names in distinct:
+            check_names("names", "columns", names)
+    except (EditError, TypeError):
+        return False
+    sizes = np.array([len(names) for names in distinct], np.int64)
+    fits = all(isinstance(names, tuple) for names in distinct)
+    return fits and np.array_equal(sizes[which[which >= 0]], widths[which >= 0])
+
+
+class Numbers:
+    """Numbers of columns by their names; those of names that many requests have are found once."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[Names, dict[Hashable, int]]] = {}
+
+    def of(self, names: tuple[Hashable, ...]) -> dict[Hashable, int]:
+        """Return the number of each name."""
+        if id(names) not in self._of:
+            self._of[id(names)] = names, {name: j for j, name in enumerate(names)}
+        return self._of[id(names)][1]
+
+    def find(self, subject: Hashable, field: str, names: tuple[Hashable, ...], name: Any) -> int:
+        """Return the number of a name; raise EditError if no column has it."""
+        try:
+            return self.of(names)[name]
+        except (KeyError, TypeError):
+            raise EditError(subject, field, name, "the request has no column of this name") from None
+
+    def numbered(self, field: str, ids: Sequence[Hashable], given: Any, each: Sequence[Names] | None) -> Any:
+        """Return mappings of many requests with the numbers of their columns in place of names."""
+        many = isinstance(given, (list, tuple)) and len(given) == len(ids)
+        if each is None or is_flat(given) or not many:
+            return given
+        return [
+            {self.find(id, field, names, name): value for name, value in own.items()}
+            if names is not None and isinstance(own, Mapping)
+            else own
+            for id, own, names in zip(ids, given, each, strict=True)
+        ]
+
+
+def by_name(entries: Mapping[int, float], names: Names) -> dict[Any, float]:
+    """Return values by the names of the columns instead of by their numbers."""
+    return dict(entries) if names is None else {names[j]: value for j, value in entries.items()}

@@ -1,0 +1,74 @@
+"""The domains that ship with copter keep what every domain promises, and every deadline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from copter import Rounds
+from copter.problems.load_balancing import domain as shards
+from copter.problems.placement.rounds import domain as placement
+from copter.problems.shockwave import domain as market
+from copter.problems.sia import domain as sia
+from copter.problems.traffic import domain as traffic
+from copter.rounds.check import KINDS, check_domain, violations
+from support.ticking import tick
+
+EXAMPLES = {
+    "shards": shards.example,
+    "sia": sia.example,
+    "traffic": traffic.example,
+    "utilisation": traffic.example_utilisation,
+    "placement": placement.example,
+    "market": market.example,
+}
+names = pytest.mark.parametrize("name", EXAMPLES)
+
+
+@names
+def test_promises(name: str) -> None:
+    counts = check_domain(EXAMPLES[name], rounds=28, seed=5)
+    assert all(counts[kind] for kind in KINDS)
+    assert counts["refused"] > 10 and counts["feasible"] >= 84
+    assert counts["bound"] > 5 or name in ("placement", "market")  # these have no program of their own
+
+
+def rounds_by_a_moved_clock(
+    name: str, count: int, seed: int, monkeypatch: pytest.MonkeyPatch, step: float
+) -> Counter[str]:
+    """Play rounds with deadlines from 1 ms to 1 s, on a clock that moves whenever it is looked at."""
+    rng = np.random.default_rng(seed)
+    rounds, happened = Rounds(EXAMPLES[name]()), Counter[str]()
+    domain: Any = rounds.domain
+    for event in domain.events(rng):
+        domain.apply(event)
+    rounds.play()
+    clock = tick(monkeypatch, step)
+    for _ in range(count):
+        rounds.deadline = float(10 ** rng.uniform(-3, 0))
+        clock.step = step * float(10 ** rng.uniform(-1.5, 1))
+        before = clock.now
+        record = rounds.play(*domain.events(rng))
+        # a pass of a kernel looks at the clock once or twice; what follows it, and the fallback, a few times
+        overrun = clock.now - before - rounds.deadline
+        assert overrun <= 40 * clock.step, record.row()
+        assert record.late == (record.path == "fallback" and "no allocation" not in record.reason)
+        assert not list(violations(domain, record.answer))
+        happened[record.path] += 1
+    return happened
+
+
+@names
+def test_deadlines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = rounds_by_a_moved_clock(name, 150, 1, monkeypatch, 1e-4)
+    assert happened["solved"] > 20 and happened["fallback"] > 5, happened
+
+
+@pytest.mark.long
+@names
+def test_deadlines_of_10_000_rounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened = rounds_by_a_moved_clock(name, 10_000, 2, monkeypatch, 1e-4)
+    assert happened["solved"] > 1000 and happened["fallback"] > 100, happened

@@ -1,0 +1,270 @@
+"""Columns with names, which come, go and change: the same as a program that is built anew."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+
+from copter import ContinualProgram, EditError, LogTerm, UnknownIdError, make_solver
+from support.in_parts import made
+from support.strategies import snapshot
+
+
+@pytest.fixture(params=[0, 3], ids=["in one part", "in three parts"])
+def new_program(request):
+    """Make programs whose requests are in one part or in several."""
+    return partial(made, request.param, ContinualProgram)
+
+
+def rides(program):
+    """Two rides with named drivers, and one whose columns have numbers."""
+    program.add_resources(["north", "south"], upper=2.0)
+    usage = {"north": [1.0, 0.0], "south": [0.0, 1.0]}
+    program.add_request(
+        "ride 1", [-3.0, -1.0], usage, total=1, columns=["ann", "bob"], override={"bob": -2.0}
+    )
+    program.add_request(
+        "ride 2", [-1.0, -1.0], usage, total=1, columns=["bob", ("cy", 2)], start={"bob": 1.0}
+    )
+    program.add_request("plain", [-4.0, -2.0], usage, total=1, upper=0.5, override={1: -6.0})
+    return program
+
+
+def content(program, id):
+    """What a request has, by name."""
+    request = program.requests[id]
+    usage = {
+        row: {request.columns[j]: v for j, v in zip(columns.tolist(), values.tolist(), strict=True) if v}
+        for row, (columns, values) in request.usage.items()
+    }
+    costs, bounds = (
+        dict(zip(request.columns, each.tolist(), strict=True)) for each in (request.costs, request.upper)
+    )
+    return costs, usage, bounds, request.override
+
+
+# ---- names -----------------------------------------------------------------------------------------------
+
+
+def test_names_are_read_and_added_again(new_program):
+    program = rides(new_program())
+    assert program.requests["ride 1"].columns == ("ann", "bob")
+    assert program.requests["plain"].columns == range(2)
+    assert program.requests["ride 1"].override == {"bob": -2.0}
+    assert program.requests["ride 2"].start == {"bob": 1.0}
+    data = program.requests[:]
+    assert data.columns == [("ann", "bob"), ("bob", ("cy", 2)), None]
+    twin = ContinualProgram()
+    twin.add_resources(**vars(program.resources[:]))
+    twin.add_requests(**vars(data))
+    assert [content(twin, id) for id in twin.requests] == [content(program, id) for id in program.requests]
+    columns = ["ride_1[ann]", "ride_1[bob]", "ride_2[bob]", "ride_2[('cy',_2)]", "plain[0]", "plain[1]"]
+    assert list(program.to_arrays().column_names) == columns
+    assert twin.requests["ride 2"].start == {"bob": 1.0} and program.requests[["plain"]].columns is None
+
+
+def test_shared_columns_have_the_names_unless_a_request_has_its_own():
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    shared = program.share_columns({"r": 1.0}, 2, columns=["a", "b"])
+    program.add_requests(
+        ["p", "q"],
+        [[1.0, 2.0]] * 2,
+        None,
+        shared,
+        columns=[None, ["c", "d"]],
+        overrides=[{"a": 5.0}, {"d": 6.0}],
+    )
+    assert [program.requests[id].columns for id in "pq"] == [("a", "b"), ("c", "d")]
+    assert program.requests["p"].columns is shared.names
+    assert [program.requests[id].override for id in "pq"] == [{"a": 5.0}, {"d": 6.0}]
+    program.update_request("q", costs=[1.0, 2.0], usage=shared)
+    assert program.requests["q"].columns == ("a", "b")
+    program.update_request("q", costs=[1.0], usage={"r": 1.0})
+    assert program.requests["q"].columns == range(1)
+
+
+def test_one_tuple_for_many_requests_is_stored_once():
+    program, k = ContinualProgram(), 20_000
+    names = tuple(f"option {j}" for j in range(50))
+    shared = program.share_columns({}, 50)
+    costs = program.share_costs(np.zeros(50))
+    program.add_requests(range(k), costs, None, shared)
+    program.requests[:]
+    gc.collect()
+    tracemalloc.start()
+    program.remove_requests(range(k))
+    program.add_requests(range(k), costs, None, shared, columns=[names] * k)
+    gc.collect()
+    held = sum(
+        stat.size
+        for stat in tracemalloc.take_snapshot().statistics("filename")
+        if "program/names.py" in stat.traceback[0].filename
+    )
+    tracemalloc.stop()
+    assert held < 12 * k
+    assert program.requests[k - 1].columns is names
+
+
+def test_moves_are_charged_by_name_and_by_number():
+    program = rides(ContinualProgram())
+    program.price_moves(["ride 1", "plain"], ["ann", 1], 0.5)
+    assert program.requests["ride 1"].override == {"ann": -3.5} and program.requests["plain"].override == {
+        1: -2.5
+    }
+    program.price_moves("ride 1", "bob", 0.25)
+    assert program.requests["ride 1"].override == {"bob": -1.25}
+    program.price_moves(["ride 1", "plain"], np.array([0, -1]), 0.5)
+    assert program.requests["ride 1"].override == {"ann": -3.5} and not program.requests["plain"].override
+
+
+@pytest.mark.parametrize(
+    ("verb", "subject", "field"),
+    [
+        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", "a"]), "new", "columns"),
+        (lambda p: p.add_request("new", [1, 2], {}, columns=["a"]), "new", "columns"),
+        (lambda p: p.add_request("new", [1, 2], {}, columns="ab"), "new", "columns"),
+        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", None]), "new", "columns"),
+        (lambda p: p.add_request("new", [1, 2], {}, columns=["a", []]), "new", "columns"),
+        (lambda p: p.add_requests(["new"], [[1, 2]], None, [{}], columns=[]), "add_requests", "columns"),
+        (lambda p: p.update_request("ride 1", columns=["x", "y"]), "ride 1", "columns"),
+        (lambda p: p.update_request("ride 1", override={0: 1.0}), "ride 1", "override"),
+        (lambda p: p.update_requests(["ride 1"], starts=[{"?": 1.0}]), "ride 1", "start"),
+        (lambda p: p.share_columns({}, 2, columns=["a"]), "shared columns", "columns"),
+        (lambda p: p.price_moves(["ride 1"], ["?"], 1.0), "ride 1", "columns"),
+        (lambda p: p.add_columns("ride 1", ["ann"], 1.0, {}), "ride 1", "names"),
+        (lambda p: p.add_columns("ride 1", None, 1.0, {}), "ride 1", "names"),
+        (lambda p: p.add_columns("plain", ["ann"], 1.0, {}), "plain", "names"),
+        (lambda p: p.add_columns("ride 1", ["x", "y"], [1.0], {}), "ride 1", "costs"),
+        (lambda p: p.add_columns("ride 1", ["x"], 1.0, {"east": 1.0}), "ride 1", "usage"),
+        (lambda p: p.add_columns(["ride 1", "plain"], ["x"], 1.0, {}), "add_columns", "names"),
+        (lambda p: p.add_columns(["ride 1", "plain"], ["x", None], [1.0, np.nan], {}), "plain", "costs"),
+        (
+            lambda p: p.add_columns(["ride 1", "plain"], ["x", None], 1.0, {}, upper=[1.0, -1.0]),
+            "plain",
+            "upper",
+        ),
+        (lambda p: p.add_columns("?", ["x"], 1.0, {}), "?", "id"),
+        (lambda p: p.remove_columns("ride 1", ["ann", "bob"]), "ride 1", "names"),
+        (lambda p: p.remove_columns("ride 1", [0]), "ride 1", "names"),
+        (lambda p: p.remove_columns("plain", [2]), "plain", "names"),
+        (lambda p: p.remove_columns("plain", [True]), "plain", "names"),
+        (lambda p: p.remove_columns(["plain", "plain"], [1, 1]), "plain", "names"),
+        (lambda p: p.update_columns("ride 1", ["?"], costs=1.0), "ride 1", "names"),
+        (lambda p: p.update_columns("ride 1", ["ann"], upper=-1.0), "ride 1", "upper"),
+    ],
+)
+def test_what_is_wrong_is_named_and_changes_nothing(verb, subject, field):
+    program = rides(ContinualProgram())
+    before = snapshot(program)
+    with pytest.raises(EditError) as caught:
+        verb(program)
+    assert (caught.value.subject, caught.value.field) == (subject, field)
+    assert snapshot(program) == before
+
+
+# ---- columns that come, go and change --------------------------------------------------------------------
+
+
+def test_columns_come_go_and_change(new_program):
+    program = rides(new_program())
+    program.add_columns("ride 1", ["cy", "di"], [-5.0, -6.0], {"north": ([1], [2.0]), "south": 0.5})
+    assert content(program, "ride 1") == (
+        {"ann": -3.0, "bob": -2.0, "cy": -5.0, "di": -6.0},
+        {"north": {"ann": 1.0, "di": 2.0}, "south": {"bob": 1.0, "cy": 0.5, "di": 0.5}},
+        dict.fromkeys(["ann", "bob", "cy", "di"], np.inf),
+        {"bob": -2.0},
+    )
+    matrix = csc_array(np.array([[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]]))
+    program.add_columns(
+        ["plain", "ride 2", "plain"], [None, "eve", None], -7.0, matrix, upper=[1.0, 2.0, 3.0]
+    )
+    assert program.requests["plain"].upper.tolist() == [0.5, 0.5, 1.0, 3.0]
+    assert program.requests["plain"].override == {1: -6.0}
+    assert program.requests["ride 2"].start == {"bob": 1.0}
+    assert content(program, "ride 2")[1] == {"north": {"bob": 1.0}, "south": {("cy", 2): 1.0, "eve": 2.0}}
+    program.remove_columns(["ride 1", "plain", "ride 1", "ride 2"], ["ann", 0, "cy", ("cy", 2)])
+    assert content(program, "ride 1")[1] == {"north": {"di": 2.0}, "south": {"bob": 1.0, "di": 0.5}}
+    assert content(program, "plain") == (
+        {0: -6.0, 1: -7.0, 2: -7.0},
+        {"north": {1: 1.0, 2: 3.0}, "south": {0: 1.0}},
+        {0: 0.5, 1: 1.0, 2: 3.0},
+        {0: -6.0},
+    )
+    program.update_columns("ride 1", ["di"], costs=4.0)
+    program.update_columns(["plain", "ride 2"], [2, "bob"], usage={"south": [1.5, 2.5]}, costs=[1.0, 2.0])
+    program.update_columns("ride 2", ["eve"], upper=0.25)
+    assert content(program, "ride 1")[0] == {"bob": -2.0, "di": 4.0}
+    assert content(program, "plain")[1] == {"north": {1: 1.0}, "south": {0: 1.0, 2: 1.5}}
+    assert content(program, "ride 2")[0] == {"bob": 2.0, "eve": -7.0}
+    assert program.requests["ride 2"].upper.tolist() == [np.inf, 0.25]
+    assert program.requests["ride 2"].columns == ("bob", "eve")
+
+
+def test_a_request_that_shares_gets_its_own():
+    program = ContinualProgram()
+    program.add_resource("r", 4.0)
+    shared, costs = (
+        program.share_columns({"r": [1.0, 2.0]}, 2, columns=["a", "b"]),
+        program.share_costs([-1.0, -2.0]),
+    )
+    program.add_requests(
+        ["p", "q"], costs, None, shared, totals=1.0, scales=[2.0, 3.0], overrides=[{"b": -9.0}, None]
+    )
+    program.add_columns("p", ["c"], -4.0, {"r": 3.0})
+    assert program.requests["p"].shared_columns is None and program.requests["p"].shared_costs is None
+    assert program.requests["p"].costs.tolist() == [-2.0, -9.0, -8.0]
+    assert program.requests["q"].columns == ("a", "b") and program.requests["q"].shared_columns == shared
+    program.update_columns("q", ["a"], costs=5.0)
+    assert program.requests["q"].costs.tolist() == [15.0, -6.0]
+    assert program.requests["q"].shared_columns == shared and program.shared_costs == [costs]
+
+
+def test_the_image_of_a_term_is_0_on_new_columns():
+    program = ContinualProgram()
+    program.add_request("q", [0.0, 0.0], {}, term=LogTerm(2.0, 0.0, [1.0, 3.0]), columns=["a", "b"])
+    program.add_columns("q", ["c"], 1.0, {})
+    assert program.requests["q"].term.image.tolist() == [1.0, 3.0, 0.0]
+    program.remove_columns("q", ["a"])
+    assert program.requests["q"].term.image.tolist() == [3.0, 0.0]
+    with pytest.raises(EditError, match="image"):
+        program.remove_columns("q", ["b"])
+
+
+# ---- answers ---------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_by_name_and_keeps_the_names_of_its_time():
+    program, solver = rides(ContinualProgram()), make_solver("highs-simplex")
+    first = solver.solve(program)
+    held = dict(first.x["ride 1"])
+    assert held == {"ann": 1.0, "bob": 0.0} and isinstance(first.x["plain"], np.ndarray)
+    assert first.x.choices()["ride 1"] == "ann" and first.x.choices()["plain"] in (0, 1)
+    with pytest.raises(UnknownIdError):
+        first.x["ride 1"]["cy"]
+    program.remove_columns("ride 1", ["ann"])
+    second = solver.solve(program)
+    program.add_columns("ride 1", ["zed"], -9.0, {})
+    program.remove_request("ride 2")
+    program.add_request("ride 3", [-1.0], {}, total=1)
+    third = solver.solve(program)
+    assert first.x["ride 1"] == held and second.x["ride 1"] == {"bob": 1.0}
+    assert third.x["ride 1"] == {"bob": 0.0, "zed": 1.0} and list(first.x["ride 2"]) == ["bob", ("cy", 2)]
+
+
+def test_names_cost_an_answer_nothing():
+    program, k = ContinualProgram(), 50_000
+    program.add_requests(
+        range(k), np.zeros(k), np.ones(k, np.int64), program.share_columns({}, 1), columns=[("a",)] * k
+    )
+    now = program.column_names
+    assert program.column_names is now
+    program.add_columns(7, ["b"], 0.0, {})
+    later = program.column_names
+    assert now.replaced == {7: ("a",)} and not later.replaced
+    assert now.of(7) == ("a",) and later.of(7) == ("a", "b") and later.of(8) is now.of(8)
