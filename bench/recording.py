@@ -3,6 +3,9 @@
 A recording is a file of edits (:mod:`copter.durable.edits`), each with its length and checksum before it;
 a length of 0 ends a round.  It is read edit by edit, at most one of them in memory: a replay's peak memory
 is the program's and the solver's.  Reading one runs no code from the file.
+
+Costs in a recording are to be minimised, whatever the sense of the program that wrote it.  A replay into a
+program of the same sense has the figures of that program.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from copter.durable.edits import WrittenProgram, make_edit, read_edit
 from copter.durable.values import ValueFormatError
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
+from copter.program.sense import Sense
 from copter.proof.whole import integrality_loss
 from copter.store.edit import Edit
 from copter.store.view import take_entries
@@ -70,8 +74,8 @@ class Recorder:
 class RecordingProgram(WrittenProgram):
     """A program that also writes every edit to a recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+    def __init__(self, recorder: Recorder, *, sense: Sense = "min") -> None:
+        super().__init__(sense=sense)
         self._recorder = recorder
 
     def _write(self, edit: bytes) -> None:

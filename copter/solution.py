@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, CopterError, NoAllocationError, NotOptimalError, UnknownIdError
+from copter.program.sense import Sense, in_sense
 from copter.proof.certificate import Certificate, GapSize, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
@@ -105,7 +106,8 @@ class Ray:
     x : mapping of request id to (n,) ndarray, or to a mapping by name
         Primal ray (unbounded); empty otherwise.
     value : float
-        Infeasible: what the rows lack by the ray, > 0. Unbounded: cost along the ray, < 0.
+        Infeasible: what the rows lack by the ray, > 0. Unbounded: objective along the ray, < 0 in a
+        minimisation and > 0 in a maximisation.
     residual : float
         Largest violation of the ray's conditions, relative to its own size.
     """
@@ -289,7 +291,10 @@ class Solution:
     ``found`` is False for an answer without an allocation: the program has none, or none was found in time.
     Its ``x`` is false and raises NoAllocationError when it is used. It has no nonzeros, an objective, a churn
     and a primal residual of NaN, and an infinite gap. Its prices and their bound, which holds for every
-    allocation, may still be useful; an unknown bound is minus infinity.
+    allocation, may still be useful; an unknown bound is minus infinity, in a maximisation plus infinity.
+
+    Figures of the objective are in the sense of the program. ``certificate`` has them as costs to be
+    minimised, as solvers and shims use them.
 
     Attributes
     ----------
@@ -299,9 +304,11 @@ class Solution:
         Values of the columns by request id, and by name for columns with names; a :class:`_NoAllocation` if
         there are none.
     price : mapping of resource id to float
-        Dual prices; positive where the upper bound of the resource is paid for.
+        Dual prices: improvement of the objective per unit of the resource. Positive where the upper bound of
+        the resource is active, negative where the lower bound is, in a minimisation and in a maximisation.
     objective, bound : float
-        c'x, and a certified lower bound on every allocation's cost.
+        c'x, and a certified bound on every allocation's objective: a lower bound in a minimisation, an upper
+        bound in a maximisation.
     size : float
         Denominator of the gap: the larger of |objective - unavoidable| and |bound - unavoidable|, or a
         substitute if that is negligible.
@@ -338,6 +345,8 @@ class Solution:
         unbounded.
     integer : IntegerProof, optional
         Of a solver for integral allocations; bound, gap and prices above are the relaxation's.
+    sense : "min" or "max"
+        Sense of the program.
     """
 
     status: Status
@@ -364,6 +373,7 @@ class Solution:
     pricing: Pricing | None = None
     found: bool = True
     integer: IntegerProof | None = None
+    sense: Sense = "min"
 
     def __repr__(self) -> str:
         seconds = self.timings.edit + self.timings.solve
@@ -393,23 +403,24 @@ class Solution:
 
     @property
     def certificate(self) -> Certificate:
-        """The figures of it that are proved, by themselves."""
+        """The figures of it that are proved, by themselves, as costs to be minimised."""
+        bound = in_sense(self.bound, self.sense)
         return Certificate(
-            objective=self.objective,
-            bound=self.bound,
+            objective=in_sense(self.objective, self.sense),
+            bound=bound,
             size=self.size,
             size_is=self.size_is,
-            unavoidable=self.unavoidable,
+            unavoidable=in_sense(self.unavoidable, self.sense),
             relative=self.relative,
             absolute=self.absolute,
             rounding=self.rounding,
             near_gap=self.relative.gap,
-            near_bound=self.bound,
+            near_bound=bound,
         )
 
     @property
     def gap(self) -> float:
-        """Certified gap, (objective - bound) / size; 0 for one of no more than rounding errors."""
+        """Certified gap, |objective - bound| / size; 0 for one of no more than rounding errors."""
         return self.relative.gap
 
     @property
@@ -491,6 +502,9 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     """Return the solution of ``program`` from an allocation and prices by slot; all other figures are
     recomputed.
 
+    Certificate, ray and integer proof are those of costs to be minimised; the solution has them in the sense
+    of the program.
+
     Parameters
     ----------
     x : SparseX, Kept or None
@@ -517,16 +531,19 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         proof = certificate or certify(program.store, x, y, threads=threads)
         allocation, changed = Allocation.of(program, x), churn(last, x)
     y = right_signs(program.store, y).copy()  # the solver goes on from its own
+    sense = program.sense
+    if ray is not None and ray.kind == "unbounded":
+        ray = replace(ray, value=in_sense(ray.value, sense))
     return Solution(
         status=status,
         reason=reason,
         x=allocation,
         price=_Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
-        objective=proof.objective,
-        bound=proof.bound,
+        objective=in_sense(proof.objective, sense),
+        bound=in_sense(proof.bound, sense),
         size=proof.size,
         size_is=proof.size_is,
-        unavoidable=proof.unavoidable,
+        unavoidable=in_sense(proof.unavoidable, sense),
         rounding=proof.rounding,
         relative=proof.relative,
         absolute=proof.absolute,
@@ -541,7 +558,8 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         details=details or {},
         pricing=pricing,
         found=x is not None,
-        integer=integer,
+        integer=None if integer is None else replace(integer, bound=in_sense(integer.bound, sense)),
+        sense=sense,
     )
 
 

@@ -36,6 +36,7 @@ from copter.arrays import Floats, Ints
 from copter.errors import CopterError, SettingError, UnknownIdError, UnplacedError
 from copter.keywords import Checked, suggests
 from copter.parallel import dot
+from copter.program.sense import in_sense
 from copter.proof.pricing import Pricing, price
 from copter.proof.whole import integral_gap
 from copter.shims.choose_one_chains import place_everybody
@@ -138,10 +139,10 @@ class Rounded:
     choice : Choice
         Column of each request, or its name, None for none: a mapping by id, and arrays of numbers by slot.
     objective : float
-        Its cost; infinite if a request whose sum row is "==" got no column, for what is no allocation of the
-        program costs less than none.
+        Its cost, or its value if the program is maximised. Infinite, in a maximisation minus infinity, if a
+        request whose sum row is "==" got no column: that is no allocation of the program.
     gap : float
-        (objective - bound) / size, with the certified bound and the size of the solution's own gap.
+        |objective - bound| / size, with the certified bound and the size of the solution's own gap.
     """
 
     choice: Choice
@@ -215,7 +216,7 @@ class ChooseOneShim(Checked):
                 return _as_it_is(program, exactly, begin)
         rounded = Rounded(
             Choice.of_program(program, chosen),
-            objective,
+            in_sense(objective, program.sense),
             integral_gap(solution, objective),
             perf_counter() - begin,
         )
@@ -255,7 +256,7 @@ class ChooseOneShim(Checked):
         lacking = must & (chosen < 0)
         unserved = int(np.count_nonzero(lacking))
         objective = math.inf if unserved else float(cost[chosen >= 0].sum())
-        choice = Choice.of_program(program, chosen)
+        choice, objective = Choice.of_program(program, chosen), in_sense(objective, program.sense)
         return self._served(program, Rounded(choice, objective, math.inf, perf_counter() - begin), unserved)
 
     def _served(self, program: ContinualProgram, rounded: Rounded, unserved: int) -> Rounded:

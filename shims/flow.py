@@ -34,6 +34,7 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.errors import CopterError
 from copter.keywords import Checked, suggests
+from copter.program.sense import in_sense
 from copter.proof.certificate import GapSize
 from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
@@ -60,10 +61,10 @@ _ANEW = 256
 class Flows:
     """A feasible allocation.
 
-    `flow`: flow of each column. `load`: what the flows use of each row, by row slot. `objective`: its cost in
-    the program's terms. `gap`: (objective - bound) / max(|objective|, |bound|), against the certified bound
-    of the solution. `extras`: ``total_flow`` or ``mlu``: the same in the domain's terms. `clock`: the store's
-    revision when they were made.
+    `flow`: flow of each column. `load`: what the flows use of each row, by row slot. `objective`: its cost,
+    or its value if the program is maximised, in the program's terms. `gap`: |objective - bound| /
+    max(|objective|, |bound|), against the certified bound of the solution. `extras`: ``total_flow`` or
+    ``mlu``: the same in the domain's terms. `clock`: the store's revision when they were made.
     """
 
     flow: ColumnFlows
@@ -170,11 +171,12 @@ class FlowShim(_Repair):
                 flows = last.flows
                 self._made = last._replace(x=solution.x)
         if flows is None:
-            flows = self.near(program, solution.nonzeros, solution.y)
+            flows = self._near(program, solution.nonzeros, solution.y)
             assert self._made is not None
             self._made = self._made._replace(x=solution.x)
-        gap = _relative_gap(flows.objective, solution.bound, size)
-        return replace(flows, gap=gap, seconds=perf_counter() - begin)
+        gap = _relative_gap(flows.objective, solution.certificate.bound, size)
+        objective = in_sense(flows.objective, program.sense)
+        return replace(flows, objective=objective, gap=gap, seconds=perf_counter() - begin)
 
     def near(
         self, program: ContinualProgram, x: SparseX, y: Floats, bound: float = -np.inf, size: float = 0.0
@@ -196,6 +198,13 @@ class FlowShim(_Repair):
             The program is no packing problem with a total for each request.
         """
         begin = perf_counter()
+        flows = self._near(program, x, y)
+        gap = _relative_gap(flows.objective, in_sense(bound, program.sense), size)
+        objective = in_sense(flows.objective, program.sense)
+        return replace(flows, objective=objective, gap=gap, seconds=perf_counter() - begin)
+
+    def _near(self, program: ContinualProgram, x: SparseX, y: Floats) -> Flows:
+        """Feasible flow near an allocation, with its cost to be minimised; gap and seconds are open."""
         self._check(program)
         store, upper = program.store, _uppers(program)
         passes = self._begin(program, store.live_requests())
@@ -215,10 +224,8 @@ class FlowShim(_Repair):
                 passes.fill(flow, room, worth, load, upper)
         else:
             passes.fill(flow, room, worth, load, upper)
-        objective = passes.cost(flow)
-        gap = _relative_gap(objective, bound, size)
         extras = {"total_flow": float(flow.sum())}
-        flows = Flows(passes.columns(flow), load, objective, gap, perf_counter() - begin, extras, store.clock)
+        flows = Flows(passes.columns(flow), load, passes.cost(flow), math.inf, 0.0, extras, store.clock)
         self._made = _Made(store.clock, None, flows, room, 0, load)
         return flows
 
@@ -334,7 +341,8 @@ class UtilisationShim(_Repair):
             or has no request of this id.
         """
         check_roundable(program, solution)
-        return self._served(program, solution.nonzeros, solution.y, solution.bound, solution.size)
+        bound = solution.certificate.bound
+        return self._served(program, solution.nonzeros, solution.y, bound, solution.size)
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
         """The split of the last flows, for the demands and links of now: what a late round falls back to.
@@ -355,12 +363,12 @@ class UtilisationShim(_Repair):
         return self._served(program, x, np.zeros(store.rows.size), -math.inf, 1.0)
 
     def _served(self, program: ContinualProgram, x: SparseX, y: Floats, lower: float, size: float) -> Flows:
-        """Flows near an allocation that serve every demand. `lower`: bound on their objective."""
+        """Flows near an allocation that serve every demand. `lower`: bound on their cost."""
         begin, store = perf_counter(), program.store
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
         slot = program.slot_of[self.theta]
-        capacity = -column(store, slot, 0) / float(program.requests[self.theta].costs[0])
+        capacity = -column(store, slot, 0) / float(store.effective_costs(slot)[0])
         requests = store.live_requests()
         requests = requests[requests != slot]
         bad = store.requests.relation[requests] != EXACTLY
@@ -375,8 +383,8 @@ class UtilisationShim(_Repair):
         bound = store.rows.upper[: load.size][used]
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
         gap = _relative_gap(mlu, lower) if served else np.inf
-        seconds = perf_counter() - begin
-        return Flows(passes.columns(flow), load, mlu, gap, seconds, {"mlu": mlu}, store.clock)
+        objective, seconds = in_sense(mlu, program.sense), perf_counter() - begin
+        return Flows(passes.columns(flow), load, objective, gap, seconds, {"mlu": mlu}, store.clock)
 
 
 def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:

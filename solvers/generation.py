@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from copter.program.sense import in_sense
+
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
@@ -36,8 +38,8 @@ class Missing:
     added : int
         Columns that were added to the program.
     worth : float
-        Largest decrease of the program's bound by all missing columns, added or not; infinite if only some
-        were priced.
+        Largest change of the program's bound by all missing columns, added or not: a decrease in a
+        minimisation. Not negative; infinite if only some were priced.
     """
 
     added: int
@@ -59,7 +61,8 @@ class Generation:
     missing : Missing
         Columns that it did not have.
     bound : float
-        Lower bound on the objective of an allocation to all possible columns.
+        Bound on the objective of an allocation to all possible columns: a lower one, and an upper one if the
+        program is maximised.
     """
 
     solution: Solution
@@ -91,7 +94,7 @@ def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> 
     while True:
         solution = solver.solve(program, raise_error=True)
         missing = pricing(solution)
-        bound = max(bound, solution.bound - missing.worth)
-        yield Generation(solution, missing, bound)
+        bound = max(bound, solution.certificate.bound - missing.worth)
+        yield Generation(solution, missing, in_sense(bound, program.sense))
         if not missing.added:
             return

@@ -25,6 +25,7 @@ from copter.durable.snapshot import pack, restore_solver, solver_values, unpack
 from copter.durable.values import ValueFormatError, term_classes
 from copter.errors import CopterError, FileError
 from copter.program.program import ContinualProgram
+from copter.program.sense import Sense
 from copter.solution import Solution, check_optimal
 from copter.store.edit import TAKE_STARTS, Edit
 
@@ -62,6 +63,9 @@ class Journal(WrittenProgram):
         What to begin with, if there is no journal yet; it is left alone.  Or an empty one that keeps its
         columns elsewhere, :class:`copter.ray.RayProgram`, whether there is a journal or not: its places hold
         the journal's columns, and it must be as long there as the journal.
+    sense : "min" or "max", optional
+        Sense of the program if this begins a journal without a `program`; "min" if it is not given. A
+        journal that is there already must have the same sense.
     terms : iterable of classes
         Classes of convex terms of your own that the program uses.
 
@@ -100,9 +104,11 @@ class Journal(WrittenProgram):
         solver: Remembers | None = None,
         *,
         program: ContinualProgram | None = None,
+        sense: Sense | None = None,
         terms: Iterable[type[ConvexTerm]] = (),
     ) -> None:
-        super().__init__()
+        given = program.sense if isinstance(program, ContinualProgram) else "min"
+        super().__init__(sense=given if sense is None else sense)
         if solver is not None and not hasattr(solver, "save_state"):
             raise CopterError(f"{path}: solver = {solver!r} is no solver: give one that make_solver returns")
         if program is not None and not isinstance(program, ContinualProgram):
@@ -125,6 +131,9 @@ class Journal(WrittenProgram):
             self._file = ProgramFile(self.path / _FILE)
             self._close = weakref.finalize(self, _end, self._file, self._process)
             self._open(program)
+            if sense is not None and self.sense != sense:
+                why = f"must be {self.sense!r}, that of the journal's program"
+                raise CopterError(f"{self.path}: sense = {sense!r}: {why}")
         except BaseException:
             self.close()
             raise

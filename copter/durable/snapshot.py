@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from copter.durable.values import plain_ids, term_classes, term_name
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.program.names import sound_labels
+from copter.program.sense import Sense
 from copter.store.edit import ColumnNames, Moved
 from copter.store.executor import Part
 from copter.store.local import LocalStore
@@ -99,6 +100,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
         yield name, np.array(fields, np.int64)
         yield f"names of {name}", [one.names for one in handles.values()]
     yield "starts", program._starts
+    yield "sense", program.sense
     slots, labels = program._names.saved()
     if labels is not None:
         plain_ids(chain(*labels.distinct), "columns")
@@ -150,6 +152,7 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
                 handles[fields[0]] = handles.kind(*fields, names)
         starts = file.get("starts").items()
         program._starts |= {slot: Moved(*one) if type(one[0]) is int else one for slot, one in starts}
+        program._sense = _read_sense(file.get("sense"))
         _unpack_store("store", store, file, classes)
         if isinstance(store, LocalStore):
             check_store(store)
@@ -168,6 +171,12 @@ def unpack(file: ProgramFile, program: ContinualProgram, classes: _Classes) -> N
         if isinstance(wrong, FileError):
             raise
         raise file.wrong(f"holds no sound program: its parts do not fit ({wrong})") from wrong
+
+
+def _read_sense(sense: Any) -> Sense:
+    if sense not in ("min", "max"):
+        raise Unsound("sense")
+    return cast(Sense, sense)
 
 
 def _read_ids(index: Index, ids: list[Hashable], slots: Any) -> None:

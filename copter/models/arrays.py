@@ -41,7 +41,8 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     columns = (f"{request}[{name}]" for request, own in zip(requests, each, strict=True) for name in own)
     totals = (f"total[{requests[k]}]" for k in np.flatnonzero(whole.sum_row >= 0).tolist())
     rows = [*(str(id) for id in whole.resource_ids), *totals]
-    return replace(lp, column_names=safe_names(columns), row_names=safe_names(rows))
+    maximize = program.sense == "max"
+    return replace(lp, maximize=maximize, column_names=safe_names(columns), row_names=safe_names(rows))
 
 
 def flat_lp(compiled: CompiledProgram) -> GeneralLP:

@@ -16,6 +16,7 @@ from copter.errors import EditError
 from copter.program.index import listed
 from copter.program.names import Names, Numbers, check_names
 from copter.program.parse import Parser
+from copter.program.sense import in_sense
 from copter.program.usage import Compressed
 from copter.program.validation import cost_vector, is_vector, number, term_of, upper_bounds
 from copter.store.edit import OWN, ColumnNames, Columns, Edit, Entries, Runs
@@ -58,7 +59,7 @@ def added_columns(
     m = len(named.given)
     if not m:
         return None
-    cost = _one_each(named, "costs", costs)
+    cost = in_sense(_one_each(named, "costs", costs), parser.sense)
     own = parser.compressed(_subject(label, named), usage, m)
     bound = _uppers(named, upper)
     whole = int(named.widths.sum())
@@ -104,7 +105,7 @@ def changed_columns(
     if not m or (costs is None and usage is None and upper is None):
         return None
     places = _places(named)
-    cost = None if costs is None else _one_each(named, "costs", costs)
+    cost = None if costs is None else in_sense(_one_each(named, "costs", costs), parser.sense)
     bound = None if upper is None else _uppers(named, upper)
     if usage is None:
         given: dict[str, Any] = {}

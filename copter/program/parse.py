@@ -29,6 +29,7 @@ from copter.program.forms import (
 from copter.program.handles import Handles, SharedColumns, SharedCosts
 from copter.program.index import Index
 from copter.program.names import Names, NameTable, Numbers, labels_of, names_of
+from copter.program.sense import Sense, in_sense
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
     all_are,
@@ -70,9 +71,12 @@ class _Costs(NamedTuple):
 
 
 class Parser:
-    """Makes edits of a program from the arguments of its edit methods."""
+    """Makes edits of a program from the arguments of its edit methods.
 
-    __slots__ = ("names", "requests", "resources", "shared_columns", "shared_costs", "store")
+    Costs in edits are to be minimised, whatever the sense of the program.
+    """
+
+    __slots__ = ("names", "requests", "resources", "sense", "shared_columns", "shared_costs", "store")
 
     def __init__(
         self,
@@ -82,9 +86,22 @@ class Parser:
         shared_columns: Handles[SharedColumns],
         shared_costs: Handles[SharedCosts],
         names: NameTable,
+        sense: Sense = "min",
     ) -> None:
         self.store, self.resources, self.requests = store, resources, requests
         self.shared_columns, self.shared_costs, self.names = shared_columns, shared_costs, names
+        self.sense = sense
+
+    def _minimised(self, edit: Edit) -> Edit:
+        """An edit with costs and overrides in the sense of the program, as one of costs to be minimised."""
+        if self.sense == "min":
+            return edit
+        costs, overrides = edit.costs, edit.overrides
+        if costs is not None:
+            costs = costs._replace(values=in_sense(costs.values, self.sense))
+        if overrides is not None:
+            overrides = overrides._replace(values=in_sense(overrides.values, self.sense))
+        return edit._replace(costs=costs, overrides=overrides)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -134,7 +151,7 @@ class Parser:
         checked = cost_vector("shared costs", "costs", costs)
         size = np.array([checked.size])
         edit = Edit("share_costs", key=secrets.randbits(62), sizes=size, costs=Runs(size, checked))
-        return edit
+        return self._minimised(edit)
 
     def forgotten(self, handle: SharedColumns | SharedCosts) -> Edit:
         """A handle that is no longer wanted."""
@@ -193,7 +210,7 @@ class Parser:
         if not ids:
             return None
         used, own = self._columns_of_many(label, ids, usage, widths)
-        return edit._replace(usage=used, columns=own)
+        return self._minimised(edit._replace(usage=used, columns=own))
 
     def changed_requests(
         self,
@@ -254,7 +271,7 @@ class Parser:
         if usage is not None:
             given["sizes"] = widths
             given["usage"], given["columns"] = self._columns_of_many(label, ids, usage, widths)
-        return Edit("update_requests", slots=slots, **given)
+        return self._minimised(Edit("update_requests", slots=slots, **given))
 
     def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
         """Overrides that charge for leaving columns, by the arguments of ``price_moves``."""

@@ -1,6 +1,7 @@
 """ContinualProgram: a linear program that stays alive between rounds and is edited by deltas.
 
     minimise    sum_q c_q'x_q + phi_q(a_q'x_q)   phi_q: a convex term, for requests that have one
+    (maximise   sum_q c_q'x_q - phi_q(a_q'x_q)   with ``sense="max"``)
     subject to  l <= sum_q A_q x_q <= u          resources (coupling rows)
                 0 <= x_q <= upper_q              request-local box,
                 sum(x_q) <= total_q (or ==)      and, if wanted, one sum row
@@ -40,6 +41,8 @@ from copter.program.records import (
     Requests,
     Resources,
 )
+from copter.program.sense import Sense, checked_sense
+from copter.program.table import read_table
 from copter.program.usage import Usage
 from copter.program.validation import check_single, costs_of_one, is_vector, number
 from copter.store.edit import TAKE_STARTS, Edit, Entries, Pending, Runs, moved
@@ -68,6 +71,14 @@ __all__ = [
 class ContinualProgram:
     """A linear program over named resources and requests, edited in place.
 
+    Parameters
+    ----------
+    sense : "min" or "max"
+        Whether costs are minimised or maximised. With "max", every cost that is given or read is a value to
+        be maximised, and convex terms are subtracted from the objective. ``Solution.bound`` is then an upper
+        bound. Prices have the same sign in both senses: positive where the upper bound of a resource is
+        active.
+
     Attributes
     ----------
     mend : callable, optional
@@ -91,7 +102,8 @@ class ContinualProgram:
 
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, sense: Sense = "min") -> None:
+        self._sense = checked_sense(type(self).__name__, sense)
         self.store: ConstraintStore = LocalStore()
         self._resources, self._requests = Index("resource"), Index("request")
         self._templates = Handles(SharedColumns, "shared columns", "usage")
@@ -122,13 +134,19 @@ class ContinualProgram:
         }
         always = ("request", "column", "resource")
         said = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n or what in always]
-        return f"<{type(self).__name__}: {', '.join(said)}>"
+        maximised = ["maximised"] * (self._sense == "max")
+        return f"<{type(self).__name__}: {', '.join(said + maximised)}>"
+
+    @property
+    def sense(self) -> Sense:
+        """Whether costs are minimised ("min") or maximised ("max")."""
+        return self._sense
 
     @property
     def _parser(self) -> Parser:
         """Parser that makes edits from arguments."""
         handles = self._templates, self._vectors
-        return Parser(self.store, self._resources, self._requests, *handles, self._names)
+        return Parser(self.store, self._resources, self._requests, *handles, self._names, self._sense)
 
     # ---- resources --------------------------------------------------------------------------------------
 
@@ -344,7 +362,8 @@ class ContinualProgram:
     def requests(self) -> Requests:
         """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
         handles = self._templates, self._vectors
-        return Requests(self.store, self._requests, self._resources, handles, self._starts, self._names)
+        shared = self._starts, self._names, self._sense
+        return Requests(self.store, self._requests, self._resources, handles, *shared)
 
     @property
     def slot_of(self) -> Mapping[Hashable, int]:
@@ -398,7 +417,7 @@ class ContinualProgram:
             replaced by this one.
         term : ConvexTerm, optional
             Adds phi(a'x) to the objective, for example ``LogTerm(weight, offset, image=a)``; the scale
-            does not touch it.
+            does not touch it. In a maximisation phi(a'x) is subtracted.
         columns : sequence of n distinct hashables, optional
             Names of the columns. Mappings of column to number, and answers, then have names; arrays of
             columns stay numbers. Without names, columns have the numbers from 0 to n - 1.
@@ -645,6 +664,109 @@ class ContinualProgram:
             self.apply(edit)
 
     @exclusive
+    def add_table(
+        self,
+        table: Any,
+        *,
+        totals: float | Sequence[float | None] | ArrayLike | None = None,
+        relation: Relation | Sequence[Relation] = "<=",
+        upper: float | ArrayLike | Sequence[float | ArrayLike] = math.inf,
+        scales: float | ArrayLike | None = None,
+        integral: bool | ArrayLike = False,
+    ) -> None:
+        """Add many requests from a long table; all of them or, if anything is wrong, none.
+
+        The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has a row
+        for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
+        column that uses nothing has one row, whose resource is None, NaN or ``""``. All rows of a column have
+        the same cost. Requests are added in the order of their first rows. The columns of a request are in
+        the order of theirs.
+
+        Parameters
+        ----------
+        table : mapping of arrays or lists, structured array, data frame, or Arrow table
+            Anything whose ``table["request"]`` has one dimension. An object that has only the method
+            ``__dataframe__`` is read with pyarrow or pandas.
+        totals, relation, upper, scales, integral
+            As in :meth:`add_requests`: one for all requests, or one each, in the order of the requests.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_requests`; also for a column that the table lacks, columns of different lengths, an
+            empty table, a column with two costs, and a resource that is in two rows of a column: names the
+            request, its column and the value.
+        """
+        found = read_table("add_table", table, self._resources)
+        edit = self._parser.new_requests(
+            "add_table",
+            found.ids,
+            found.costs,
+            found.sizes,
+            found.usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            scales=scales,
+            overrides=None,
+            integral=integral,
+            starts=None,
+            terms=None,
+            columns=None,
+        )
+        assert edit is not None
+        self.apply(edit)
+
+    @exclusive
+    def update_table(
+        self,
+        table: Any,
+        *,
+        totals: float | Sequence[float | None] | ArrayLike | None = KEEP,
+        relation: Relation | Sequence[Relation] | None = None,
+        upper: float | ArrayLike | Sequence[float | ArrayLike] | None = None,
+        scales: float | ArrayLike | None = None,
+        integral: bool | ArrayLike | None = None,
+    ) -> None:
+        """Replace the columns of the requests in a long table; all of them or, if anything is wrong, none.
+
+        Other requests stay as they are, and so does every argument that is not given. As with a new usage in
+        :meth:`update_requests`, the new columns begin without overrides.
+
+        Parameters
+        ----------
+        table : mapping of arrays or lists, structured array, data frame, or Arrow table
+            As in :meth:`add_table`.
+        totals, relation, upper, scales, integral
+            As in :meth:`update_requests`: one for all requests, or one each, in the order in which the
+            requests first come in the table.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_table` and :meth:`update_requests`.
+        """
+        found = read_table("update_table", table, self._resources)
+        edit = self._parser.changed_requests(
+            "update_table",
+            found.ids,
+            costs=found.costs,
+            sizes=found.sizes,
+            scales=scales,
+            overrides=None,
+            usage=found.usage,
+            totals=totals,
+            relation=relation,
+            upper=upper,
+            integral=integral,
+            starts=None,
+            terms=KEEP,
+            columns=None,
+        )
+        assert edit is not None
+        self.apply(edit)
+
+    @exclusive
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
         self.apply(Edit("remove_requests", slots=self._requests.slots([id], "remove_request"), ids=[id]))
@@ -670,7 +792,8 @@ class ContinualProgram:
         The method writes an override of that column: the given cost, times the scale, less the price. Shared
         costs stay shared. The new override replaces all earlier overrides of the request, which do not count,
         so that a second call with the same arguments changes nothing. Call it again when costs or scales
-        change. Objectives are lower, by the sum of the prices, than if moves were paid for.
+        change. Objectives are lower, by the sum of the prices, than if moves were paid for. In a maximisation
+        the price is added to the column's value, and objectives are higher by the sum of the prices.
 
         Parameters
         ----------
@@ -945,7 +1068,8 @@ class ContinualProgram:
         -------
         GeneralLP
             Columns request after request, named ``request[column]`` by number or name; rows are the
-            resources, by their ids, and then ``total[request]`` for each request that has a total.
+            resources, by their ids, and then ``total[request]`` for each request that has a total. As for
+            every GeneralLP, ``c`` of a maximisation is the negated objective, and ``maximize`` is True.
 
         Raises
         ------
@@ -958,6 +1082,8 @@ class ContinualProgram:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the program to an MPS file for other solvers; use :meth:`save` to continue with copter.
+
+        A maximisation is written as one (OBJSENSE MAX).
 
         Parameters
         ----------

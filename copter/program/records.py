@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.program.names import Names, by_name
+from copter.program.sense import Sense, in_sense
 from copter.store.edit import Moved
 from copter.store.kernels import EXACTLY, NO_TOTAL
 
@@ -145,10 +146,11 @@ class Requests:
         handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
         starts: Pending,
         names: NameTable,
+        sense: Sense,
     ) -> None:
         self.store, self.index, self.resources = store, index, resources
         self.columns, self.costs = handles
-        self.starts, self.names = starts, names
+        self.starts, self.names, self.sense = starts, names, sense
 
     def __len__(self) -> int:
         return len(self.index)
@@ -164,8 +166,7 @@ class Requests:
         if isinstance(chosen, int):
             return Request(self, ids)
         names, slots = chosen
-        own = self.names.of_many(slots)
-        return _request_data(self.store, list(names), slots, self.resources.all_slots, self.starts, own)
+        return _request_data(self, list(names), slots)
 
     def __repr__(self) -> str:
         return f"<{_counted(len(self), 'request')}: {_some(self)}>"
@@ -185,12 +186,12 @@ class Request:
     @property
     def costs(self) -> NDArray[np.float64]:
         """Effective costs, shape (n,): scale and override applied."""
-        return self._among.store.effective_costs(self.slot)
+        return in_sense(self._among.store.effective_costs(self.slot), self._among.sense)
 
     @property
     def base_costs(self) -> NDArray[np.float64]:
         """Costs as they were given, shape (n,): without scale and override."""
-        return self._among.store.base_costs(self.slot)
+        return in_sense(self._among.store.base_costs(self.slot), self._among.sense)
 
     @property
     def shared_costs(self) -> SharedCosts | None:
@@ -213,7 +214,8 @@ class Request:
     def override(self) -> dict[Any, float]:
         """Costs by column, or by name, that the scale does not touch."""
         slot = self.slot
-        return by_name(_by_column(self._among.store.get_override(slot)), self._among.names.of(slot))
+        columns, costs = self._among.store.get_override(slot)
+        return by_name(_by_column((columns, in_sense(costs, self._among.sense))), self._among.names.of(slot))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -280,19 +282,15 @@ def _some(ids: Iterable[Hashable]) -> str:
     return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
 
 
-def _request_data(
-    store: ConstraintStore,
-    ids: list[Hashable],
-    slots: NDArray[np.int64],
-    resource_slots: NDArray[np.int64],
-    starts: Pending,
-    names: list[Names] | None,
-) -> RequestData:
+def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]) -> RequestData:
     """Everything that the requests in some slots of a store hold."""
     from scipy.sparse import csc_array
 
     from copter.store.reading import given_costs, overrides_of, row_positions, upper_bounds, usage_columns
 
+    store, starts, sense = among.store, among.starts, among.sense
+    names = among.names.of_many(slots)
+    resource_slots = among.resources.all_slots
     table = store.requests
     sizes = table.n_columns[slots]
     columns, values = overrides_of(store, slots)
@@ -305,14 +303,14 @@ def _request_data(
     totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
     return RequestData(
         ids=ids,
-        costs=given_costs(store, slots),
+        costs=in_sense(given_costs(store, slots), sense),
         sizes=sizes,
         usage=csc_array((used.value, used.row, pointer), shape=shape),
         totals=[None if kind == NO_TOTAL else total for total, kind in totals],
         relation=[_relation_of(kind) for kind in kinds.tolist()],
         upper=float(bounds[0]) if one else upper_bounds(store, slots),
         scales=table.scale[slots],
-        overrides=(columns.lengths, columns.values, values.values),
+        overrides=(columns.lengths, columns.values, in_sense(values.values, sense)),
         integral=table.integral[slots],
         starts=[_start_of(starts, slot, own) for slot, own in each],
         terms=[store.terms.get(slot) for slot in slots.tolist()],

@@ -137,6 +137,8 @@ def certify(
 ) -> Certificate:
     """Return the certificate of an allocation x at prices y.
 
+    Its figures are those of costs to be minimised, which the store of every program has.
+
     Parameters
     ----------
     y : (row slots,) ndarray

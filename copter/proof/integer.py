@@ -16,7 +16,8 @@ class IntegerProof:
     Attributes
     ----------
     bound : float
-        Lower bound on the cost of every integral allocation. For ``copter-exact``: certified at the
+        Lower bound on the cost of every integral allocation, in the solution of a maximisation an upper bound
+        on its objective. For ``copter-exact``: certified at the
         relaxation's prices, except for what branch and bound says of the remaining columns, and at least the
         relaxation's bound. For ``highs-milp``: HiGHS' own, which copter does not recompute.
     gap : float

@@ -175,14 +175,16 @@ def integral_gap(solution: Solution, objective: float) -> float:
     gap.
 
     The size is the larger of |objective - f| and |bound - f|, f the constant cost; where both are negligible,
-    the denominator of the solution (``Solution.size``). `objective` is infinite without an allocation.
+    the denominator of the solution (``Solution.size``). `objective` is the cost to be minimised, infinite
+    without an allocation.
     """
-    if not math.isfinite(objective) or not math.isfinite(solution.bound):
+    proof = solution.certificate
+    if not math.isfinite(objective) or not math.isfinite(proof.bound):
         return math.inf
     floor = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
-    forced = solution.unavoidable if math.isfinite(solution.unavoidable) else 0.0
-    size = max(abs(objective - forced), abs(solution.bound - forced), floor)
-    return gap_between(objective, solution.bound, size)
+    forced = proof.unavoidable if math.isfinite(proof.unavoidable) else 0.0
+    size = max(abs(objective - forced), abs(proof.bound - forced), floor)
+    return gap_between(objective, proof.bound, size)
 
 
 def integrality_loss(objective: float, bound: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copter.program.program import ContinualProgram
+from copter.program.sense import Sense
 from copter.ray.store import DistributedStore
 from copter.ray.workers import Workers
 
@@ -15,8 +16,8 @@ class DistributedProgram(ContinualProgram):
 
     store: DistributedStore
 
-    def __init__(self, workers: Workers) -> None:
-        super().__init__()
+    def __init__(self, workers: Workers, *, sense: Sense = "min") -> None:
+        super().__init__(sense=sense)
         self.store = DistributedStore(workers)
 
     def close(self) -> None:

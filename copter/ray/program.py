@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from copter.errors import SettingError
+from copter.program.sense import Sense
 from copter.ray.distributed import DistributedProgram
 from copter.ray.on_actors import OnActors
 from copter.ray.session import Session, check_room
@@ -35,6 +36,8 @@ class RayProgram(DistributedProgram):
         Processors that Ray sets aside for each actor, and threads of each, at least one.
     resources : mapping of str to float, optional
         Other resources of Ray that each actor needs.
+    sense : "min" or "max"
+        As of a :class:`copter.ContinualProgram`.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class RayProgram(DistributedProgram):
         parts: int | None = None,
         num_cpus: float = 1.0,
         resources: Mapping[str, float] | None = None,
+        sense: Sense = "min",
     ) -> None:
         if actors < 1:
             raise SettingError("RayProgram", "actors", actors, "must be at least 1")
@@ -77,7 +81,7 @@ class RayProgram(DistributedProgram):
         try:
             check_room(actors, {"CPU": num_cpus, **needs})
             self._workers = OnActors(actors, parts, options, threads)
-            super().__init__(self._workers)
+            super().__init__(self._workers, sense=sense)
         except BaseException:
             self._leave()  # who has no program cannot close it
             raise

@@ -82,9 +82,14 @@ class Pool:
         starts = np.empty(lengths.size, np.int64)
         fresh = np.ones(lengths.size, np.bool_)
         if self.garbage:
-            for k, length in enumerate(lengths.tolist()):
-                if self._free.get(length):
-                    starts[k], fresh[k] = self.allocate(length), False
+            order = np.argsort(lengths, kind="stable")
+            each, first = np.unique(lengths[order], return_index=True)
+            for length, same in zip(each.tolist(), np.split(order, first[1:]), strict=True):
+                if free := self._free.get(length):
+                    again = same[: len(free)]
+                    starts[again], fresh[again] = free[: -again.size - 1 : -1], False
+                    del free[-again.size :]
+                    self.garbage -= length * again.size
         rest = lengths[fresh]
         ends = rest.cumsum()
         if rest.size:

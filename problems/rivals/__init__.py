@@ -3,8 +3,9 @@
 Read `mechanism.py` first: :class:`Mechanism` turns shares of time into rounds of rigid jobs, and a policy of
 that kind is a class with the one method `shares`: Gavel's four (`gavel.py`), `themis.py`, `allox.py`, open
 shop (`shortest.py`) and Gandiva-Fair (`max_min.py`).  Policies that are asked at events share out GPUs of one
-kind, in the frame of :mod:`copter.problems.afs.policies`; the rest (`optimus.py`, `tiresias.py`) answer by
-themselves, with :class:`~copter.problems.cluster.policy.Policy`'s one method `schedule`.
+kind, in the frame of :mod:`copter.problems.afs.policies`; the rest (`first_come.py`, `optimus.py`,
+`tiresias.py`) answer by themselves, with :class:`~copter.problems.cluster.policy.Policy`'s one method
+`schedule`.
 
 A new rival is a class, and one line in pyproject.toml.
 """

@@ -1,5 +1,6 @@
 from copter.problems.rivals.allox import AlloX as AlloX
 from copter.problems.rivals.allox import queue_heads as queue_heads
+from copter.problems.rivals.first_come import FirstCome as FirstCome
 from copter.problems.rivals.gavel import FinishTimeFairness as FinishTimeFairness
 from copter.problems.rivals.gavel import Makespan as Makespan
 from copter.problems.rivals.gavel import MaxMinFairness as MaxMinFairness

@@ -80,6 +80,7 @@ class Replay:
         until = math.inf if hours is None else hours * 3600.0
         self.jobs = [job for job in scenario.jobs if job.time < until]
         self.policy = SiaPolicy(scenario.cluster) if policy is None else policy
+        self.round_seconds, self.max_hours = round_seconds, max_hours
         self.records: list[SiaRecord] = []
         self.simulator = self._simulator(
             Scenario(scenario.cluster, self.jobs, scenario.profiles),
@@ -175,24 +176,11 @@ class Replay:
         """
         answered = [record for record in self.records if not record.missed]
         losses = [record.integrality_loss for record in answered]
-        jobs, played = self.job_results(), self.simulator.records
-        done = [job for job in jobs if not math.isnan(job.finished)]
-        jct = np.array([job.jct for job in done]) / 3600.0
         total = np.array([record.t_total for record in self.records])
         moved = np.array([record.integral_churn for record in self.records])
         moved = moved[np.isfinite(moved)]
-        there = sum(sum(record.there.values()) * record.seconds for record in played)
-        given = sum(sum(record.gpus.values()) * record.seconds for record in played)
         nan = math.nan
-        makespan = max(job.finished for job in done) - jobs[0].submitted if done else nan
-        return {
-            "average_jct_hours": float(jct.mean()) if done else nan,
-            "p99_jct_hours": float(np.quantile(jct, 0.99)) if done else nan,
-            "makespan_hours": makespan / 3600.0,
-            "jobs_completed": len(done),
-            "jobs_submitted": len(jobs),
-            "restarts_per_job": float(np.mean([job.restarts for job in jobs])) if jobs else nan,
-            "utilisation": given / there if there else nan,
+        return outcome(self.simulator) | {
             "rounds": len(self.records),
             "policy_p50_s": float(np.quantile(total, 0.5)) if total.size else nan,
             "policy_p99_s": float(np.quantile(total, 0.99)) if total.size else nan,
@@ -206,6 +194,25 @@ class Replay:
             "rounds_proven": float(np.mean(proven)) if (proven := self._proven()) else None,
             "max_queue": max((record.queue for record in self.records), default=0),
         }
+
+
+def outcome(simulator: Simulator) -> dict[str, float | int | None]:
+    """Return the figures of a simulation that every policy has, see :meth:`Replay.summary`."""
+    jobs, played, nan = simulator.job_results(), simulator.records, math.nan
+    done = [job for job in jobs if not math.isnan(job.finished)]
+    jct = np.array([job.jct for job in done]) / 3600.0
+    there = sum(sum(record.there.values()) * record.seconds for record in played)
+    given = sum(sum(record.gpus.values()) * record.seconds for record in played)
+    makespan = max(job.finished for job in done) - jobs[0].submitted if done else nan
+    return {
+        "average_jct_hours": float(jct.mean()) if done else nan,
+        "p99_jct_hours": float(np.quantile(jct, 0.99)) if done else nan,
+        "makespan_hours": makespan / 3600.0,
+        "jobs_completed": len(done),
+        "jobs_submitted": len(jobs),
+        "restarts_per_job": float(np.mean([job.restarts for job in jobs])) if jobs else nan,
+        "utilisation": given / there if there else nan,
+    }
 
 
 @dataclass(frozen=True)

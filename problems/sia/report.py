@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 
 from copter.cli.command import RunOptions
-from copter.cli.console import seconds
+from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative, over_time, round_times
-from copter.cli.run import Run, print_figures
+from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.results import JobRecord, columns
-from copter.problems.sia.replay import Replay, SiaRecord
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.traces.tuned import TunedJobs
+from copter.problems.cluster.workload import Scenario
+from copter.problems.rivals.first_come import FirstCome
+from copter.problems.sia.replay import Replay, SiaRecord, outcome
 
 _ROUND = columns(SiaRecord)
 _SUMMARY = (
-    "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap"
+    "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap; "
+    "first_come_first_served: those of the same jobs with fixed GPUs in order of arrival"
 )
 
 
@@ -54,8 +59,10 @@ class SiaRun(Run):
         self._rows.write(row)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run."""
-        return self.replay.summary() | {"gpus": self.replay.policy.cluster.gpus}
+        """Return the figures of the run, with those of the same jobs under first come, first served."""
+        gpus = self.replay.policy.cluster.gpus
+        fixed = outcome(first_come(self.replay, self.options.seed))
+        return self.replay.summary() | {"gpus": gpus, "first_come_first_served": fixed}
 
     def write(self, folder: RunFolder) -> None:
         """Write jobs and plots."""
@@ -66,14 +73,10 @@ class SiaRun(Run):
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
         one, missed = self.summary, self.summary["rounds_missed"]
+        fixed = self._outcome(one["first_come_first_served"])
         solve = [record.t_solve for record in self.replay.records] or [float("nan")]
+        both = [(*row, other) for row, (_, other) in zip(self._outcome(one), fixed, strict=True)]
         rows = [
-            ("jobs completed", f"{one['jobs_completed']} of {len(self.replay.jobs)}"),
-            ("average JCT", f"{one['average_jct_hours']:.3f} h"),
-            ("p99 JCT", f"{one['p99_jct_hours']:.2f} h"),
-            ("makespan", f"{one['makespan_hours']:.2f} h"),
-            ("utilisation", f"{one['utilisation']:.1%}"),
-            ("restarts a job", f"{one['restarts_per_job']:.2f}"),
             ("rounds", f"{one['rounds']}" + (f", {missed} missed" if missed else "")),
             ("solve time, p50 / p99", f"{seconds(np.median(solve))} / {seconds(np.percentile(solve, 99))}"),
             ("policy time, p50 / p99", f"{seconds(one['policy_p50_s'])} / {seconds(one['policy_p99_s'])}"),
@@ -87,7 +90,42 @@ class SiaRun(Run):
         ]
         if one["rounds_proven"] is not None:
             rows.insert(-1, ("rounds proven optimal", f"{one['rounds_proven']:.2%}"))
-        print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
+        table(
+            f"{len(self.replay.jobs)} jobs on {self.replay.policy.cluster.gpus} GPUs",
+            ("figure", "Sia (copter)", "first come, first served"),
+            [*both, *((*row, "") for row in rows)],
+        )
+
+    def _outcome(self, one: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Rows that both rules have. `one`: figures of :func:`~copter.problems.sia.replay.outcome`."""
+        gpus = self.replay.policy.cluster.gpus
+        return [
+            ("jobs completed", f"{one['jobs_completed']} of {len(self.replay.jobs)}"),
+            ("average JCT", f"{one['average_jct_hours']:.3f} h"),
+            ("p99 JCT", f"{one['p99_jct_hours']:.2f} h"),
+            ("makespan", f"{one['makespan_hours']:.2f} h"),
+            ("mean GPUs in use", f"{one['utilisation'] * gpus:.0f} ({one['utilisation']:.1%})"),
+            ("restarts a job", f"{one['restarts_per_job']:.2f}"),
+        ]
+
+
+def first_come(replay: Replay, seed: int) -> Simulator:
+    """Play the jobs of a replay in order of arrival, each with a fixed number of GPUs until it completes.
+
+    The simulator, the profiles and the rounds are those of the replay.  A job that is not rigid gets GPUs and
+    batch size by the rule of :class:`~copter.problems.cluster.traces.tuned.TunedJobs`, unless its workload
+    names them.  `seed`: of the draw among the valid pairs of a job.
+    """
+    simulator = replay.simulator
+    scenario = simulator.scenario
+    jobs = TunedJobs(scenario.cluster).tune(scenario.jobs, scenario.profiles, np.random.default_rng(seed))
+    policy = FirstCome(round_seconds=replay.round_seconds)
+    played = Simulator(
+        Scenario(scenario.cluster, jobs, scenario.profiles), policy, max_hours=replay.max_hours
+    )
+    for _ in played.run():
+        pass
+    return played
 
 
 def _plot(folder: RunFolder, records: Sequence[SiaRecord], jobs: Sequence[JobRecord]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
+from copter.program.sense import in_sense
 from copter.proof.certificate import Certificate, certify, proved
 from copter.proof.highs_rays import find_ray
 from copter.proof.integer import IntegerProof
@@ -206,6 +207,8 @@ class Baseline(ClockedSolver):
         elif status is Status.OPTIMAL:
             status, reason = Status.NUMERICAL_ERROR, f"{reason}, but its answer is not finite"
         details = dict(outcome.details)
+        if "mip_bound" in details:
+            details["mip_bound"] = in_sense(details["mip_bound"], program.sense)
         solution = make_solution(
             program,
             x,

@@ -102,7 +102,7 @@ class Search:
         self.most_columns, self.threads, self.last = most_columns, threads, last
         self.integer_gap, self.isolated = integer_gap, isolated
         # a bound with an unbounded column of negative reduced cost is none
-        self.floor = relaxed.bound if relaxed.relative.dual == 0.0 else -math.inf
+        self.floor = relaxed.certificate.bound if relaxed.relative.dual == 0.0 else -math.inf
         self.bound, self.cost = self.floor, math.inf
         self.x: SparseX | None = None
         self.certificate: Certificate | None = None
@@ -275,7 +275,7 @@ class Search:
             answer = MilpAnswer(None, Status.DEADLINE, "", -math.inf, math.inf, 0)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
-        inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
+        inside = self.relaxed.certificate.bound + rest.unit * answer.bound - most - left.margin
         if not kept or wild(rest.lp, WILD, costs=False):
             return self._certainly(left, mask, slack, answer)
         self._raise(min(inside, self._outside(slack)))
@@ -341,7 +341,9 @@ def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
     """Whether the pass that comes with an answer has its bound, but for what rounding took off that."""
     y, rows = relaxed.y, store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
-    return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) >= relaxed.bound
+    if relaxed.pricing is None:
+        return False
+    return relaxed.pricing.request_bound - dot(y, paid) >= relaxed.certificate.bound
 
 
 def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:

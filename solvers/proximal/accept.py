@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.compile.kernels import compile_seconds
+from copter.program.sense import in_sense
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
 from copter.solvers.proximal.rational import solve_in_rationals
@@ -94,7 +95,8 @@ def _optimal(run: Run, now: Iterate, reason: str) -> End | None:
 
 def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
     """Infeasible by a ray; unbounded if there is a feasible point too, else infeasible, or unproved."""
-    reason = f"a ray proves it (value {ray.value:.3g})"
+    value = ray.value if ray.kind == "infeasible" else in_sense(ray.value, run.program.sense)
+    reason = f"a ray proves it (value {value:.3g})"
     if ray.kind == "infeasible":
         return End(Status.INFEASIBLE, reason, run.incumbent, ray)
     if now.certificate.relative.primal <= run.budget.tolerance:

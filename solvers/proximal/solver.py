@@ -89,7 +89,8 @@ class ProximalPoint(ClockedSolver):
         Whether HiGHS may finish where the method stalls, or has used half of the iteration limit
         (:mod:`copter.solvers.proximal.finish`); how often it did is in ``Solution.details["hand_overs"]``.
     callback : callable, optional
-        Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
+        Called as ``callback(iteration, certificate)`` after every pass over the store, also the first. The
+        certificate is that of costs to be minimised, also if the program is maximised.
     tuning : ProximalTuning, optional
         The numbers that the method was tuned by, with what is known of each.
     audit : int or bool

@@ -52,6 +52,21 @@ def options_of(verb: str) -> list[str]:
     return list(inspect.signature(getattr(ContinualProgram, verb)).parameters)[1:]
 
 
+def negated(name: str, value: Any) -> Any:
+    """An argument as a maximisation takes it: costs in all their forms are negated, handles are not."""
+    if name == "table":
+        return value | {"cost": negated("costs", value["cost"])}
+    if name not in ("costs", "override", "overrides"):
+        return value
+    if isinstance(value, tuple):  # counts, columns, costs
+        return (*value[:-1], negated(name, value[-1]))
+    if isinstance(value, list):
+        return [negated(name, each) for each in value]
+    if isinstance(value, dict):
+        return {column: negated(name, cost) for column, cost in value.items()}
+    return 0.0 - value if isinstance(value, float | int | np.ndarray) else value
+
+
 class Editor:
     """Makes edits of a program and of its mirror.
 
@@ -75,10 +90,14 @@ class Editor:
 
     def call(self, verb: str, *arguments: Any, **options: Any) -> Any:
         """Call an edit method and count its options."""
-        result = getattr(self.program, verb)(*arguments, **options)
-        given = [*options_of(verb)[: len(arguments)], *options]
+        names = options_of(verb)
+        given = dict(zip(names, arguments, strict=False)) | options
         self.counts.update(f"{verb}: {name}" for name in given)
-        return result
+        if self.program.sense == "max":
+            self.counts["edit: maximised"] += 1
+            arguments = tuple(negated(n, v) for n, v in zip(names, arguments, strict=False))
+            options = {name: negated(name, value) for name, value in options.items()}
+        return getattr(self.program, verb)(*arguments, **options)
 
     def name(self, kind: str) -> Hashable:
         """A new id, of one of the kinds that can be saved."""
@@ -369,9 +388,32 @@ class Editor:
         each = [{name: own.get(name, fill.get(name)) for name in names} for own in each]
         ids = [self.name("q") for _ in sizes]
         known = [self.mirror.names_of(c[1], own.get("columns")) for c, own in zip(chosen, each, strict=True)]
-        self.call("add_requests", ids, costs, widths, usage, **self.bulk(each, sizes, known))
+        options, table = (
+            self.bulk(each, sizes, known),
+            self.table(ids, keys, [key for _, key, _, _ in chosen]),
+        )
+        if table and "columns" not in options:
+            later = {name: options.pop(name) for name in ("overrides", "starts", "terms") if name in options}
+            self.call("add_table", table, **options)
+            if later:
+                self.call("update_requests", ids, **later)
+            self.counts["edit: requests from a table"] += 1
+        else:
+            self.call("add_requests", ids, costs, widths, usage, **options)
         for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
             self.mirror.add(id, cost, key, **fields)
+
+    def table(self, ids: list[Hashable], costs: list[Any], usages: list[Any]) -> dict[str, list]:
+        """Some requests as a long table, every other time; empty if they share columns or costs."""
+        if self.names % 2 or not all(isinstance(u, dict) for u in usages) or not isinstance(costs[0], list):
+            return {}
+        rows = []
+        for id, own, usage in zip(ids, costs, usages, strict=True):
+            for j, cost in enumerate(own):
+                used = [(id, j, row, entries[j], cost) for row, entries in usage.items() if j in entries]
+                rows += used or [(id, j, None, None, cost)]
+        names = ("request", "column", "resource", "use", "cost")
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def many_costs(self, sizes: list[int]) -> tuple[Any, list[Any], list[int] | None]:
         """Costs of many requests as given and as the mirror takes them, and sizes if they are needed."""
@@ -542,7 +584,12 @@ class Editor:
             for fields, n in zip(each, sizes, strict=True):
                 fields["columns"] = draw.one([None, self.column_names(n)])
         options = self.bulk(each, sizes, [None] * len(ids))
-        self.call("update_requests", ids, costs=costs, sizes=widths, usage=usage, **options)
+        table = self.table(ids, keys, [key for _, key, _, _ in chosen])
+        if table and "columns" not in options:
+            self.call("update_table", table, **options)
+            self.counts["edit: columns from a table"] += 1
+        else:
+            self.call("update_requests", ids, costs=costs, sizes=widths, usage=usage, **options)
         for id, cost, (_, key, _, _), fields in zip(ids, keys, chosen, each, strict=True):
             self.mirror.update(id, cost, key, **fields)
 

@@ -89,7 +89,7 @@ class Game:
         )
         self.far = program is not None
         if program is None:
-            program = ContinualProgram()
+            program = ContinualProgram(sense="max" if seed % 5 == 3 else "min")
         self.program = program
         self.mirror = Mirror()
         self.editor = Editor(self.draw, self.program, self.mirror, counts, terms)
@@ -178,7 +178,7 @@ class Game:
         if not (self.terms or self.large or self.far) and (self.rng.random() < 0.1 or self.family.whole):
             compare_arrays(self.program, self.mirror)
             self.count("read: to_arrays")
-            twin = ContinualProgram()
+            twin = ContinualProgram(sense=self.program.sense)
             twin.add_resources(**vars(self.program.resources[:]))
             twin.add_requests(**vars(self.program.requests[:]))
             compare_bulk(twin, self.mirror)
@@ -501,6 +501,9 @@ def play(
 HAPPENINGS = (
     "edit: a row in the place of another",
     "edit: all requests removed",
+    "edit: columns from a table",
+    "edit: maximised",
+    "edit: requests from a table",
     "edit: the same id again",
     "edit: without any bound",
     "forget: columns",

@@ -10,6 +10,8 @@ import numpy as np
 from rounds.judges import Claim, require
 from rounds.mirror import Log, Mirror
 
+SIGN = {"min": 1.0, "max": -1.0}
+"""Of costs that a program says, and of those that its mirror has, which are to be minimised."""
 EXACT = 4e-16
 """Relative difference of costs that are products."""
 
@@ -41,7 +43,7 @@ def compare(program: Any, mirror: Mirror, ids: list[Hashable] | None = None, sin
     compare_bulk(program, mirror, ids)
     if single:
         for id in ids:
-            _compare_one(program.requests[id], mirror.requests[id])
+            _compare_one(program.requests[id], mirror.requests[id], SIGN[program.sense])
 
 
 def compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable] | None = None) -> None:
@@ -50,10 +52,10 @@ def compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable] | None = None
     if not ids:
         return
     data = program.requests[ids]
-    own = [mirror.requests[id] for id in ids]
+    own, sign = [mirror.requests[id] for id in ids], SIGN[program.sense]
     require(data.ids == ids, "ids of requests[...]")
     require(data.sizes.tolist() == [r.size for r in own], "sizes")
-    require(close(data.costs, [c for r in own for c in r.costs], EXACT), "costs")
+    require(close(sign * data.costs, [c for r in own for c in r.costs], EXACT), "costs")
     require(data.totals == [r.total for r in own], "totals", data.totals)
     require(data.relation == [r.relation for r in own], "relations")
     require(data.scales.tolist() == [r.scale for r in own], "scales")
@@ -67,7 +69,7 @@ def compare_bulk(program: Any, mirror: Mirror, ids: list[Hashable] | None = None
     counts, columns, values = data.overrides
     ends = np.cumsum(counts).tolist()
     for begin, end, request in zip([0, *ends], ends, own, strict=False):
-        said = dict(zip(columns[begin:end].tolist(), values[begin:end].tolist(), strict=True))
+        said = dict(zip(columns[begin:end].tolist(), (sign * values[begin:end]).tolist(), strict=True))
         require(same_override(said, request.override), "overrides", said, request.override)
 
 
@@ -76,15 +78,16 @@ def same_override(said: dict[int, float], mine: dict[int, float]) -> bool:
     return said.keys() == mine.keys() and all(abs(said[j] - v) <= EXACT * abs(v) for j, v in mine.items())
 
 
-def _compare_one(said: Any, mine: Any) -> None:
+def _compare_one(said: Any, mine: Any, sign: float) -> None:
     """One request by its attributes."""
-    require(close(said.costs, mine.effective, EXACT), said, "costs", said.costs, mine.effective)
-    require(close(said.base_costs, mine.costs, EXACT), said, "base costs", said.base_costs, mine.costs)
+    require(close(sign * said.costs, mine.effective, EXACT), said, "costs", said.costs, mine.effective)
+    require(close(sign * said.base_costs, mine.costs, EXACT), said, "base costs", said.base_costs, mine.costs)
     require(said.shared_costs == mine.shared_costs, said, "shared costs")
     require(said.shared_columns == mine.shared_columns, said, "shared columns")
     require(said.scale == mine.scale, said, "scale", said.scale, mine.scale)
+    said_override = {column: sign * cost for column, cost in said.override.items()}
     override = mine.named(mine.override)
-    require(same_override(said.override, override), said, "override", said.override, override)
+    require(same_override(said_override, override), said, "override", said.override, override)
     names = range(mine.size) if mine.columns is None else tuple(mine.columns)
     require(said.columns == names, said, "names of columns", said.columns)
     require(said.total == mine.total, said, "total", said.total, mine.total)
@@ -134,12 +137,12 @@ def values(given: Any) -> np.ndarray:
 
 
 def claim(solution: Any) -> Claim:
-    """The plain numbers of an answer."""
-    ray = solution.ray
+    """The plain numbers of an answer, as costs to be minimised."""
+    sign, ray = SIGN[solution.sense], solution.ray
     return Claim(
         status=str(solution.status),
-        objective=solution.objective,
-        bound=solution.bound,
+        objective=sign * solution.objective,
+        bound=sign * solution.bound,
         size=solution.size,
         gap=solution.gap,
         rounding=solution.rounding,

@@ -1,0 +1,216 @@
+"""Requests from a long table: one row for each column of a request and resource that the column uses.
+
+The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``.  Requests are taken in
+the order of their first rows, and the columns of a request in the order of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditError
+from copter.program.validation import LARGEST_COST
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from copter.program.index import Index
+
+_NAMES = ("request", "column", "resource", "use", "cost")
+_NUMBERS = {float, int, np.float64, np.int64}
+_NOTHING, _UNKNOWN = -1, -2
+"""In place of a position: an entry that says that a column uses no resource, and one that is no resource."""
+
+
+@dataclass(frozen=True, eq=False)
+class LongTable:
+    """Requests as the flat forms of bulk edit methods take them.
+
+    `ids` (k,), `sizes` (k,): requests, and their numbers of columns. `columns`, `costs` (sum(sizes),): names,
+    as objects, and costs of the columns, request after request. `usage`: of shape (number of resources,
+    sum(sizes)).
+    """
+
+    ids: list[Hashable]
+    sizes: NDArray[np.int64]
+    columns: NDArray[np.object_]
+    costs: NDArray[np.float64]
+    usage: csc_array
+
+
+def read_table(label: str, table: Any, resources: Index) -> LongTable:
+    """Return the requests of a long table.
+
+    `label`: the edit method, for errors that are about no request. Raise EditError with the request, its
+    column and the value.
+    """
+    series = _series(label, table)
+    requests, ids = _numbered(label, "request", series["request"])
+    given, names = _numbered(label, "column", series["column"])
+    pairs = requests * len(names) + given
+    _, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(requests[first] * requests.size + first)  # within a request, by the first row
+    first, place = first[order], np.empty_like(order)
+    place[order] = np.arange(order.size)
+    column = place[pair]  # of each row, among the columns of all requests
+    columns = np.fromiter(names, np.object_, len(names))[given[first]]
+
+    def error(row: int, field: str, value: Any, why: str) -> EditError:
+        return EditError(ids[requests[row]], f"{field} of column {columns[column[row]]!r}", value, why)
+
+    cost, use = (_floats(label, each, series[each]) for each in ("cost", "use"))
+    costs = cost[first]
+    row = _first(~(abs(cost) <= LARGEST_COST))
+    if row is not None:
+        why = f"must be finite, and at most {LARGEST_COST:g} in size"
+        raise error(row, "cost", float(cost[row]), why)
+    row = _first(cost != costs[column])
+    if row is not None:
+        why = f"another row of this column has {float(costs[column[row]])!r}"
+        raise error(row, "cost", float(cost[row]), why)
+
+    used = _listed(series["resource"])
+    position = _Positions(zip(resources.ids, range(len(resources)), strict=True))
+    known = _looked_up(label, "resource", used, position)
+    row = _first(known == _UNKNOWN)
+    if row is not None:
+        raise error(row, "resource", used[row], resources.missing(used[row]))
+    uses = np.flatnonzero(known != _NOTHING)
+    row = _first(~(abs(use[uses]) <= LARGEST_COST))
+    if row is not None:
+        row = int(uses[row])
+        why = f"must be finite, and at most {LARGEST_COST:g} in size"
+        raise error(row, f"use of resource {used[row]!r}", float(use[row]), why)
+    usage = _matrix(known[uses], column[uses], use[uses], (len(resources), order.size))
+    if usage.nnz < uses.size:  # entries that were given twice were summed
+        cell = known[uses] * order.size + column[uses]
+        again = np.ones(uses.size, np.bool_)
+        again[np.unique(cell, return_index=True)[1]] = False
+        row = int(uses[again.argmax()])
+        raise error(row, "resource", used[row], "is in two rows of this column")
+    return LongTable(ids, np.bincount(requests[first]), columns, costs, usage)
+
+
+def _series(label: str, table: Any) -> dict[str, Any]:
+    """The columns of a table, all of one length: lists, or arrays of one dimension."""
+    if not hasattr(table, "__getitem__") and hasattr(table, "__dataframe__"):
+        table = _interchanged(label, table)
+    found = {name: _one_series(label, table, name) for name in _NAMES}
+    n = len(found["request"])
+    for name, values in found.items():
+        if len(values) != n:
+            raise EditError(label, name, len(values), f"needs as many rows as request, which has {n}")
+    if not n:
+        raise EditError(label, "table", n, "must have at least one row")
+    return found
+
+
+def _one_series(label: str, table: Any, name: str) -> list[Any] | NDArray[Any]:
+    if not hasattr(table, "__getitem__"):
+        why = "must be a mapping of arrays, a structured array or a data frame"
+        raise EditError(label, "table", type(table).__name__, why)
+    try:
+        values = table[name]
+    except Exception as wrong:  # structured arrays and data frames each have an error of their own
+        there = list(table) if isinstance(table, Mapping) else getattr(table, "columns", ())
+        why = f"the table needs this column; it has {[str(each) for each in there]}" if len(there) else ""
+        raise EditError(label, "table", name, why or "the table needs this column") from wrong
+    if isinstance(values, list):
+        return values
+    if isinstance(values, tuple):
+        return list(values)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise EditError(label, name, array.shape, "must be a list or an array of one dimension")
+    return array
+
+
+def _interchanged(label: str, table: Any) -> Any:
+    """A data frame of an object that has the data frame interchange protocol only."""
+    try:
+        from pyarrow.interchange import from_dataframe
+    except ImportError:
+        try:
+            from pandas.api.interchange import from_dataframe
+        except ImportError:
+            why = "is read by the data frame interchange protocol: install pyarrow or pandas"
+            raise EditError(label, "table", type(table).__name__, why) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas warns that it will give up the protocol
+        return from_dataframe(table)
+
+
+def _numbered(label: str, name: str, values: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """The number of each value among the distinct ones, and these, in the order in which they first come."""
+    numbers: defaultdict[Any, int] = defaultdict(count().__next__)
+    if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+        return _looked_up(label, name, _listed(values), numbers), list(numbers)
+    # a run of equal entries becomes one Python object
+    begin = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    found = _looked_up(label, name, values[begin].tolist(), numbers)
+    return found.repeat(np.diff(begin, append=values.size)), list(numbers)
+
+
+def _looked_up(label: str, name: str, keys: list[Any], numbers: Mapping[Any, int]) -> NDArray[np.int64]:
+    """The number of each key."""
+    try:
+        return np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
+    except TypeError:
+        wrong = next(each for each in keys if not isinstance(each, Hashable))
+        raise EditError(label, name, wrong, "must be hashable") from None
+
+
+def _listed(values: list[Any] | NDArray[Any]) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+class _Positions(dict[Any, int]):
+    """Positions of the resources by id; of others, whether they say that there is none."""
+
+    def __missing__(self, id: Any) -> int:
+        return _NOTHING if _is_nothing(id) else _UNKNOWN
+
+
+def _floats(label: str, name: str, values: list[Any] | NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers; NaN for None and other missing values."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        return values.astype(np.float64)
+    listed = _listed(values)
+    kinds = set(map(type, listed))
+    if not kinds <= _NUMBERS:
+        listed = [math.nan if _is_nothing(each) else each for each in listed]
+        wrong = [each for each in listed if not isinstance(each, Real) or isinstance(each, bool)]
+        if wrong:
+            raise EditError(label, name, wrong[0], "must be a number")
+    return np.fromiter(listed, np.float64, len(listed))
+
+
+def _is_nothing(resource: Any) -> bool:
+    """Whether an entry says that a column uses no resource: None, an empty text, or a missing value."""
+    try:
+        return resource is None or resource == "" or bool(resource != resource)  # NaN
+    except TypeError:  # pandas.NA
+        return True
+
+
+def _first(wrong: NDArray[np.bool_]) -> int | None:
+    """The first place where something is wrong."""
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+def _matrix(
+    row: NDArray[np.int64], column: NDArray[np.int64], value: NDArray[np.float64], shape: tuple[int, int]
+) -> csc_array:
+    from scipy.sparse import coo_array
+
+    return coo_array((value, (row, column)), shape=shape).tocsc()

@@ -1,0 +1,56 @@
+"""First come, first served: the rule of a queue without preemption.
+
+Jobs start in the order of their arrival, each with the GPUs that its user asked for, and keep them until they
+complete.  A job that does not fit yet blocks those behind it.  It starts on the type with room on which it
+runs fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import Job
+from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.workload import Kind
+from copter.problems.rivals.mechanism import ROUND_SECONDS
+
+
+class FirstCome:
+    """First come, first served, not preemptive, without backfilling."""
+
+    name = "fcfs"
+    kind: Kind = "rigid"
+
+    def __init__(self, *, round_seconds: float = ROUND_SECONDS) -> None:
+        self.round_seconds: float | None = round_seconds
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Running jobs, and waiting ones in order; see :class:`~copter.problems.cluster.policy.Policy`."""
+        given: dict[str, Configuration] = {}
+        free = now.cluster.capacity
+        for name, job in now.jobs.items():
+            held = job.allocation
+            if held is not None and held.gpus <= free.get(held.type, 0):
+                given[name] = held
+                free[held.type] -= held.gpus
+        for name, job in now.jobs.items():
+            if name in given:
+                continue
+            speeds = _speeds(job, now.cluster)
+            room = [one for one in speeds if one.gpus <= free[one.type]]
+            if room:
+                given[name] = chosen = max(room, key=speeds.__getitem__)
+                free[chosen.type] -= chosen.gpus
+            elif speeds:
+                break
+        return given
+
+
+def _speeds(job: Job, cluster: Cluster) -> dict[Configuration, float]:
+    """Progress a second of a job on each type of the cluster that can run it."""
+    gpus = job.gpus
+    if gpus is None:
+        raise PolicyError(f"job {job.name!r} is {job.kind}: the policy is for rigid jobs")
+    there = [cluster.packed(type.name, gpus) for type in cluster.types if gpus <= type.gpus]
+    return {one: speed for one in there if (speed := job.speed(one)) > 0}
