@@ -1,9 +1,12 @@
-"""Commands of domains, found through the entry-point group ``copter.commands``.
+"""Commands of domains, found through entry points.
 
-An entry point names a function ``register(run, bench)`` that adds commands to the groups `copter run` and
-`copter bench`, as ``run.command("sia")(run_sia)``; see ``docs/bring-your-own.md``.  Domains are loaded when
-one of these groups is asked for its commands, so that `copter --help` and the other commands wait for none of
-them.
+The group ``copter.domains`` names domains (:class:`copter.rounds.domain.Domain`), as
+``rides = "rides.model:Rides"``: `copter run rides` and `copter bench rides` play them; in their place any
+``module:Name`` is the name of a domain.
+
+The group ``copter.commands`` names functions ``register(run, bench)`` that add commands to the groups `copter
+run` and `copter bench`, as ``run.command("sia")(run_sia)``.  Domains are loaded when one of these groups is
+asked for its commands, so that `copter --help` and the other commands wait for none of them.
 
 An entry point of the group ``copter.services`` names a function ``register(app)`` that adds commands to
 `copter` itself.
@@ -21,7 +24,7 @@ from typer.core import TyperGroup
 
 from copter.cli.console import errors
 
-_GROUP, _SERVICES = "copter.commands", "copter.services"
+_GROUP, _DOMAINS, _SERVICES = "copter.commands", "copter.domains", "copter.services"
 
 _Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
 """Adds a domain's commands to the groups `run` and `bench`."""
@@ -34,14 +37,15 @@ class _DomainGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in order."""
-        return list(_commands()[self.which])
+        return sorted({*_commands()[self.which], *_domains()})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of a name, if there is one; any ``module:Name`` is the name of a domain."""
-        if ":" in cmd_name:
+        domain = _domains().get(cmd_name, cmd_name)
+        if ":" in domain:
             from copter.cli.rounds import domain_command
 
-            return domain_command(self.which, cmd_name)
+            return domain_command(self.which, domain, cmd_name)
         return _commands()[self.which].get(cmd_name)
 
 
@@ -64,6 +68,12 @@ def _commands() -> dict[str, dict[str, Any]]:
     A domain that cannot be loaded is reported, and takes no other domain's commands away.
     """
     return _registered(_GROUP, ("run", "bench"))
+
+
+@cache
+def _domains() -> dict[str, str]:
+    """Return the domains that are named by entry points, ``module:Name`` by name."""
+    return {entry.name: entry.value for entry in entry_points(group=_DOMAINS)}
 
 
 @cache

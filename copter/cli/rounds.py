@@ -69,13 +69,13 @@ class DomainBenchOptions(BenchOptions):
     rounds: _Rounds = 20
 
 
-def domain_command(which: str, name: str) -> Any:
-    """Return the command `copter run NAME` or `copter bench NAME` of a domain."""
+def domain_command(which: str, domain: str, name: str) -> Any:
+    """Return the command `copter run NAME` or `copter bench NAME` of a domain, ``module:Name``."""
     app = typer.Typer(rich_markup_mode=None)
     if which == "run":
-        app.command(name)(command(DomainRunOptions, partial(_run, name)))
+        app.command(name)(command(DomainRunOptions, partial(_run, domain)))
     else:
-        app.command(name)(command(DomainBenchOptions, partial(_bench, name)))
+        app.command(name)(command(DomainBenchOptions, partial(_bench, domain)))
     return typer.main.get_command(app)
 
 
