@@ -16,7 +16,7 @@ import numpy as np
 from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
 from copter.bench.settings import Record
 from copter.rounds.named import domain_named
-from copter.rounds.rounds import Rounds
+from copter.rounds.rounds import DomainError, Rounds
 from copter.solution import Solution, Status
 from copter.solvers.features import Feature
 
@@ -64,6 +64,8 @@ class DomainCourse(Course):
 
 def drawn_events(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
     """Draw the events of each round from a domain as it is then."""
+    if not hasattr(domain, "events"):
+        raise DomainError(f"{type(domain).__name__} has no events(rng): what could happen is not known")
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield tuple(domain.events(rng))
