@@ -145,7 +145,7 @@ class Event:
     restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def told(self) -> Iterator[tuple[Any, ...]]:
-        """Yield them as events of :class:`.domain.TrafficDomain`."""
+        """Yield them as events of :class:`.model.TrafficDomain`."""
         if self.restored.size:
             yield "restore_links", self.restored
         if self.failed.size:
