@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -535,7 +536,7 @@ def _kept(
         pair = id(names), id(earlier)
         if pair not in known:
             number = numbers.of(earlier)
-            known[pair] = [number.get(name, -1) for name in names]
+            known[pair] = list(map(number.get, names, repeat(-1)))
         found += known[pair]
     kept = np.array(found, np.int64)
     return Runs(widths, kept) if (kept >= 0).any() else None
