@@ -126,6 +126,8 @@ class Rounds:
         for name in _NEEDED:
             if not hasattr(domain, name):
                 raise DomainError(f"{type(domain).__name__} has no {name}: see copter.rounds.domain.Domain")
+        if not isinstance(solver, str) and not hasattr(solver, "solve"):
+            raise SettingError("Rounds", "solver", solver, "is neither the name of a solver nor a solver")
         self.domain = domain
         self.solver = make_solver(solver) if isinstance(solver, str) else solver
         self.deadline = deadline
@@ -414,18 +416,26 @@ class Rounds:
         self.answer, self.events = state["answer"], state["events"]
         if state["solver"] is not None and state["solver"][0] == self.solver.kind:
             self.solver.load_state(self._program, state["solver"][1])
-        for kind, content in journal.since():
-            if kind == "event":
-                self.domain.apply(content)
-                self._pending += 1
-                self.events += 1
-            else:
-                prepare = getattr(self.domain, "prepare", None)
-                if prepare is not None:
-                    prepare()
-                self.domain.accept(content)
-                self.answer, self._pending = content, 0
-                self.number += 1
+        try:
+            for kind, content in journal.since():
+                self._replay(kind, content)
+        except Exception as error:
+            error.add_note(f"while round {self.number} of {journal.path} was played again")
+            raise
+
+    def _replay(self, kind: str, content: Any) -> None:
+        """Make an entry of the journal again."""
+        if kind == "event":
+            self.domain.apply(content)
+            self._pending += 1
+            self.events += 1
+            return
+        prepare = getattr(self.domain, "prepare", None)
+        if prepare is not None:
+            prepare()
+        self.domain.accept(content)
+        self.answer, self._pending = content, 0
+        self.number += 1
 
 
 class _Expected:

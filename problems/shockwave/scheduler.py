@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
+from copter.rounds.record import Move
 from copter.rounds.rounds import Rounds
 from copter.solvers.base import Solver
 from copter.solvers.proximal.solver import ProximalPoint
@@ -118,12 +119,20 @@ class MarketRound:
     """Answer of a round.
 
     `order`: jobs in the order in which they take the GPUs. `solve`, `relaxed`: the plan that was made and
-    what it was made of; None if the last plan is followed.
+    what it was made of; None if the last plan is followed. `moves`: jobs that begin to run, with the target
+    "GPUs", and jobs that no longer do, with the source "GPUs"; the amounts are GPUs.
     """
 
     order: tuple[str, ...]
     solve: Solve | None
     relaxed: Relaxed | None
+    moves: tuple[Move, ...]
+
+    @property
+    def binding(self) -> dict[str, float]:
+        """Price of a GPU for a round, if all are wanted, in a round with a new plan."""
+        price = 0.0 if self.solve is None else self.solve.relaxation.capacity_price
+        return {"GPUs": price} if price > 0 else {}
 
     @property
     def objective(self) -> float:
@@ -263,7 +272,8 @@ class Planner:
         )
         remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
         order = _order(now, dict(zip(window.names, plan.runs[:, 0], strict=True)), remaining)
-        return MarketRound(order, Solve(now.index, len(window), relaxed.relaxation, plan), relaxed)
+        solve = Solve(now.index, len(window), relaxed.relaxation, plan)
+        return MarketRound(order, solve, relaxed, _moves(now, order))
 
     def keep(self, now: RoundState) -> MarketRound:
         """Return the order of a round by the last plan, as far as that goes; change nothing."""
@@ -285,7 +295,8 @@ class Planner:
         at = now.index - self._made
         known = 0 <= at < self._runs.shape[1]
         runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
-        return MarketRound(_order(now, runs, self._remaining), None, None)
+        order = _order(now, runs, self._remaining)
+        return MarketRound(order, None, None, _moves(now, order))
 
     def _due(self, now: RoundState) -> bool:
         """Whether a plan has to be made."""
@@ -339,6 +350,18 @@ def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, flo
     others = [state.name for state in now.jobs if not runs.get(state.name, False)]
     others.sort(key=lambda name: remaining.get(name, 0.0), reverse=True)
     return (*planned, *others)
+
+
+def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
+    """Jobs that begin to run, or no longer do, if they take the GPUs in an order."""
+    by_name = {state.name: state for state in now.jobs}
+    runs = set(pack([by_name[name] for name in order], now.gpus))
+    moves = []
+    for state in now.jobs:
+        if state.running != (state.name in runs):
+            places = ("GPUs", None) if state.running else (None, "GPUs")
+            moves.append(Move(state.name, *places, float(state.gpus)))
+    return tuple(moves)
 
 
 def _begun(now: RoundState) -> tuple[int, ...]:
