@@ -359,8 +359,8 @@ def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
     moves = []
     for state in now.jobs:
         if state.running != (state.name in runs):
-            places = ("GPUs", None) if state.running else (None, "GPUs")
-            moves.append(Move(state.name, *places, float(state.gpus)))
+            source, target = ("GPUs", None) if state.running else (None, "GPUs")
+            moves.append(Move(state.name, source, target, float(state.gpus)))
     return tuple(moves)
 
 
