@@ -290,6 +290,7 @@ class Rounds:
             rounded = clock()
             written = b"" if self._journal is None else self._journal.pack(made.answer)
             with clock.patient():
+                figures = self._figures(made.answer)
                 self.domain.accept(made.answer)
         number, self.number = self.number, self.number + 1
         events, self._pending = self._pending, 0
@@ -299,7 +300,6 @@ class Rounds:
         seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
         solution = made.solution if isinstance(made.solution, Solution) else None
         bound, gap = _quality(made, solution)
-        figures = getattr(self.domain, "figures", None)
         record = RoundRecord(
             number=number,
             edited=events,
@@ -310,7 +310,7 @@ class Rounds:
             late=made.late,
             path=made.path,
             reason=made.reason,
-            figures={} if figures is None else dict(figures(made.answer)),
+            figures=figures,
             solution=solution,
         )
         if self.metrics is not None:
@@ -368,6 +368,11 @@ class Rounds:
         if own is not None:
             return own(self.solver, deadline)
         return self.solver.solve(self._program, deadline=deadline)
+
+    def _figures(self, answer: Any) -> dict[str, float]:
+        """The domain's figures of an answer that is not accepted yet."""
+        figures = getattr(self.domain, "figures", None)
+        return {} if figures is None else dict(figures(answer))
 
     def _unedited(self, program: Any, method: str, *given: Any) -> Any:
         """Call a method that must not edit the program."""
