@@ -16,7 +16,7 @@ import numpy as np
 from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
 from copter.bench.settings import Record
 from copter.rounds.named import domain_named
-from copter.rounds.rounds import Rounds
+from copter.rounds.rounds import DomainError, Rounds
 from copter.solution import Solution, Status
 from copter.solvers.features import Feature
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SMALL = 3
 """Rounds of the warm-up."""
+_WHOLE = ("integral_objective", "integral_gap", "integral_bound")
 _CLOSED = 1e-9
 """Gap at which an answer without a program counts as proven."""
 
@@ -63,6 +64,8 @@ class DomainCourse(Course):
 
 def drawn_events(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
     """Draw the events of each round from a domain as it is then."""
+    if not hasattr(domain, "events"):
+        raise DomainError(f"{type(domain).__name__} has no events(rng): what could happen is not known")
     rng = np.random.default_rng(seed)
     for _ in range(count):
         yield tuple(domain.events(rng))
@@ -80,10 +83,10 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     played, solver = rounds.play(*events), rounds.solver
     seconds, answer, missed = played.seconds, played.answer, played.path == "fallback"
     came_to: dict[str, Any] = {
+        **played.figures,
         "integral_objective": math.nan if missed else float(getattr(answer, "objective", math.nan)),
         "integral_gap": math.nan if missed else float(getattr(answer, "gap", math.nan)),
         "integral_bound": math.nan if missed else float(getattr(answer, "bound", math.nan)),
-        **played.figures,
     }
     if not isinstance(played.solution, Solution):
         status = str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE
@@ -102,4 +105,4 @@ def record_round(rounds: Rounds, *events: Any) -> Record:
     program = rounds.domain.program
     assert program is not None  # it was solved
     record = solved_record(solver.name, played.number, program, played.solution, times)
-    return record | came_to | {"missed": missed}
+    return came_to | record | {name: came_to[name] for name in _WHOLE} | {"missed": missed}

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from copter.compile.first_calls import compile_at_once
-from copter.problems.load_balancing import domain as shards
-from copter.problems.placement.rounds import domain as placement
-from copter.problems.shockwave import domain as market
-from copter.problems.sia import domain as sia
-from copter.problems.traffic import domain as traffic
+from copter.problems.load_balancing import example as shards
+from copter.problems.placement.rounds import example as placement
+from copter.problems.shockwave import example as market
+from copter.problems.sia import example as sia
+from copter.problems.traffic import example as traffic
 from copter.rounds.check import violations
 from copter.rounds.rounds import Rounds
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.store.allocation import SparseX, merged
-from copter.store.edit import Moved, carried
+from copter.store.edit import Moved
+from copter.store.slabs import slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -108,16 +109,32 @@ def given_starts(pending: Pending, last: LastX | None) -> Starts:
 
     A request of which the last allocation has no such column is left out.
     """
-    found: Starts = {}
-    for slot, start in pending.items():
-        if not isinstance(start, Moved):
-            found[slot] = start
-        elif last is not None:
-            begin, end = np.searchsorted(last.x.slot, (slot, slot + 1))
-            mine = begin + np.flatnonzero(last.births[begin:end] == start.birth)
-            columns, values = carried(last.x.column[mine], last.x.value[mine], start.old)
-            if columns.size:
-                found[slot] = columns, values
+    found: Starts = {slot: start for slot, start in pending.items() if not isinstance(start, Moved)}
+    movers = sorted(slot for slot, start in pending.items() if isinstance(start, Moved))
+    if last is None or not movers:
+        return found
+    moves = [pending[slot] for slot in movers]
+    slots, births = np.array(movers), np.array([move.birth for move in moves])  # type: ignore[union-attr]
+    olds = [move.old for move in moves]  # type: ignore[union-attr]
+    sizes, old = np.array([each.size for each in olds]), np.concatenate(olds)
+    new, owner = slice_indices(np.zeros_like(sizes), sizes), np.repeat(np.arange(sizes.size), sizes)
+    # the new column of each old one, request after request
+    widths = np.maximum.reduceat(old, sizes.cumsum() - sizes) + 1
+    base, there = widths.cumsum() - widths, old >= 0
+    place = np.full(int(widths.sum()), -1)
+    place[base[owner[there]] + old[there]] = new[there]
+    begin, end = (np.searchsorted(last.x.slot, slots, side) for side in ("left", "right"))
+    entry, of = slice_indices(begin, end - begin), np.repeat(np.arange(sizes.size), end - begin)
+    same = (last.births[entry] == births[of]) & (last.x.column[entry] < widths[of])
+    entry, of = entry[same], of[same]
+    column = place[base[of] + last.x.column[entry]]
+    order = np.lexsort((column, of))
+    order = order[column[order] >= 0]
+    column, value, of = column[order], last.x.value[entry[order]], of[order]
+    ends = np.searchsorted(of, np.arange(sizes.size), "right").tolist()
+    for slot, first, stop in zip(movers, [0, *ends], ends, strict=False):
+        if stop > first:
+            found[slot] = column[first:stop], value[first:stop]
     return found
 
 

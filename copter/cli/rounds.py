@@ -85,11 +85,9 @@ def _run(name: str, options: DomainRunOptions) -> None:
     from copter.cli.domain_run import DomainRun
     from copter.cli.run import conclude, follow, preparing
     from copter.rounds.named import domain_named
-    from copter.rounds.rounds import DomainError, Rounds
+    from copter.rounds.rounds import Rounds
 
     domain = domain_named(name)()
-    if not hasattr(domain, "events"):
-        raise DomainError(f"{name} has no events(rng): what could happen is not known")
     label = name.rpartition(":")[2].lower()
     with (
         Rounds(domain, options.solver, deadline=options.deadline, journal=options.journal) as rounds,

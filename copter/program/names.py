@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from copter.errors import EditError
 from copter.program.forms import is_flat
 from copter.store.edit import ColumnNames
 
+_EQUAL_THEMSELVES = {str, int, bytes, bool}
 Names: TypeAlias = tuple[Hashable, ...] | None
 """Names of the columns of one request; None if they have numbers."""
 
@@ -134,6 +136,10 @@ def names_of(subject: Hashable, field: str, given: Any, n: int) -> Names:
 
 def check_names(subject: Hashable, field: str, names: Sequence[Hashable]) -> None:
     """Raise EditError with the name unless names can be hashed and are distinct."""
+    with suppress(TypeError):
+        distinct = set(names)
+        if len(distinct) == len(names) and set(map(type, names)) <= _EQUAL_THEMSELVES:
+            return
     seen = set()
     for name in names:
         try:
@@ -196,7 +202,7 @@ class Numbers:
     def of(self, names: tuple[Hashable, ...]) -> dict[Hashable, int]:
         """Return the number of each name."""
         if id(names) not in self._of:
-            self._of[id(names)] = names, {name: j for j, name in enumerate(names)}
+            self._of[id(names)] = names, dict(zip(names, range(len(names)), strict=True))
         return self._of[id(names)][1]
 
     def find(self, subject: Hashable, field: str, names: tuple[Hashable, ...], name: Any) -> int:

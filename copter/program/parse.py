@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -526,12 +527,19 @@ def _kept(
     """For each new column the number of the old column of the same name, -1 without one."""
     if new is None or old is None:
         return None
-    found = np.full(int(widths.sum()), -1)
-    for end, n, names, earlier in zip(np.cumsum(widths).tolist(), widths.tolist(), new, old, strict=True):
-        if names is not None and earlier is not None:
-            known = numbers.of(earlier)
-            found[end - n : end] = [known.get(name, -1) for name in names]
-    return Runs(widths, found) if (found >= 0).any() else None
+    found: list[int] = []
+    known: dict[tuple[int, int], list[int]] = {}  # by the tuples of names, which many requests have
+    for n, names, earlier in zip(widths.tolist(), new, old, strict=True):
+        if names is None or earlier is None:
+            found += [-1] * n
+            continue
+        pair = id(names), id(earlier)
+        if pair not in known:
+            number = numbers.of(earlier)
+            known[pair] = list(map(number.get, names, repeat(-1)))
+        found += known[pair]
+    kept = np.array(found, np.int64)
+    return Runs(widths, kept) if (kept >= 0).any() else None
 
 
 def _given_costs_at(

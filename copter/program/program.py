@@ -679,8 +679,8 @@ class ContinualProgram:
         The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has a row
         for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
         column that uses nothing has one row, whose resource is None, NaN or ``""``. All rows of a column have
-        the same cost. Requests are added in the order of their first rows. The columns of a request are in
-        the order of theirs.
+        the same cost. Requests are added in the order of their first rows, the columns of a request in the
+        order of theirs. Columns have the names of the table, unless these are the numbers from 0 on.
 
         Parameters
         ----------
@@ -712,7 +712,7 @@ class ContinualProgram:
             integral=integral,
             starts=None,
             terms=None,
-            columns=None,
+            columns=found.names,
         )
         assert edit is not None
         self.apply(edit)
@@ -761,7 +761,7 @@ class ContinualProgram:
             integral=integral,
             starts=None,
             terms=KEEP,
-            columns=None,
+            columns=found.names,
         )
         assert edit is not None
         self.apply(edit)

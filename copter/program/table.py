@@ -36,14 +36,14 @@ _NOTHING, _UNKNOWN = -1, -2
 class LongTable:
     """Requests as the flat forms of bulk edit methods take them.
 
-    `ids` (k,), `sizes` (k,): requests, and their numbers of columns. `columns`, `costs` (sum(sizes),): names,
-    as objects, and costs of the columns, request after request. `usage`: of shape (number of resources,
-    sum(sizes)).
+    `ids` (k,), `sizes` (k,): requests, and their numbers of columns. `names` (k,): names of the columns of
+    each; None where they are the numbers from 0 on. `costs` (sum(sizes),): request after request. `usage`: of
+    shape (number of resources, sum(sizes)).
     """
 
     ids: list[Hashable]
     sizes: NDArray[np.int64]
-    columns: NDArray[np.object_]
+    names: list[tuple[Hashable, ...] | None]
     costs: NDArray[np.float64]
     usage: csc_array
 
@@ -98,7 +98,18 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
         again[np.unique(cell, return_index=True)[1]] = False
         row = int(uses[again.argmax()])
         raise error(row, "resource", used[row], "is in two rows of this column")
-    return LongTable(ids, np.bincount(requests[first]), columns, costs, usage)
+    sizes = np.bincount(requests[first])
+    return LongTable(ids, sizes, _each(columns.tolist(), sizes), costs, usage)
+
+
+def _each(names: list[Hashable], sizes: NDArray[np.int64]) -> list[tuple[Hashable, ...] | None]:
+    """Names of the columns of each request; the same names are the same tuple."""
+    known: dict[tuple[Hashable, ...], tuple[Hashable, ...] | None] = {
+        tuple(range(n)): None for n in np.unique(sizes).tolist()
+    }
+    ends = np.cumsum(sizes).tolist()
+    each = (tuple(names[begin:end]) for begin, end in zip([0, *ends], ends, strict=False))
+    return [known.setdefault(one, one) for one in each]
 
 
 def _series(label: str, table: Any) -> dict[str, Any]:

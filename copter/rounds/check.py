@@ -375,7 +375,8 @@ def violations(domain: Any, answer: Any) -> Iterator[str]:
     """Yield what an answer breaks, in words: by the domain's own word, or by the program.
 
     An answer is read by its attribute ``x`` (amounts of columns by request) or ``choice`` (a column, or None,
-    by request), or is itself a mapping of request id to column, to amounts by column, or to an array.
+    by request), or is itself a mapping of request id to column, to amounts by column, to an array, or, for a
+    request of one column, to its amount as a float.
     """
     own = getattr(domain, "violations", None)
     if own is not None:
@@ -431,8 +432,10 @@ def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[i
         return {}
     if isinstance(own, np.ndarray):
         return {int(k): float(own[k]) for k in np.flatnonzero(own)}
-    pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]
     there = program.requests[request].columns if request in program else ()
+    if isinstance(own, float) and len(there) == 1:
+        own = {there[0]: own}
+    pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]
     number = {name: k for k, name in enumerate(there)}
     return {number.get(column, -1): float(amount) for column, amount in pairs if amount}
 

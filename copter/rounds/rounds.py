@@ -126,6 +126,8 @@ class Rounds:
         for name in _NEEDED:
             if not hasattr(domain, name):
                 raise DomainError(f"{type(domain).__name__} has no {name}: see copter.rounds.domain.Domain")
+        if not isinstance(solver, str) and not hasattr(solver, "solve"):
+            raise SettingError("Rounds", "solver", solver, "is neither the name of a solver nor a solver")
         self.domain = domain
         self.solver = make_solver(solver) if isinstance(solver, str) else solver
         self.deadline = deadline
@@ -288,6 +290,7 @@ class Rounds:
             rounded = clock()
             written = b"" if self._journal is None else self._journal.pack(made.answer)
             with clock.patient():
+                figures = self._figures(made.answer)
                 self.domain.accept(made.answer)
         number, self.number = self.number, self.number + 1
         events, self._pending = self._pending, 0
@@ -297,7 +300,6 @@ class Rounds:
         seconds = Seconds(edited, made.solved - edited, rounded - made.solved, clock() - rounded)
         solution = made.solution if isinstance(made.solution, Solution) else None
         bound, gap = _quality(made, solution)
-        figures = getattr(self.domain, "figures", None)
         record = RoundRecord(
             number=number,
             edited=events,
@@ -308,7 +310,7 @@ class Rounds:
             late=made.late,
             path=made.path,
             reason=made.reason,
-            figures={} if figures is None else dict(figures(made.answer)),
+            figures=figures,
             solution=solution,
         )
         if self.metrics is not None:
@@ -367,6 +369,11 @@ class Rounds:
             return own(self.solver, deadline)
         return self.solver.solve(self._program, deadline=deadline)
 
+    def _figures(self, answer: Any) -> dict[str, float]:
+        """The domain's figures of an answer that is not accepted yet."""
+        figures = getattr(self.domain, "figures", None)
+        return {} if figures is None else dict(figures(answer))
+
     def _unedited(self, program: Any, method: str, *given: Any) -> Any:
         """Call a method that must not edit the program."""
         before = None if program is None else program.store.clock
@@ -414,18 +421,26 @@ class Rounds:
         self.answer, self.events = state["answer"], state["events"]
         if state["solver"] is not None and state["solver"][0] == self.solver.kind:
             self.solver.load_state(self._program, state["solver"][1])
-        for kind, content in journal.since():
-            if kind == "event":
-                self.domain.apply(content)
-                self._pending += 1
-                self.events += 1
-            else:
-                prepare = getattr(self.domain, "prepare", None)
-                if prepare is not None:
-                    prepare()
-                self.domain.accept(content)
-                self.answer, self._pending = content, 0
-                self.number += 1
+        try:
+            for kind, content in journal.since():
+                self._replay(kind, content)
+        except Exception as error:
+            error.add_note(f"while round {self.number} of {journal.path} was played again")
+            raise
+
+    def _replay(self, kind: str, content: Any) -> None:
+        """Make an entry of the journal again."""
+        if kind == "event":
+            self.domain.apply(content)
+            self._pending += 1
+            self.events += 1
+            return
+        prepare = getattr(self.domain, "prepare", None)
+        if prepare is not None:
+            prepare()
+        self.domain.accept(content)
+        self.answer, self._pending = content, 0
+        self.number += 1
 
 
 class _Expected:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.store.executor import cut
-from copter.store.slabs import contiguous
+from copter.store.slabs import contiguous, slice_indices
 
 OWN = -1
 """Stands for the slot of columns that are a request's own."""
@@ -48,10 +48,16 @@ def moved(pending: Pending, slots: NDArray[np.int64], births: NDArray[np.int64],
     `births` (k,): revisions at which they got the columns before it. `kept`: see :class:`Edit`.
     """
     ends, found = np.cumsum(kept.lengths).tolist(), dict[int, Any]()
-    for slot, birth, begin, end in zip(slots.tolist(), births.tolist(), [0, *ends], ends, strict=False):
-        old, start = kept.values[begin:end], pending.get(slot)
+    values = kept.values.copy()
+    number = slice_indices(np.zeros_like(kept.lengths), kept.lengths)
+    stays = np.logical_and.reduceat(values == number, kept.lengths.cumsum() - kept.lengths)
+    each = zip(slots.tolist(), births.tolist(), [0, *ends], ends, stays.tolist(), strict=False)
+    for slot, birth, begin, end, same in each:
+        old, start = values[begin:end], pending.get(slot)
         if start is None:
-            found[slot] = Moved(birth, old.copy())
+            found[slot] = Moved(birth, old)
+        elif isinstance(start, Moved) and same and start.old.size == old.size:
+            found[slot] = start
         elif isinstance(start, Moved):
             found[slot] = Moved(start.birth, np.where(old >= 0, start.old[old], -1))
         else:

@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -494,8 +495,6 @@ class LoadBalancer:
         LoadBalancingError
             The memory cannot hold the shards: names the shard, or the totals. The last placement stays.
         """
-        from copter.problems.load_balancing.domain import ShardDomain
-
         record = Rounds(ShardDomain(self), solver, deadline=deadline).play()
         seconds = record.seconds
         done: BalancingRound = record.answer
@@ -863,3 +862,78 @@ def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:
         waiting = np.flatnonzero((group == size) & (server < 0))
         server[waiting] = np.repeat(np.arange(left.shape[1]), left[size])
     return server
+
+
+EVENTS = (
+    "add_server",
+    "remove_server",
+    "set_memory",
+    "add_shard",
+    "add_shards",
+    "remove_shard",
+    "set_load",
+    "set_loads",
+    "set_size",
+)
+"""Methods of :class:`LoadBalancer` that are events: an event is a tuple of the name and its arguments."""
+
+
+class ShardDomain:
+    """The rounds of a balancer.
+
+    `balancer`: as it is; its own methods remain events, too.
+    """
+
+    def __init__(self, balancer: LoadBalancer) -> None:
+        self.balancer = balancer
+        self._proven: BalancingRound | None = None
+
+    @property
+    def program(self) -> ContinualProgram:
+        """The balancer's program."""
+        return self.balancer.program
+
+    def apply(self, event: tuple[Any, ...]) -> None:
+        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        name, *arguments = event
+        if name not in EVENTS:
+            raise LoadBalancingError(f"event {name!r}: there are {', '.join(EVENTS)}")
+        getattr(self.balancer, name)(*arguments)
+
+    def prepare(self) -> None:
+        """Bring the program up to date, unless an answer is proven to be the best without it."""
+        self._proven = self.balancer.proven()
+        if self._proven is None:
+            self.balancer.prepare()
+
+    def start(self) -> Any:
+        """Return what last round's replicas can do."""
+        return None if self._proven is not None else self.balancer.start()
+
+    def solve(self, solver: Solver, deadline: float | None) -> Solution | BalancingRound:
+        """Solve the program, unless the answer is known."""
+        return self._proven or solver.solve(self.program, deadline=deadline)
+
+    def round(self, solution: Solution | BalancingRound, deadline: float | None) -> BalancingRound:
+        """Return the placement of a solution."""
+        return solution if isinstance(solution, BalancingRound) else self.balancer.place(solution, deadline)
+
+    def fallback(self, deadline: float | None) -> BalancingRound:
+        """Return the last placement, as far as the memory allows it."""
+        return self.balancer.keep(deadline)
+
+    def accept(self, answer: BalancingRound) -> None:
+        """Make a placement the last one."""
+        self.balancer.accept(answer)
+        self._proven = None
+
+    def figures(self, answer: BalancingRound) -> dict[str, float]:
+        """Return what a report shows."""
+        return {
+            "movements": answer.movements,
+            "imbalance": answer.imbalance,
+            "balanced": answer.balanced,
+            "memory": answer.memory,
+            "replicas": answer.replicas,
+            "proven": answer.proven,
+        }

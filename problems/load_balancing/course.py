@@ -18,7 +18,7 @@ from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.domain import records_of
 from copter.bench.settings import Record
 from copter.problems.load_balancing import METHODS, BalancingRound, Pop, greedy, solve_exact
-from copter.problems.load_balancing.domain import ShardDomain
+from copter.problems.load_balancing.balancer import ShardDomain
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import pop_name
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,15 +21,19 @@ from typing import Any
 import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
+from copter.clock import Clock, current, running
+from copter.errors import CopterError
 from copter.problems.shockwave.exact import prove
 from copter.problems.shockwave.forecast import POWER, Forecast, forecast
-from copter.problems.shockwave.interface import RoundState
+from copter.problems.shockwave.interface import RoundState, pack
 from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
+from copter.rounds.record import Move
 from copter.rounds.rounds import Rounds
+from copter.solvers.base import Solver
 from copter.solvers.proximal.solver import ProximalPoint
 
 _SECOND = 1.0
@@ -115,12 +119,20 @@ class MarketRound:
     """Answer of a round.
 
     `order`: jobs in the order in which they take the GPUs. `solve`, `relaxed`: the plan that was made and
-    what it was made of; None if the last plan is followed.
+    what it was made of; None if the last plan is followed. `moves`: jobs that begin to run, with the target
+    "GPUs", and jobs that no longer do, with the source "GPUs"; the amounts are GPUs.
     """
 
     order: tuple[str, ...]
     solve: Solve | None
     relaxed: Relaxed | None
+    moves: tuple[Move, ...]
+
+    @property
+    def binding(self) -> dict[str, float]:
+        """Price of a GPU for a round, if all are wanted, in a round with a new plan."""
+        price = 0.0 if self.solve is None else self.solve.relaxation.capacity_price
+        return {"GPUs": price} if price > 0 else {}
 
     @property
     def objective(self) -> float:
@@ -225,8 +237,6 @@ class Planner:
         Those of the plan come first, then the others. `deadline`: seconds of the round; one that would be
         late goes by the last plan.
         """
-        from copter.problems.shockwave.domain import MarketDomain
-
         market = MarketDomain(self)
         answer: MarketRound = Rounds(market, ProximalPoint(), deadline=deadline).play(now).answer
         return list(answer.order)
@@ -262,7 +272,8 @@ class Planner:
         )
         remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
         order = _order(now, dict(zip(window.names, plan.runs[:, 0], strict=True)), remaining)
-        return MarketRound(order, Solve(now.index, len(window), relaxed.relaxation, plan), relaxed)
+        solve = Solve(now.index, len(window), relaxed.relaxation, plan)
+        return MarketRound(order, solve, relaxed, _moves(now, order))
 
     def keep(self, now: RoundState) -> MarketRound:
         """Return the order of a round by the last plan, as far as that goes; change nothing."""
@@ -284,7 +295,8 @@ class Planner:
         at = now.index - self._made
         known = 0 <= at < self._runs.shape[1]
         runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
-        return MarketRound(_order(now, runs, self._remaining), None, None)
+        order = _order(now, runs, self._remaining)
+        return MarketRound(order, None, None, _moves(now, order))
 
     def _due(self, now: RoundState) -> bool:
         """Whether a plan has to be made."""
@@ -340,6 +352,76 @@ def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, flo
     return (*planned, *others)
 
 
+def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
+    """Jobs that begin to run, or no longer do, if they take the GPUs in an order."""
+    by_name = {state.name: state for state in now.jobs}
+    runs = set(pack([by_name[name] for name in order], now.gpus))
+    moves = []
+    for state in now.jobs:
+        if state.running != (state.name in runs):
+            source, target = ("GPUs", None) if state.running else (None, "GPUs")
+            moves.append(Move(state.name, source, target, float(state.gpus)))
+    return tuple(moves)
+
+
 def _begun(now: RoundState) -> tuple[int, ...]:
     """How many regimes of each job have begun."""
     return tuple(len(state.seen) for state in now.jobs)
+
+
+class MarketError(CopterError, ValueError):
+    """A state of the cluster that cannot come after the last one; the message says why."""
+
+
+class MarketDomain:
+    """The rounds of a planner.
+
+    `planner`: as it is.
+    """
+
+    program = None
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self._now = RoundState(-1, 0.0, 1.0, 1, ())
+
+    def apply(self, event: RoundState) -> None:
+        """Take the state of the cluster at the start of a round."""
+        if not isinstance(event, RoundState):
+            raise MarketError(f"event {event!r}: the event of a round is its RoundState")
+        if not (event.index > self._now.index and event.time >= self._now.time):
+            last = f"the last was round {self._now.index} at {self._now.time:g} s"
+            raise MarketError(f"round {event.index} at {event.time:g} s: {last}")
+        if event.gpus < 1 or not event.seconds > 0:
+            raise MarketError(f"round {event.index}: {event.gpus} GPUs for {event.seconds} s")
+        names = [state.name for state in event.jobs]
+        if len(set(names)) < len(names):
+            raise MarketError(f"round {event.index}: a job is there twice")
+        for state in event.jobs:
+            if not (state.run_seconds >= 0 and state.waited_seconds >= 0 and state.contention >= 1):
+                raise MarketError(f"round {event.index}: job {state.name!r} has impossible figures")
+        self._now = event
+
+    def solve(self, solver: Solver, deadline: float | None) -> Relaxed | None:  # noqa: ARG002 - it keeps one
+        """Solve the relaxation of a new plan, if there has to be one."""
+        with running(Clock(deadline, parent=current())):
+            return self.planner.relax(self._now) if self._now.jobs else None
+
+    def round(self, solution: Relaxed | None, deadline: float | None) -> MarketRound:
+        """Return the order by a plan of whole rounds."""
+        return self.planner.decide(self._now, solution, deadline)
+
+    def fallback(self, deadline: float | None) -> MarketRound:  # noqa: ARG002 - takes a moment
+        """Return the order by the last plan."""
+        return self.planner.keep(self._now)
+
+    def accept(self, answer: MarketRound) -> None:
+        """Make the plan the last one."""
+        self.planner.accept(self._now, answer)
+
+    def figures(self, answer: MarketRound) -> dict[str, float]:
+        """Return what a report shows."""
+        by_name = {state.name: state for state in self._now.jobs}
+        runs = pack([by_name[name] for name in answer.order if name in by_name], self._now.gpus)
+        used = sum(by_name[name].gpus for name in runs)
+        return {"jobs": len(by_name), "running": len(runs), "gpus": used, "planned": answer.solve is not None}

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -258,8 +258,6 @@ class SiaPolicy:
         InfeasibleRoundError
             Jobs that must have GPUs do not fit.
         """
-        from copter.problems.sia.domain import SiaDomain
-
         record = Rounds(SiaDomain(self), solver, deadline=deadline).play(("at", now))
         decided: SiaRound = record.answer
         assert record.solution is not None  # every solver gives one, in time or not
@@ -476,3 +474,69 @@ def _move(job: Hashable, was: Configuration | None, now: Configuration | None) -
     """What a job is moved by: its GPUs."""
     held = was if now is None else now
     return Move(job, was, now, 0.0 if held is None else float(held.gpus))
+
+
+EVENTS = (
+    "submit",
+    "complete",
+    "update",
+    "update_levels",
+    "update_profile",
+    "update_penalties",
+    "report",
+    "set_nodes",
+)
+"""Methods of :class:`SiaPolicy` that are events: an event is a tuple of the name and its arguments.
+
+``("at", seconds)`` is one more: the time of the round.
+"""
+
+
+class SiaDomain:
+    """The rounds of a policy.
+
+    `policy`: as it is; its own methods remain events, too.
+    """
+
+    def __init__(self, policy: SiaPolicy) -> None:
+        self.policy = policy
+        self.now = policy.now
+
+    @property
+    def program(self) -> ContinualProgram:
+        """The policy's program."""
+        return self.policy.program
+
+    def apply(self, event: tuple[Any, ...]) -> None:
+        """Make an event: a name of :data:`EVENTS` and the arguments of that method, or the time."""
+        name, *arguments = event
+        if name == "at":
+            (now,) = arguments
+            if not now >= self.policy.now:
+                raise SiaError(f"at {now}: time must not go back, and it is {self.policy.now:g}")
+            self.now = float(now)
+        elif name in EVENTS:
+            getattr(self.policy, name)(*arguments)
+        else:
+            raise SiaError(f"event {name!r}: there are at, {', '.join(EVENTS)}")
+
+    def prepare(self) -> None:
+        """Bring the program up to date."""
+        self.policy.apply(self.now)
+
+    def round(self, solution: Solution, deadline: float | None) -> SiaRound:  # noqa: ARG002
+        """Return the configuration of each job."""
+        return self.policy.decide(solution)
+
+    def fallback(self, deadline: float | None) -> SiaRound:  # noqa: ARG002
+        """Return what jobs have, as far as it is still there."""
+        return self.policy.keep()
+
+    def accept(self, answer: SiaRound) -> None:
+        """Give jobs their configurations."""
+        self.policy.accept(answer)
+
+    def figures(self, answer: SiaRound) -> dict[str, float]:
+        """Return what a report shows."""
+        running = sum(configuration is not None for configuration in answer.allocation.values())
+        return {"jobs": len(answer.allocation), "running": running, "integral_churn": answer.churn}

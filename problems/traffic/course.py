@@ -27,8 +27,7 @@ from copter.bench.settings import Record
 from copter.problems.pop import pop_name
 from copter.problems.traffic import CHANGES, DRIFTS, Drift, Objective, PathKind
 from copter.problems.traffic.baselines import is_method, run_method
-from copter.problems.traffic.domain import TrafficDomain
-from copter.problems.traffic.model import TrafficEngineering
+from copter.problems.traffic.model import TrafficDomain, TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
@@ -146,7 +145,7 @@ class Event:
     restored: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def told(self) -> Iterator[tuple[Any, ...]]:
-        """Yield them as events of :class:`.domain.TrafficDomain`."""
+        """Yield them as events of :class:`.model.TrafficDomain`."""
         if self.restored.size:
             yield "restore_links", self.restored
         if self.failed.size:

@@ -39,7 +39,7 @@ from copter.rounds.record import Move, moves_between
 from copter.rounds.rounds import Rounds
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
 from copter.solution import Allocation, Solution
-from copter.solvers.base import takes_start
+from copter.solvers.base import Stopwatch, takes_start
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -270,8 +270,6 @@ class TrafficEngineering(TrafficState):
             Seconds of the round. One that would be late has last round's flows, as far as links and demands
             still allow, filled up.
         """
-        from copter.problems.traffic.domain import TrafficDomain
-
         done: TrafficRound = Rounds(TrafficDomain(self), solver, deadline=deadline).play().answer
         return done
 
@@ -377,3 +375,55 @@ def _has_path(first, pointer, link, down):  # type: ignore[no-untyped-def]
                 served[pair] = True
                 break
     return served
+
+
+EVENTS = ("set_volumes", "set_capacities", "fail_links", "restore_links", "remove_demands")
+"""Methods of :class:`TrafficEngineering` that are events: tuples of the name and its arguments."""
+
+
+class TrafficDomain:
+    """The rounds of a network.
+
+    `traffic`: as it is; its own methods remain events, too.
+    """
+
+    def __init__(self, traffic: TrafficEngineering) -> None:
+        self.traffic = traffic
+
+    @property
+    def program(self) -> ContinualProgram:
+        """The network's program."""
+        return self.traffic.program
+
+    def apply(self, event: tuple[Any, ...]) -> None:
+        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        name, *arguments = event
+        if name not in EVENTS:
+            raise EditError("traffic", "event", name, f"must be one of {', '.join(EVENTS)}")
+        getattr(self.traffic, name)(*arguments)
+
+    def solve(self, solver: Solver, deadline: float | None) -> Solution:
+        """Solve the program, from the solver's last flows made feasible."""
+        watch = Stopwatch()
+        self.traffic.offer(solver)
+        left = None if deadline is None else max(0.0, deadline - watch())
+        return solver.solve(self.program, deadline=left)
+
+    def round(self, solution: Solution, deadline: float | None) -> TrafficRound:  # noqa: ARG002
+        """Return feasible flows near a solution."""
+        return self.traffic.repair(solution)
+
+    def fallback(self, deadline: float | None) -> TrafficRound:  # noqa: ARG002
+        """Return the last flows as far as links and demands still allow."""
+        return self.traffic.keep()
+
+    def accept(self, answer: TrafficRound) -> None:
+        """Make flows the last ones."""
+        self.traffic.accept(answer)
+
+    def figures(self, answer: TrafficRound) -> dict[str, float]:
+        """Return what a report shows."""
+        return {
+            **answer.flows.extras,
+            "overload": self.traffic.overload(self.traffic.link_loads(answer.flows)),
+        }

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from copter import Rounds
-from copter.problems.load_balancing import domain as shards
-from copter.problems.placement.rounds import domain as placement
-from copter.problems.shockwave import domain as market
-from copter.problems.sia import domain as sia
-from copter.problems.traffic import domain as traffic
+from copter.problems.load_balancing import example as shards
+from copter.problems.placement.rounds import example as placement
+from copter.problems.shockwave import example as market
+from copter.problems.sia import example as sia
+from copter.problems.traffic import example as traffic
 from copter.rounds.check import KINDS, check_domain, violations
 from support.ticking import tick
 

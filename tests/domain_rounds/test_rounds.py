@@ -170,6 +170,8 @@ class TestDeadline:
         rounds = Rounds(Machines())
         with pytest.raises(SettingError, match="deadline"):
             rounds.deadline = math.nan
+        with pytest.raises(SettingError, match="solver = 5: is neither"):
+            Rounds(Machines(), 5)  # type: ignore[arg-type]
 
 
 class TestErrors:

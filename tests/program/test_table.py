@@ -48,13 +48,16 @@ def added(table, **options):
 def by_dicts(program):
     a = {"gpu": [1, 2, 0], "link": [0.5, 3, 0]}
     b = {"gpu": ([0], [2.0]), "link": ([2], [0.5])}
-    program.add_requests(["a", "b"], [[-1.0, -1.5, 0.25], [-4.0, 0.0, -5.0]], None, [a, b], totals=[1.0, 2.0])
+    names = [("small", "large", "none"), ("small", "none", "large")]
+    costs = [[-1.0, -1.5, 0.25], [-4.0, 0.0, -5.0]]
+    program.add_requests(["a", "b"], costs, None, [a, b], totals=[1.0, 2.0], columns=names)
 
 
 def same(one, other):
     assert one.request_ids == other.request_ids
     for id in one.request_ids:
         a, b = one.requests[id], other.requests[id]
+        assert a.columns == b.columns
         assert (a.costs.tolist(), a.total, a.relation, a.scale) == (
             b.costs.tolist(),
             b.total,
@@ -154,11 +157,13 @@ def test_columns_are_replaced(form):
     program, expected = program_of(by_dicts), program_of(by_dicts)
     for each in (program, expected):
         each.add_request("c", [1.0], {"gpu": 1.0})
-        each.update_request("a", scale=3.0, override={0: 9.0})
+        each.update_request("a", scale=3.0, override={"small": 9.0})
     rows = [("b", "x", "idle", 1.5, -3.0), ("a", "y", "gpu", 4.0, -2.0), ("a", "z", "gpu", 5.0, -2.5)]
     program.update_table(form(rows))
     costs = [[-3.0], [-2.0, -2.5]]
-    expected.update_requests(["b", "a"], costs=costs, usage=[{"idle": [1.5]}, {"gpu": [4.0, 5.0]}])
+    expected.update_requests(
+        ["b", "a"], costs=costs, usage=[{"idle": [1.5]}, {"gpu": [4.0, 5.0]}], columns=[("x",), ("y", "z")]
+    )
     same(program, expected)
     assert program.requests["a"].override == {} and program.requests["a"].total == 1.0
     program.update_table(

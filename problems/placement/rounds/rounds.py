@@ -28,12 +28,13 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.arrays import Flags, Floats, Ints
-from copter.clock import over
+from copter.clock import Clock, current, over, running
 from copter.compile.kernels import kernel
 from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
@@ -48,6 +49,7 @@ from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Kind
 from copter.rounds.record import Move
+from copter.rounds.rounds import Rounds as PlayedRounds
 from copter.solution import Solution
 from copter.solvers.base import Solver
 from copter.solvers.generation import Missing, generations
@@ -252,9 +254,9 @@ class Rounds:
         PlacementError
             `moves` or `price` is negative.
         """
-        from copter.problems.placement.rounds.domain import play
-
-        return play(self, moves, price, deadline)
+        domain = PlacementDomain(self, moves, price)
+        done: Round = PlayedRounds(domain, self.solver, deadline=deadline).play().answer
+        return done
 
     @property
     def solver(self) -> Solver:
@@ -503,3 +505,51 @@ def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Fla
         for kind in kinds:
             if (not servers[server] or not somewhere[kind]) and fits(free, fleet, kind, server):
                 servers[server] = somewhere[kind] = True
+
+
+EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
+"""Methods of the placement's rounds that are events: an event is a tuple of the name and its arguments."""
+
+
+class PlacementDomain:
+    """The rounds of a placement.
+
+    `placement`: as it is; its own methods remain events, too. `moves`, `price`: of its rounds.
+    """
+
+    program = None
+
+    def __init__(self, placement: Rounds, moves: int = 0, price: float = 0.0) -> None:
+        if moves < 0 or not price >= 0.0:
+            what = f"moves = {moves}" if moves < 0 else f"price = {price}"
+            raise PlacementError(f"{what}: must not be negative")
+        self.placement, self.moves, self.price = placement, moves, price
+
+    def apply(self, event: tuple[Any, ...]) -> None:
+        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        name, *arguments = event
+        if name not in EVENTS:
+            raise PlacementError(f"event {name!r}: there are {', '.join(EVENTS)}")
+        owner = self.placement if hasattr(self.placement, name) else self.placement.running
+        getattr(owner, name)(*arguments)
+
+    def solve(self, solver: Solver, deadline: float | None) -> Round:  # noqa: ARG002 - it keeps one
+        """Return what is found by the deadline."""
+        with running(Clock(deadline, parent=current())):
+            return self.placement.find(self.moves, self.price)
+
+    def round(self, solution: Round, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
+        """Return what was found: it is of whole tasks."""
+        return solution
+
+    def fallback(self, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
+        """Return the round that places nobody."""
+        return self.placement.keep()
+
+    def accept(self, answer: Round) -> None:
+        """Start and move tasks."""
+        self.placement.accept(answer)
+
+    def figures(self, answer: Round) -> dict[str, float]:
+        """Return what a report shows."""
+        return {"placed": len(answer.placed), "moved": len(answer.moved), "waiting": answer.waiting}

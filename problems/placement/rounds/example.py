@@ -7,65 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from copter.clock import Clock, current, running
-from copter.problems.placement.place import PlacementError
-from copter.problems.placement.rounds.rounds import Round
-from copter.problems.placement.rounds.rounds import Rounds as PlacementRounds
+from copter.problems.placement.rounds.rounds import PlacementDomain, Round, Rounds
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Kind
-from copter.rounds.rounds import Rounds
-from copter.solvers.base import Solver
 
-EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
-"""Methods of the placement's rounds that are events: an event is a tuple of the name and its arguments."""
 _TASKS = 30
 """Of :func:`example`, about."""
 
 
-class PlacementDomain:
-    """The rounds of a placement.
-
-    `placement`: as it is; its own methods remain events, too. `moves`, `price`: of its rounds.
-    """
-
-    program = None
-
-    def __init__(self, placement: PlacementRounds, moves: int = 0, price: float = 0.0) -> None:
-        if moves < 0 or not price >= 0.0:
-            what = f"moves = {moves}" if moves < 0 else f"price = {price}"
-            raise PlacementError(f"{what}: must not be negative")
-        self.placement, self.moves, self.price = placement, moves, price
-
-    def apply(self, event: tuple[Any, ...]) -> None:
-        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
-        name, *arguments = event
-        if name not in EVENTS:
-            raise PlacementError(f"event {name!r}: there are {', '.join(EVENTS)}")
-        owner = self.placement if hasattr(self.placement, name) else self.placement.running
-        getattr(owner, name)(*arguments)
-
-    def solve(self, solver: Solver, deadline: float | None) -> Round:  # noqa: ARG002 - it keeps one
-        """Return what is found by the deadline."""
-        with running(Clock(deadline, parent=current())):
-            return self.placement.find(self.moves, self.price)
-
-    def round(self, solution: Round, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
-        """Return what was found: it is of whole tasks."""
-        return solution
-
-    def fallback(self, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
-        """Return the round that places nobody."""
-        return self.placement.keep()
-
-    def accept(self, answer: Round) -> None:
-        """Start and move tasks."""
-        self.placement.accept(answer)
-
-    def figures(self, answer: Round) -> dict[str, float]:
-        """Return what a report shows."""
-        return {"placed": len(answer.placed), "moved": len(answer.moved), "waiting": answer.waiting}
-
-    # ---- for `copter check` ----------------------------------------------------------------------
+class ExamplePlacement(PlacementDomain):
+    """The same with random events, and with answers that are counted out one by one."""
 
     def violations(self, answer: Round) -> Iterator[str]:
         """Yield servers and GPUs that have more tasks than they can, counted one by one."""
@@ -107,15 +58,8 @@ class PlacementDomain:
             )
 
 
-def play(placement: PlacementRounds, moves: int, price: float, deadline: float | None) -> Round:
-    """Play a round of a placement."""
-    domain = PlacementDomain(placement, moves, price)
-    done: Round = Rounds(domain, placement.solver, deadline=deadline).play().answer
-    return done
-
-
-def example() -> PlacementDomain:
-    """Return a few servers: `copter check copter.problems.placement.rounds.domain:example`."""
+def example() -> ExamplePlacement:
+    """Return a few servers: `copter check copter.problems.placement.rounds.example:example`."""
     count = 6
     servers = Servers(
         tuple(f"server {k}" for k in range(count)),
@@ -131,4 +75,4 @@ def example() -> PlacementDomain:
         Kind(8_000, 16_000, 1, MILLI, ("V100",)),
         Kind(8_000, 32_000, 2, MILLI, ()),
     ]
-    return PlacementDomain(PlacementRounds(servers, kinds), moves=4)
+    return ExamplePlacement(Rounds(servers, kinds), moves=4)

@@ -1,0 +1,52 @@
+"""Sia as a domain of :class:`copter.Rounds`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles.tables import ReplicaProfile
+from copter.problems.sia.interface import SiaJob, SiaRound
+from copter.problems.sia.policy import SiaDomain, SiaPolicy
+
+_ROUND = 60.0
+_JOBS = 8
+"""Of :func:`example`, about."""
+
+
+class ExampleSia(SiaDomain):
+    """The same with random events, and with answers that are counted out one by one."""
+
+    def violations(self, answer: SiaRound) -> Iterator[str]:
+        """Yield GPU types that are overdrawn, counted one by one."""
+        used: Counter[str] = Counter()
+        for configuration in answer.allocation.values():
+            if configuration is not None:
+                used[configuration.type] += configuration.gpus
+        for type, gpus in used.items():
+            if gpus > self.policy.cluster.capacity[type]:
+                yield f"{gpus} GPUs of type {type!r} are given, of {self.policy.cluster.capacity[type]}"
+
+    def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        """Draw jobs that come and go, and nodes that fail and come back."""
+        yield "at", self.now + _ROUND
+        jobs = list(self.policy.allocation)
+        for _ in range(int(rng.integers(0, 3)) if len(jobs) < 2 * _JOBS else 0):
+            name = f"job {int(rng.integers(1 << 40))}"
+            speeds = {
+                type: (int(2 ** rng.integers(3)), float(rng.uniform(50, 400))) for type in ("T4", "A100")
+            }
+            yield "submit", SiaJob(name, ReplicaProfile(name, 60.0, 1e6, speeds), self.now)
+        if len(jobs) > _JOBS // 2 and rng.random() < 0.5:
+            yield "complete", jobs[int(rng.integers(len(jobs)))]
+        if rng.random() < 0.3:
+            yield "set_nodes", str(rng.choice(["T4", "A100"])), int(rng.integers(1, 5))
+
+
+def example() -> ExampleSia:
+    """Return a small cluster: `copter check copter.problems.sia.example:example`."""
+    return ExampleSia(SiaPolicy(Cluster([GpuType("T4", 4, 4), GpuType("A100", 8, 2)])))

@@ -1,0 +1,118 @@
+"""`copter check`, `copter run` and `copter bench` of a domain that is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from copter.cli.main import app
+from copter.rounds.named import DomainNameError, domain_named
+from support.commands import invoke
+
+DOMAIN = "support.machines:Machines"
+FILE = """
+from support.machines import Machines
+
+
+class Greedy(Machines):
+    def fallback(self, deadline):
+        return dict.fromkeys(self.program.request_ids, 2)
+
+    def figures(self, answer):
+        return {}
+"""
+
+
+SILENT = """
+from copter import ChooseOneDomain
+
+
+class Silent(ChooseOneDomain):
+    def apply(self, event):
+        pass
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "greedy_domain.py").write_text(FILE)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    return str(tmp_path / "greedy_domain.py")
+
+
+def test_a_sound_domain_is_checked() -> None:
+    found = json.loads(invoke("check", DOMAIN, "--rounds", 14, "--json").stdout)
+    assert found["passed"] and found["counts"]["feasible"] >= 42
+    assert "keeps what" in invoke("check", DOMAIN, "--rounds", 7).stdout
+
+
+def test_a_broken_domain_ends_with_the_events_that_show_it(file: str) -> None:
+    result = CliRunner().invoke(app, ["check", f"{file}:Greedy", "--rounds", "20"])
+    assert result.exit_code == 1
+    assert "feasible: fallback: resource 'gpu'" in str(result.exception)
+    assert "('arrive', " in str(result.exception)
+
+
+def test_rounds_are_run_into_a_folder(tmp_path: Path) -> None:
+    out, journal = tmp_path / "run", tmp_path / "rounds.sqlite"
+    arguments = ("run", DOMAIN, "--rounds", 5, "--deadline", 60, "--journal", journal)
+    invoke(*arguments, "--out", out)
+    rows = list(csv.DictReader((out / "rounds.csv").open()))
+    assert [row["round"] for row in rows] == list("01234") and {row["path"] for row in rows} == {"solved"}
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["rounds"] == 5 and summary["figures"]["objective"] >= 0
+    again = json.loads(invoke(*arguments, "--json").stdout)
+    assert [row["round"] for row in again["records"]] == [5, 6, 7, 8, 9]
+    assert again["records"][0].keys() == rows[0].keys()
+
+
+def test_solvers_are_measured() -> None:
+    arguments = (
+        "bench",
+        DOMAIN,
+        "--rounds",
+        3,
+        "--solvers",
+        "copter,highs-hot",
+        "--no-isolate",
+        "--json",
+        "-",
+    )
+    document = json.loads(invoke(*arguments).stdout)
+    ours, theirs = (
+        [one for one in document["records"] if one["solver"] == name] for name in ("copter", "highs-hot")
+    )
+    assert len(ours) == len(theirs) == 3
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["objective"] == pytest.approx(other["objective"], rel=1e-5, abs=1e-5)
+        assert one["integral_objective"] >= one["bound"] - 1e-9 and not one["missed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("machines", "name a domain as module:Name"),
+        (":Machines", "name a domain as module:Name"),
+        ("no_such_module:Machines", "there is no module 'no_such_module'"),
+        ("support.no_such:Machines", "there is no module 'support.no_such'"),
+        ("support.machines:Nothing", "has no Nothing"),
+        ("support.machines:annotations", "is a _Feature, no class and no function"),
+        ("no/such/file.py:Machines", "there is no file no/such/file.py"),
+    ],
+)
+def test_a_name_that_is_wrong(name: str, why: str) -> None:
+    with pytest.raises(DomainNameError, match=why):
+        domain_named(name)
+
+
+def test_a_domain_without_events_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "silent_domain.py").write_text(SILENT)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    for command in ("run", "check", "bench"):
+        result = CliRunner().invoke(app, [command, f"{tmp_path}/silent_domain.py:Silent"])
+        assert result.exit_code == 1 and "has no events(rng)" in str(result.exception), command
