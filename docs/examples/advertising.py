@@ -1,14 +1,13 @@
 """Advertising budgets: campaigns spend the money of an hour on impressions of segments of users.
 
-x[c, s] is the money that campaign c spends for segment s, an age group in a region.  A euro brings it a profit of
-r[c, s] euros.  The segment has n[s] thousand impressions in the hour, at p[s] euros each, and b[c] is the budget:
+x[c, s] is the money that campaign c spends for segment s, an age group in a region.  A euro brings it a
+profit of r[c, s] euros.  The segment has n[s] thousand impressions at p[s] euros each; b[c] is the budget:
 
     maximise    sum over c, s of r[c, s] x[c, s]
     subject to  sum over c of x[c, s] / p[s] <= n[s],  sum over s of x[c, s] <= b[c],  x >= 0
 """
 
 import argparse
-from statistics import mean, median
 
 import numpy as np
 
@@ -19,12 +18,9 @@ PRICES = dict(zip(SEGMENTS, np.random.default_rng(1).lognormal(1.4, 0.4, len(SEG
 
 
 class Advertising(FlowDomain):
-    """Campaigns start, end and get other budgets; a round is an hour. There are about `size` campaigns."""
-
-    def __init__(self, size=60):
+    def __init__(self, size=60):  # campaigns, about
         super().__init__()
-        self.size, self.came, self.hour = size, 0, 0
-        self.program = ContinualProgram(sense="max")
+        self.program, self.size, self.came, self.hour = ContinualProgram(sense="max"), size, 0, 0
         self.program.add_resources(SEGMENTS, upper=0.0)
 
     def apply(self, event):
@@ -48,52 +44,36 @@ class Advertising(FlowDomain):
         day = 1 + 0.7 * np.sin((self.hour - 10) * np.pi / 12)  # most impressions are at 16 o'clock
         yield "supply", 0.7 * self.size * day * rng.lognormal(0.0, 0.2, len(SEGMENTS))
         there = self.program.request_ids
+        yield from (("end", campaign) for campaign in there[: max(len(there) - self.size, 0)])
         for k in range(max(self.size - len(there), int(rng.integers(3)))):
             targets = rng.choice(SEGMENTS, int(rng.integers(3, 12)), replace=False).tolist()
             profits = dict(zip(targets, rng.lognormal(-0.7, 0.6, len(targets)).tolist(), strict=True))
             yield "start", f"campaign {self.came + k}", float(rng.lognormal(4.0, 0.7)), profits
-        for campaign in there[: max(len(there) - self.size, 0)]:
-            yield "end", campaign
         for campaign in there[self.size // 2 :: 7]:
             yield "budget", campaign, float(rng.lognormal(4.0, 0.7))
 
 
 DOMAIN = Advertising
-
-
-def main():
+if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=72)
     parser.add_argument("--picture", metavar="FILE.svg")
-    given, rng = parser.parse_args(), np.random.default_rng(0)
-    played = {name: Rounds(Advertising(1000), name, deadline=1.0) for name in ("copter", "highs-hot")}
-    records = {name: [] for name in played}
-    for rounds in played.values():
-        rounds.rehearse()
+    given, rng, records = parser.parse_args(), np.random.default_rng(0), {"copter": [], "highs-hot": []}
+    played = {name: Rounds(Advertising(1000), name, deadline=1.0) for name in records}
+    played["copter"].rehearse()
     for _ in range(given.rounds):
-        events = list(played["copter"].domain.events(rng))
+        events = list(played["copter"].domain.events(rng))  # both get the same
         for name, rounds in played.items():
             records[name].append(rounds.play(*events))
-    print(f"{given.rounds:4} rounds  mean objective  median seconds  largest gap")
     for name, own in records.items():
-        objective, seconds = mean(r.answer.objective for r in own), median(r.seconds.total for r in own)
-        print(f"{name:11}  {objective:14.2f}  {seconds:14.4f}  {max(r.gap for r in own):11.1e}")
+        value, seconds = np.array([(r.answer.objective, r.seconds.total) for r in own]).T
+        print(f"{name:12}  mean objective {value.mean():.2f}, median {np.median(seconds):.4f} s a round")
     if given.picture:
-        draw(given.picture, [record.answer.binding for record in records["copter"]])
+        import matplotlib.pyplot as plt
 
-
-def draw(file, prices):  # what a thousand more impressions of each segment bring, by hour
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "copter"  # the same file every time
-    fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    shown = [[own.get(segment, 0.0) for own in prices] for segment in SEGMENTS]
-    image = ax.imshow(shown, aspect="auto", interpolation="nearest")
-    ax.set_yticks(range(len(SEGMENTS)), SEGMENTS, fontsize="small")
-    ax.set(xlabel="hour", title="profit of a thousand more impressions, in euros")
-    fig.colorbar(image)
-    fig.savefig(file, metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    main()
+        plt.rcParams |= {"svg.hashsalt": "copter", "svg.fonttype": "none", "figure.figsize": (7, 4)}
+        prices = [[r.answer.binding.get(segment, 0.0) for r in records["copter"]] for segment in SEGMENTS]
+        plt.imshow(prices, aspect="auto", interpolation="nearest")
+        plt.yticks(range(len(SEGMENTS)), SEGMENTS, fontsize=7)
+        plt.colorbar(label="profit of 1000 more impressions, in euros")
+        plt.savefig(given.picture, metadata={"Date": None})
