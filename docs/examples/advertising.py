@@ -71,7 +71,6 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.rcParams |= {"svg.hashsalt": "copter", "svg.fonttype": "none", "figure.figsize": (7, 4)}
         prices = [[r.answer.binding.get(segment, 0.0) for r in records["copter"]] for segment in SEGMENTS]
         plt.imshow(prices, aspect="auto", interpolation="nearest")
         plt.yticks(range(len(SEGMENTS)), SEGMENTS, fontsize=7)

@@ -2,6 +2,7 @@
 
 x[v, h] is 1 if machine v runs on host h, or if it waits (h = "waiting"), for c[v, h] cents an hour.  If v has
 a host, all others cost m[v] more, because its memory is copied there:
+
     minimise sum_vh c[v, h] x[v, h]  subject to  sum_h x[v, h] = 1,  sum_v cores[v] x[v, h] <= cores[h],
                                                  sum_v memory[v] x[v, h] <= memory[h],  x in {0, 1}
 """
@@ -74,7 +75,6 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.rcParams |= {"svg.hashsalt": "copter", "svg.fonttype": "none", "figure.figsize": (7, 3)}
         plt.plot([[record.answer.objective for record in own] for own in records], label=names)
         plt.legend(title="objective by round, in cents")
         plt.savefig(given.picture, metadata={"Date": None})

@@ -2,6 +2,7 @@
 
 x[f, s] is 1 if flight f gets stand s.  c[f, s] is the time that its passengers walk; the apron (s = "apron")
 takes a bus, and any number of aircraft.  If f has a planned stand, all others cost m[f] more:
+
     minimise sum_fs c[f, s] x[f, s]  subject to  sum_s x[f, s] = 1,  x in {0, 1},
              sum of x[f, s] over the flights f that are there in slot t <= 1 for each stand s and slot t
 """
@@ -73,7 +74,6 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.rcParams |= {"svg.hashsalt": "copter", "svg.fonttype": "none", "figure.figsize": (7, 3)}
         for flight, (_, first, last) in (domain := played["copter"].domain).flights.items():  # the last plan
             plt.barh(domain.last.choice[flight], last - first, left=first, edgecolor="white")
         plt.xlabel("slot")
