@@ -74,5 +74,6 @@ if __name__ == "__main__":
         prices = [[r.answer.binding.get(segment, 0.0) for r in records["copter"]] for segment in SEGMENTS]
         plt.imshow(prices, aspect="auto", interpolation="nearest")
         plt.yticks(range(len(SEGMENTS)), SEGMENTS, fontsize=7)
+        plt.xlabel("hour")
         plt.colorbar(label="profit of 1000 more impressions, in euros")
         plt.savefig(given.picture, metadata={"Date": None})
