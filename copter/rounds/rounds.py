@@ -135,7 +135,7 @@ class Rounds:
         self.number = self.events = 0
         self.answer: Any = None
         self._pending = 0
-        self._rounding, self._falling_back = _Expected(), _Expected()
+        self._rounding, self._falling_back, self._overrun = _Expected(), _Expected(), _Expected()
         self._busy = threading.Lock()
         self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[RoundRecord]]] = []
         self._under_way: asyncio.Task[None] | None = None
@@ -362,12 +362,16 @@ class Rounds:
         wanted = max(self._rounding.seconds, self._falling_back.seconds)
         if not (self._rounding.known or math.isinf(clock.deadline)):
             wanted = max(wanted, _UNKNOWN_SHARE * clock.deadline)
-        left = clock.left(min(wanted, _MOST_SHARE * clock.deadline))
+        left = clock.left(min(wanted + 2.0 * self._overrun.seconds, _MOST_SHARE * clock.deadline))
         deadline = None if math.isinf(left) else left
-        own = getattr(self.domain, "solve", None)
+        own, begin = getattr(self.domain, "solve", None), clock()
         if own is not None:
-            return own(self.solver, deadline)
-        return self.solver.solve(self._program, deadline=deadline)
+            solution = own(self.solver, deadline)
+        else:
+            solution = self.solver.solve(self._program, deadline=deadline)
+        if deadline is not None:
+            self._overrun.learn(max(0.0, clock() - begin - deadline))
+        return solution
 
     def _figures(self, answer: Any) -> dict[str, float]:
         """The domain's figures of an answer that is not accepted yet."""

@@ -388,3 +388,25 @@ class TestAsynchronous:
         both, after = asyncio.run(run())
         assert all(isinstance(error, RuntimeError) for error in both)
         assert after.edited == 2 and set(choice(after.answer)) == {"m0", "m1"}
+
+
+class Overrunning(Machines):
+    """A domain whose solver notices its deadline a little late, as branch and bound does."""
+
+    clock: Any = None
+
+    def solve(self, solver: Any, deadline: float | None) -> Any:
+        assert deadline is not None
+        end = self.clock.now + deadline + 0.005
+        found = solver.solve(self.program)
+        self.clock.now = max(self.clock.now, end)
+        return found
+
+
+def test_time_is_kept_for_a_solver_that_overruns_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Overrunning()
+    rounds = Rounds(domain, deadline=1.0)
+    domain.clock = tick(monkeypatch, 1e-7)
+    records = [rounds.play(*ARRIVALS), *(rounds.play() for _ in range(4))]
+    assert [record.path for record in records] == ["solved"] * 5
+    assert all(record.seconds.total > 0.8 for record in records)
