@@ -348,7 +348,7 @@ class Rounds:
         with clock.patient():
             answer = self._unedited(program, "fallback", _left(clock))
         self._falling_back.learn(clock() - begin)
-        return _Made(answer, "fallback", late, reason, solution, max(solved, min(begin, clock())))
+        return _Made(answer, "fallback", late, reason, solution, begin if solution is None else solved)
 
     def _prepare(self, clock: Clock) -> None:
         """Let the domain make the edits of the round, and give the solver a start."""
