@@ -1,8 +1,8 @@
 """Electric cars charge while they are parked, and feeders limit the power of their cars.
 
 Every 15 minutes, a slot, cars arrive, meters report, and the slots until all cars have left are planned.
-With x[c, t] kWh for car c in slot t, maximise the sum of (value[c] - price[t]) x[c, t].  Limits are
-the charger, x[c, t] <= power[c], the battery, sum_t x[c, t] <= wanted[c], and feeders, sum_c x[c, t] <= room[f, t].
+With x[c, t] kWh for car c in slot t, maximise the sum of (value[c] - price[t]) x[c, t] subject to
+x[c, t] <= power[c], sum_t x[c, t] <= wanted[c], and, for the cars of feeder f, sum_c x[c, t] <= room[f, t].
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Charging(FlowDomain):
         if self.last is not None:
             x, cars = self.last.x, self.program.request_ids
             yield "slot", np.array([x.get(car, {}).get(self.now % 96, 0.0) for car in cars])
-        for k in range(rng.poisson(self.cars / 40 * (1 + DAY[now % 96]))):
+        for k in range(rng.poisson(self.cars / 60 * (1 + DAY[now % 96]))):
             car, feeder, stay = f"car {now}.{k}", f"feeder {rng.integers(8)}", int(rng.integers(9, 48))
             power, value = float(rng.choice([3.7, 11, 22])) / 4, float(rng.uniform(0.42, 0.7))
             yield "arrive", car, feeder, float(rng.uniform(5, 40)), power, value, stay
@@ -58,22 +58,21 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=96)
     parser.add_argument("--picture", metavar="FILE.svg")
-    given, rng, records = parser.parse_args(), np.random.default_rng(0), {"copter": [], "highs-hot": []}
-    played = {name: Rounds(Charging(600), name, deadline=1.0) for name in records}
-    played["copter"].rehearse()
+    given, rng, records = parser.parse_args(), np.random.default_rng(0), []
+    played = [Rounds(Charging(600), solver, deadline=1.0) for solver in ("copter", "highs-hot")]
+    played[0].rehearse()
     for _ in range(given.rounds):
-        events = list(played["copter"].domain.events(rng))  # both get the same
-        for name, rounds in played.items():
-            records[name].append(rounds.play(*events))
-    for name, own in records.items():
+        events = list(played[0].domain.events(rng))
+        records.append([rounds.play(*events) for rounds in played])
+    print("solver    mean objective, median and largest seconds of a round")
+    for rounds, own in zip(played, zip(*records, strict=True), strict=True):
         value, seconds = np.array([(r.answer.objective, r.seconds.total) for r in own]).T
-        print(f"{name:9}  mean objective {value.mean():.2f}, median {np.median(seconds):.4f} s a round")
+        print(f"{rounds.solver.name:9} {value.mean():14.2f}  {np.median(seconds):.4f}  {seconds.max():.4f}")
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.rcParams |= {"svg.hashsalt": "copter", "svg.fonttype": "none", "figure.figsize": (7, 3)}
-        kwh = [sum(x.get(k, 0) for x in r.answer.x.values()) for k, r in enumerate(records["copter"][:96])]
+        kwh = [sum(x.get(k, 0) for x in r.answer.x.values()) for k, (r, _) in enumerate(records[:96])]
         plt.stairs(4 * np.array(kwh), 12 + np.arange(len(kwh) + 1) / 4, fill=True, label="charging")
-        plt.plot(12 + np.arange(96) / 4, 4 * played["copter"].domain.room, "k", label="limit less other load")
+        plt.plot(12 + np.arange(96) / 4, 4 * played[0].domain.room, "k", label="limit less other load")
         plt.legend(title="kW by hour")
-        plt.savefig(given.picture, metadata={"Date": None})
+        plt.savefig(given.picture)
