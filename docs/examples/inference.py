@@ -47,8 +47,10 @@ class Inference(FlowDomain):
 
     def events(self, rng):
         streams, size = self.program.request_ids, sum(self.capacity.values()) / len(self.program)
-        region = self.now // 20 % 6  # half of the time, one region asks for three times as much
-        means = np.array([3.0 * size if stream[1] == region else size for stream in streams])
+        surge = (
+            self.now // 20 % 3 if self.now % 20 >= 10 else None
+        )  # a region that asks for four times as much
+        means = np.array([4.0 * size if stream[1] == surge else size for stream in streams])
         yield "loads", means * rng.gamma(20.0, 1 / 20, len(streams))
         replica = str(rng.choice([*self.capacity]))
         yield "capacity", replica, self.capacity[replica] * float(rng.random() < 0.8)
@@ -72,10 +74,8 @@ if __name__ == "__main__":
     if given.picture:
         import matplotlib.pyplot as plt
 
-        served = np.zeros((len(CLASSES), len(records)))
-        for k, (record, _) in enumerate(records):
-            for (name, _, _), x in record.answer.x.items():
-                served[[*CLASSES].index(name), k] += sum(x.values())
+        tokens = [{s: sum(x.values()) for s, x in record.answer.x.items()} for record, _ in records]
+        served = [[sum(t[s] for s in t if s[0] == name) for t in tokens] for name in CLASSES]
         plt.stackplot(range(len(records)), served, labels=CLASSES)
         plt.legend(title="thousand tokens a second, by round")
         plt.savefig(given.picture)
