@@ -20,10 +20,8 @@ class Inference(FlowDomain):
         super().__init__()
         rng, self.program, self.now = np.random.default_rng(1), ContinualProgram(sense="max"), 0
         tokens, places = rng.choice([20.0, 40.0, 80.0], replicas), rng.uniform(0.0, 0.15, (regions, 2))
-        self.capacity, home = (
-            {f"replica {k}": tokens[k] for k in range(replicas)},
-            rng.integers(regions, size=replicas),
-        )
+        self.capacity = {f"replica {k}": float(tokens[k]) for k in range(replicas)}
+        home = rng.integers(regions, size=replicas)  # region of each replica
         self.program.add_resources([*self.capacity], upper=tokens)
         for model in range(models):
             hosts = rng.choice(replicas, replicas // 2, replace=False)
@@ -47,9 +45,7 @@ class Inference(FlowDomain):
 
     def events(self, rng):
         streams, size = self.program.request_ids, sum(self.capacity.values()) / len(self.program)
-        surge = (
-            self.now // 20 % 3 if self.now % 20 >= 10 else None
-        )  # a region that asks for four times as much
+        surge = self.now // 20 % 3 if self.now % 20 >= 10 else None  # a region that asks for more
         means = np.array([4.0 * size if stream[1] == surge else size for stream in streams])
         yield "loads", means * rng.gamma(20.0, 1 / 20, len(streams))
         replica = str(rng.choice([*self.capacity]))
