@@ -10,7 +10,7 @@ FOLDERS := solvers problems shims bench live
 export PYTHONDONTWRITEBYTECODE :=
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo live test test-long test-cluster lint types kernels pytest light dist bench suite measure benchmarks docs clean
+.PHONY: demo live test test-long test-cluster lint types kernels pytest light dist bench suite measure benchmarks gallery docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
@@ -89,6 +89,13 @@ measure: $(VENV)/.installed
 # The pages, the README's table and all pictures, from what was measured.
 benchmarks: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py
+
+# The pictures of the gallery: the same files every time, but for rounds that miss their deadline.
+gallery: $(VENV)/.installed
+	for file in docs/examples/*.py; do \
+	    MATPLOTLIBRC=docs/examples/pictures SOURCE_DATE_EPOCH=0 $(BIN)/python $$file \
+	        --picture docs/examples/pictures/$$(basename $$file .py).svg || exit 1; \
+	done
 
 # The site, with the API reference from docstrings; a warning is an error.
 docs: $(VENV)/.docs build/tree/.copied

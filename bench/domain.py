@@ -15,7 +15,7 @@ import numpy as np
 
 from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
 from copter.bench.settings import Record
-from copter.rounds.named import domain_named
+from copter.rounds.named import domain_named, fresh
 from copter.rounds.rounds import DomainError, Rounds
 from copter.solution import Solution, Status
 from copter.solvers.features import Feature
@@ -45,7 +45,7 @@ class DomainCourse(Course):
     @property
     def figures(self) -> Sequence[Figure]:  # type: ignore[override]
         """The figures that the domain's records have."""
-        domain = domain_named(self.name)()
+        domain = fresh(domain_named(self.name))
         (events,) = drawn_events(domain, 1, self.seed)
         record = Rounds(domain).play(*events)
         return [Figure(name, name, "mean") for name in record.figures]
@@ -56,7 +56,7 @@ class DomainCourse(Course):
 
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a domain of its own."""
-        solver, domain = settings.make(), domain_named(self.name)()
+        solver, domain = settings.make(), fresh(domain_named(self.name))
         events = drawn_events(domain, self.rounds, self.seed)
         records = records_of(domain, solver, events)
         return Play(records, solver.stopping(), getattr(domain, "program", None))

@@ -84,10 +84,10 @@ def _run(name: str, options: DomainRunOptions) -> None:
     from copter.bench.domain import drawn_events
     from copter.cli.domain_run import DomainRun
     from copter.cli.run import conclude, follow, preparing
-    from copter.rounds.named import domain_named
+    from copter.rounds.named import domain_named, fresh
     from copter.rounds.rounds import Rounds
 
-    domain = domain_named(name)()
+    domain = fresh(domain_named(name))
     label = name.rpartition(":")[2].lower()
     with (
         Rounds(domain, options.solver, deadline=options.deadline, journal=options.journal) as rounds,

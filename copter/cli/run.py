@@ -24,6 +24,30 @@ if TYPE_CHECKING:
 
 One = TypeVar("One")
 
+COLUMNS: Mapping[str, str] = {
+    "round": "counts from 0",
+    "t_edit": "seconds in which the solver's program was brought up to date",
+    "t_solve": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
+    "t_shim": "seconds of making the answer from the solution",
+    "t_total": "seconds of the round: edit, solve and shim",
+    "t_store": "seconds in which events became edits of copter's program",
+    "t_certify": "seconds of reading and certifying a baseline's answer; not in t_total",
+    "status": "why the solver stopped; optimal too of a round that needed no solve",
+    "gap": "certified relative gap of the solver's answer, or of the round's if it needed no solve",
+    "primal_residual": "relative primal residual of the solver's answer",
+    "objective": "cost of the solver's answer",
+    "bound": "certified lower bound on it",
+    "integral_objective": "cost of the round's answer",
+    "integral_gap": "certified relative gap of that",
+    "n_variables": "columns of the program",
+    "n_rows": "rows of the program, sum rows of requests included",
+    "nnz": "nonzeros in the resource rows",
+    "iterations": "iterations of the solver",
+    "churn": "share of the nonzeros that changed against the last round",
+    "warm_started": "whether the solver started from the last round",
+}
+"""Fields of a record that every course has, and what they mean."""
+
 
 class Run(ABC):
     """A run with the folder that it writes into, if any, closed with what it holds however the run ends.
@@ -93,7 +117,8 @@ class CourseRun(Run):
     Parameters
     ----------
     columns : mapping of str to str
-        Fields of the records that rounds.csv holds, and what they mean.
+        Fields of the records that rounds.csv holds besides :data:`COLUMNS`, and what they mean; or other
+        words for one of these.
     """
 
     def __init__(
@@ -109,7 +134,7 @@ class CourseRun(Run):
         super().__init__(options, path, title, config)
         self.chosen = chosen
         self.records: list[Record] = []
-        self._played, self._columns = course, columns
+        self._played, self._columns = course, {**COLUMNS, **columns}
 
     def rounds(self) -> Iterator[Record]:
         """Play the rounds; each is in rounds.csv before it is given."""

@@ -1,7 +1,8 @@
 """Rounds: events become edits, the program is solved by a deadline, an answer takes effect; read `rounds.py`.
 
-`domain.py` is what the author of a domain implements, `record.py` what a round reports, `journal.py` what a
-restart reads, `check.py` the checks of `copter check`, `named.py` finds a domain by ``module:name``.
+`domain.py` is what the author of a domain implements, `choose_one.py` and `flow.py` are bases of domains,
+`record.py` is what a round reports, `journal.py` what a restart reads, `check.py` has the checks of `copter
+check`, `named.py` finds a domain by ``module:Name``.
 """
 
 from copter.rounds.domain import Domain

@@ -38,6 +38,7 @@ import numpy as np
 import copter.clock
 from copter.errors import CopterError, NoAllocationError
 from copter.program.program import ContinualProgram
+from copter.rounds.named import fresh
 from copter.rounds.record import RoundRecord
 from copter.rounds.rounds import DomainError, Rounds
 from copter.solution import Allocation
@@ -125,7 +126,7 @@ class _Run:
 
     def __init__(self, make: Callable[[], Any], solver: str, seed: int) -> None:
         self.make, self.seed, self.counts = make, seed, Counter[str]()
-        self.domain = make()
+        self.domain = fresh(make)
         self.solver: Solver = make_solver(solver, tolerance=_TOLERANCE)
         self.rounds = Rounds(self.domain, self.solver)
 
@@ -211,14 +212,14 @@ class _Run:
             with Rounds(self.domain, self.solver, journal=path) as written:
                 record = written.play()
             self._check_answer(record)
-            fresh = self.make()
-            with Rounds(fresh, self.solver.name, journal=path) as read:
-                if _program_of(self.domain) != _program_of(fresh) or read.number != 1:
+            other = self.make()
+            with Rounds(other, self.solver.name, journal=path) as read:
+                if _program_of(self.domain) != _program_of(other) or read.number != 1:
                     raise CheckFailedError("restart", "the journal gave another program")
-                if _figures(self.domain) != _figures(fresh):
+                if _figures(self.domain) != _figures(other):
                     raise CheckFailedError("restart", "the journal gave another fallback")
                 again = read.play()
-            self._check_answer(again, fresh)
+            self._check_answer(again, other)
         return self.rounds.play()
 
     # ---- checks ----------------------------------------------------------------------------------
@@ -432,7 +433,7 @@ def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[i
         return {}
     if isinstance(own, np.ndarray):
         return {int(k): float(own[k]) for k in np.flatnonzero(own)}
-    there = program.requests[request].columns if request in program else ()
+    there: Sequence[Hashable] = program.requests[request].columns if request in program else ()
     if isinstance(own, float) and len(there) == 1:
         own = {there[0]: own}
     pairs = own.items() if isinstance(own, Mapping) else [(own, 1.0)]

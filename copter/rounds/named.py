@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -55,3 +56,13 @@ def domain_named(name: str) -> Callable[[], Any]:
         raise DomainNameError(f"{name!r}: is a {type(made).__name__}, no class and no function")
     maker: Callable[[], Any] = made
     return maker
+
+
+def fresh(make: Callable[[], Any]) -> Any:
+    """Return a fresh domain; raise DomainNameError if it cannot be made without arguments."""
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        name = getattr(make, "__name__", make)
+        raise DomainNameError(f"{name}: must be made without arguments: {error}") from None
+    return make()

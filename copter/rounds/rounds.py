@@ -323,7 +323,10 @@ class Rounds:
     def _made(self, clock: Clock, program: Any) -> _Made:
         """The answer of a round: of a solution, or the fallback."""
         solution, solved, late = None, clock(), False
+        begun = not clock.over()
         try:
+            if not begun:
+                raise Interrupted(clock.why())
             solution = self._solve(clock)
             solved = clock()
             if clock.over(self._rounding.seconds):
@@ -336,7 +339,8 @@ class Rounds:
                     return _Made(answer, "solved", False, _why(solution), solution, solved)
                 late, reason = True, _late("rounding", clock)
         except Interrupted:
-            late, reason = True, _late("the solver" if solution is None else "rounding", clock)
+            part = "rounding" if solution is not None else "the solver" if begun else "edits"
+            late, reason = True, _late(part, clock)
         except (NoAllocationError, UnplacedError) as none:
             late = clock.over() or getattr(none, "status", "") == "deadline"
             reason = str(none)
@@ -344,7 +348,7 @@ class Rounds:
         with clock.patient():
             answer = self._unedited(program, "fallback", _left(clock))
         self._falling_back.learn(clock() - begin)
-        return _Made(answer, "fallback", late, reason, solution, max(solved, min(begin, clock())))
+        return _Made(answer, "fallback", late, reason, solution, begin if solution is None else solved)
 
     def _prepare(self, clock: Clock) -> None:
         """Let the domain make the edits of the round, and give the solver a start."""

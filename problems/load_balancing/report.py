@@ -16,7 +16,6 @@ from copter.cli.runfolder import RunFolder
 from copter.problems.load_balancing.course import Balancing
 
 _ROUND = {
-    "round": "counts from 0",
     "movements": "replicas that were not there before",
     "imbalance": "largest load of a server over the smallest, minus 1",
     "balanced": "whether that is within twice the tolerance",
@@ -26,23 +25,7 @@ _ROUND = {
     "integral_gap": "certified gap of that, relative to it or to the size of a shard if that is more",
     "integral_bound": "certified lower bound on the size of the replicas that were not there before",
     "proven": "whether it is within the band, and no such placement needs less: the gap of that is 0",
-    "bound": "certified lower bound on the fractional answer's cost, in shards of mean size",
     "objective": "cost of the fractional answer, in shards of mean size",
-    "t_edit": "seconds in which the solver's program was brought up to date",
-    "t_solve": "seconds of the solver",
-    "t_shim": "seconds of rounding to replicas",
-    "t_total": "seconds of the round: edit, solve and shim",
-    "t_store": "seconds in which events became edits of copter's program",
-    "t_certify": "seconds of reading and certifying a baseline's answer; not in t_total",
-    "status": "why the solver stopped; optimal too of a round that needed none",
-    "gap": "certified relative gap of the fractional answer; integral_gap of a round that needed none",
-    "primal_residual": "relative primal residual of the fractional answer",
-    "iterations": "inner iterations of the solver",
-    "churn": "share of the nonzeros that changed against the last round",
-    "warm_started": "whether the solver started from the last round",
-    "n_variables": "columns of the program",
-    "n_rows": "rows of the program",
-    "nnz": "nonzeros in the resource rows",
 }
 
 

@@ -26,28 +26,10 @@ with extra("cli"):
     from matplotlib.figure import Figure
 
 _ROUND = {
-    "round": "counts from 0",
-    "t_edit": "seconds of bringing the solver's program up to date",
-    "t_solve": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
-    "t_shim": "seconds of making the flow feasible",
-    "t_total": "seconds of the round: edit, solve and shim",
-    "t_parallel_estimated": "estimated: the same, had POP a machine for each part",
-    "t_store": "seconds in which events became edits of copter's program",
+    "t_parallel_estimated": "estimated: seconds of the round, had POP a machine for each part",
     "change": "what kind of change came before the round",
-    "status": "why the solver stopped",
-    "gap": "certified relative gap of the solver's answer",
-    "primal_residual": "relative primal residual of the solver's answer",
-    "objective": "cost of the solver's answer",
-    "bound": "certified lower bound on the cost of any flow",
     "integral_objective": "cost of the feasible flow (max-flow: minus the flow)",
-    "integral_gap": "certified relative gap of the feasible flow",
     "overload": "most that a link is over its capacity, as a share of it",
-    "n_variables": "columns of the program",
-    "n_rows": "rows of the program, demands included",
-    "nnz": "nonzeros in the link rows",
-    "iterations": "iterations of the solver",
-    "churn": "share of the nonzeros that changed against the last round",
-    "warm_started": "whether the solver started from the last round",
 }
 _MEASURES = {
     "total_flow": "sum of all feasible flows",

@@ -118,6 +118,21 @@ class TestDeadline:
         used = sum({1: 16, 2: 40}.get(k, 0) for k in choice(record.answer).values() if k is not None)
         assert used <= 16
 
+    def test_edits_that_take_all_of_the_deadline(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock = tick(monkeypatch, 0.0)
+
+        class Slow(Machines):
+            def prepare(self) -> None:
+                clock.now += 1.0
+
+            def solve(self, solver: Any, deadline: float | None) -> Any:
+                raise AssertionError("there is no time for it")
+
+        record = Rounds(Slow(), deadline=0.2).play(*ARRIVALS)
+        assert (record.path, record.late) == ("fallback", True)
+        assert record.reason == "edits left no time: 1 s of 0.2 s had passed"
+        assert record.seconds.edit == pytest.approx(1.0) and record.seconds.solve == 0.0
+
     def test_rounding_has_what_the_solver_leaves(self, monkeypatch: pytest.MonkeyPatch) -> None:
         domain, _ = self.slow(monkeypatch, "solve", 0.15)
         Rounds(domain, deadline=0.2).play(*ARRIVALS)

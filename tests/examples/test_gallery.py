@@ -1,0 +1,79 @@
+"""Every file of the gallery runs as it is, keeps what a domain promises, and comes to what HiGHS comes to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from copter import Rounds
+from copter.rounds.check import check_domain
+from copter.rounds.named import domain_named
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "docs/examples").glob("*.py"))
+EACH = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+ROUNDS = 12
+
+
+@pytest.fixture(autouse=True)
+def files_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A domain that is named by its file puts the folder on the path of modules: only during a test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def domain_of(file: Path) -> Any:
+    """The class that a file calls DOMAIN."""
+    return domain_named(f"{file}:DOMAIN")
+
+
+@EACH
+def test_a_file_is_short(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= 80
+
+
+@EACH
+def test_a_file_is_in_the_gallery_with_its_picture(file: Path) -> None:
+    page = (ROOT / "docs/gallery.md").read_text()
+    picture = f"examples/pictures/{file.stem}.svg"
+    assert f"python docs/examples/{file.name}" in page and picture in page
+    assert (ROOT / "docs" / picture).is_file()
+
+
+@EACH
+def test_the_script_plays_rounds_and_draws(file: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    command = [sys.executable, str(file), "--rounds", "5", "--picture", str(picture)]
+    environment = os.environ | {"MPLBACKEND": "agg"}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "copter" in ran.stdout and "highs-hot" in ran.stdout
+    assert picture.read_text().startswith("<?xml")
+
+
+@EACH
+def test_the_domain_keeps_what_a_domain_promises(file: Path) -> None:
+    counts = check_domain(domain_of(file), rounds=28, seed=0)
+    assert counts["events"] > 28 and counts["bound"] > 14 and counts["refused"]
+
+
+@EACH
+def test_objectives_are_those_of_highs_within_the_certified_gap(file: Path) -> None:
+    """Both play the same events, each in a domain of its own; a fallback would have an infinite gap."""
+    make, rng = domain_of(file), np.random.default_rng(1)
+    ours, theirs = (Rounds(make(), solver) for solver in ("copter", "highs-hot"))
+    for _ in range(ROUNDS):
+        events = list(ours.domain.events(rng))
+        mine, exact = ours.play(*events), theirs.play(*events)
+        assert mine.path == exact.path == "solved"
+        assert mine.solution is not None and exact.solution is not None
+        size = max(1.0, abs(exact.solution.objective))
+        assert abs(mine.solution.objective - exact.solution.objective) <= (mine.solution.gap + 1e-6) * size
+        worse = mine.answer.objective - exact.solution.objective
+        worse = -worse if ours.domain.program.sense == "max" else worse
+        assert -1e-6 * size <= worse <= (mine.gap + 1e-6) * max(size, mine.solution.size)
