@@ -58,22 +58,22 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=72)
     parser.add_argument("--picture", metavar="FILE.svg")
-    given, rng, records = parser.parse_args(), np.random.default_rng(0), {"copter": [], "highs-hot": []}
-    played = {name: Rounds(Advertising(1000), name, deadline=1.0) for name in records}
-    played["copter"].rehearse()
+    given, rng, records = parser.parse_args(), np.random.default_rng(0), []
+    played = [Rounds(Advertising(1000), solver, deadline=5.0) for solver in ("copter", "highs-hot")]
+    played[0].rehearse()
     for _ in range(given.rounds):
-        events = list(played["copter"].domain.events(rng))  # both get the same
-        for name, rounds in played.items():
-            records[name].append(rounds.play(*events))
-    for name, own in records.items():
+        events = list(played[0].domain.events(rng))
+        records.append([rounds.play(*events) for rounds in played])
+    print("solver       mean objective, median and largest seconds of a round")
+    for rounds, own in zip(played, zip(*records, strict=True), strict=True):
         value, seconds = np.array([(r.answer.objective, r.seconds.total) for r in own]).T
-        print(f"{name:12}  mean objective {value.mean():.2f}, median {np.median(seconds):.4f} s a round")
+        print(f"{rounds.solver.name:12} {value.mean():14.2f}  {np.median(seconds):.4f}  {seconds.max():.4f}")
     if given.picture:
         import matplotlib.pyplot as plt
 
-        prices = [[r.answer.binding.get(segment, 0.0) for r in records["copter"]] for segment in SEGMENTS]
+        prices = [[r.answer.binding.get(segment, 0.0) for r, _ in records] for segment in SEGMENTS]
         plt.imshow(prices, aspect="auto", interpolation="nearest")
         plt.yticks(range(len(SEGMENTS)), SEGMENTS, fontsize=7)
         plt.xlabel("hour")
         plt.colorbar(label="profit of 1000 more impressions, in euros")
-        plt.savefig(given.picture, metadata={"Date": None})
+        plt.savefig(given.picture)

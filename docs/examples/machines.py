@@ -2,7 +2,6 @@
 
 x[v, h] is 1 if machine v runs on host h, or if it waits (h = "waiting"), for c[v, h] cents an hour.  If v has
 a host, all others cost m[v] more, because its memory is copied there:
-
     minimise sum_vh c[v, h] x[v, h]  subject to  sum_h x[v, h] = 1,  sum_v cores[v] x[v, h] <= cores[h],
                                                  sum_v memory[v] x[v, h] <= memory[h],  x in {0, 1}
 """
@@ -63,18 +62,19 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--picture", metavar="FILE.svg")
-    given, rng, names = parser.parse_args(), np.random.default_rng(0), ("copter", "copter-exact", "highs-hot")
-    played, records = {name: Rounds(Machines(20), name, deadline=1.0) for name in names}, []
-    played["copter"].rehearse()
+    given, rng, records = parser.parse_args(), np.random.default_rng(0), []
+    played = [Rounds(Machines(20), s, deadline=1.0) for s in ("copter", "copter-exact", "highs-hot")]
+    played[0].rehearse()
     for _ in range(given.rounds):
-        events = list(played["copter"].domain.events(rng))  # all get the same
-        records.append([rounds.play(*events) for rounds in played.values()])
-    for k, name in enumerate(names):
-        value, seconds = np.array([(own[k].answer.objective, own[k].seconds.total) for own in records]).T
-        print(f"{name:12}  mean objective {value.mean():.2f}, median {np.median(seconds):.4f} s a round")
+        events = list(played[0].domain.events(rng))
+        records.append([rounds.play(*events) for rounds in played])
+    print("solver       mean objective, median and largest seconds of a round")
+    for rounds, own in zip(played, zip(*records, strict=True), strict=True):
+        value, seconds = np.array([(r.answer.objective, r.seconds.total) for r in own]).T
+        print(f"{rounds.solver.name:12} {value.mean():14.2f}  {np.median(seconds):.4f}  {seconds.max():.4f}")
     if given.picture:
         import matplotlib.pyplot as plt
 
-        plt.plot([[record.answer.objective for record in own] for own in records], label=names)
-        plt.legend(title="objective by round, in cents")
-        plt.savefig(given.picture, metadata={"Date": None})
+        plt.plot([[record.answer.objective for record in own] for own in records])
+        plt.legend([r.solver.name for r in played], title="objective by round, in cents")
+        plt.savefig(given.picture)
