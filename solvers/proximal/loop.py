@@ -119,6 +119,8 @@ def _loop(run: Run) -> End:
         sigma = found.sigma if found.violation is None else 0.0
         grown = columns.extend(now.pricing, now.x, found.violation)
         idle = 0 if grown or now.worst < 0.5 * before else idle + 1
+        if idle == 1:  # steps that are too long for the inner solver lead nowhere, however often
+            first, sigma = tuning.steps.cold_sigma, 0.0
         if idle == tuning.idle_rounds:
             return stuck(run)
     return End(Status.ITERATION_LIMIT, "iteration limit reached", run.incumbent)
