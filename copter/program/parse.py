@@ -234,8 +234,9 @@ class Parser:
         """Changes of requests, by the arguments of ``update_requests``; None without any."""
         store = self.store
         slots = self.requests.slots(ids, label)
-        new = {"usage": usage, "costs": costs, "columns": columns}
-        self._check_replacement(label, ids, slots, new, upper, terms)
+        if usage is not None or columns is not None:
+            new = {"usage": usage, "costs": costs, "columns": columns}
+            self._check_replacement(label, ids, slots, new, upper, terms)
         cost = None
         if costs is not None or sizes is not None:
             cost = self._other_costs(label, ids, slots, (costs, sizes), new=usage is not None)
@@ -243,16 +244,9 @@ class Parser:
         given: dict[str, Any] = {}
         if cost is not None:
             given["costs"], given["vectors"] = cost.runs, cost.vectors
-        names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
-        if usage is not None:
-            names, old = self._new_names(label, ids, columns, usage, widths), names
-            given["labels"], given["kept"] = ColumnNames.of(names), _kept(names, old, widths, numbers)
-        overrides = numbers.numbered("override", ids, overrides, names)
-        starts = numbers.numbered("start", ids, starts, names)
-        if overrides is not None:
-            given["overrides"] = self._overrides(label, ids, slots, overrides, widths, kept=cost is None)
-        if starts is not None:
-            given["starts"] = entries_of(label, "start", ids, starts, widths)
+        if usage is not None or overrides is not None or starts is not None:
+            by_column = {"usage": usage, "columns": columns, "overrides": overrides, "starts": starts}
+            given |= self._of_columns(label, ids, slots, by_column, widths, kept=cost is None)
         restated = terms is not KEEP and isinstance(terms, Mapping)
         if terms is not KEEP and not restated:
             given["terms"] = terms_of(label, ids, terms, widths)
@@ -308,6 +302,31 @@ class Parser:
             at if own is None or at is None else numbers.find(id, "columns", own, at)
             for id, own, at in zip(ids, names, columns, strict=True)
         ]
+
+    def _of_columns(
+        self,
+        label: Hashable,
+        ids: Sequence[Hashable],
+        slots: NDArray[np.int64],
+        by_column: dict[str, Any],
+        widths: NDArray[np.int64],
+        *,
+        kept: bool,
+    ) -> dict[str, Any]:
+        """Fields of an edit that name columns: of new ones their names, overrides and starts."""
+        given: dict[str, Any] = {}
+        usage, columns, overrides, starts = by_column.values()
+        names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
+        if usage is not None:
+            names, old = self._new_names(label, ids, columns, usage, widths), names
+            given["labels"], given["kept"] = ColumnNames.of(names), _kept(names, old, widths, numbers)
+        if overrides is not None:
+            overrides = numbers.numbered("override", ids, overrides, names)
+            given["overrides"] = self._overrides(label, ids, slots, overrides, widths, kept=kept)
+        if starts is not None:
+            starts = numbers.numbered("start", ids, starts, names)
+            given["starts"] = entries_of(label, "start", ids, starts, widths)
+        return given
 
     def _old_names(self, slots: NDArray[np.int64], usage: Any, *entries: Any) -> list[Names] | None:
         """Names of the columns of requests, if there are new columns, or mappings of columns to numbers."""
