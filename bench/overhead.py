@@ -2,8 +2,8 @@
 
     python -m copter.bench.overhead --rounds 2000
 
-The bare loop applies the event, solves, rounds, accepts and reads the figures; both have a domain of their
-own with the same events.
+The bare loop applies the event, solves by the same deadline, rounds, accepts and reads the figures; both have
+a domain of their own with the same events.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from copter.rounds.rounds import Rounds
 from copter.solvers.registry import make_solver
 
 _JOBS, _SIZES = 20, 4
+_DEADLINE = 60.0
 
 
 class _Jobs(ChooseOneDomain):
@@ -38,7 +39,7 @@ class _Jobs(ChooseOneDomain):
 
 def _bare(domain: _Jobs, solver: Any, event: tuple[int, float]) -> None:
     domain.apply(event)
-    solution = solver.solve(domain.program)
+    solution = solver.solve(domain.program, deadline=_DEADLINE)
     answer = domain.round(solution, None)
     domain.accept(answer)
     domain.figures(answer)
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rounds", type=int, default=2000)
     count = parser.parse_args(arguments).rounds
     rng = np.random.default_rng(0)
-    rounds, domain, solver = Rounds(_Jobs(), deadline=60.0), _Jobs(), make_solver("copter")
+    rounds, domain, solver = Rounds(_Jobs(), deadline=_DEADLINE), _Jobs(), make_solver("copter")
     played, bare = np.empty(count), np.empty(count)
     for k in range(count):
         event = int(rng.integers(_JOBS)), float(rng.uniform(0.5, 2.0))
