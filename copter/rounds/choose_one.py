@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from copter.program.program import ContinualProgram
+from copter.program.sense import Sense
 from copter.rounds.record import Move
 from copter.shims.choose_one import Choice, ChooseOneShim, Rounded
 from copter.solution import Solution
@@ -48,6 +49,11 @@ class ChooseOneDomain:
     A subclass adds resources and requests to :attr:`program` and has ``apply`` and, for `copter check`,
     ``events``.
 
+    Parameters
+    ----------
+    sense : "min" or "max"
+        Of the program.
+
     Attributes
     ----------
     program : ContinualProgram
@@ -55,8 +61,8 @@ class ChooseOneDomain:
         The answer that was accepted last.
     """
 
-    def __init__(self) -> None:
-        self.program = ContinualProgram()
+    def __init__(self, sense: Sense = "min") -> None:
+        self.program = ContinualProgram(sense=sense)
         self.last: Chosen | None = None
         self._shim = ChooseOneShim(unplaced="allow")
 

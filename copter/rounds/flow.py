@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from copter.program.program import ContinualProgram
+from copter.program.sense import Sense
 from copter.rounds.record import Move, moves_between
 from copter.shims.flow import Flows, FlowShim
 from copter.solution import Allocation, Solution
@@ -50,9 +51,14 @@ class Shared:
 class FlowDomain:
     """All of :class:`copter.Domain` but ``apply``, for programs that :class:`copter.FlowShim` repairs.
 
-    These are packing programs: no cost is above 0, no coefficient below, and every request has a total with
-    "<=". A subclass adds resources and requests to :attr:`program` and has ``apply`` and, for `copter check`,
-    ``events``.
+    These are packing programs: no cost is above 0 (of values to be maximised none is below), no coefficient
+    is below 0, and every request has a total with "<=". A subclass adds resources and requests to
+    :attr:`program` and has ``apply`` and, for `copter check`, ``events``.
+
+    Parameters
+    ----------
+    sense : "min" or "max"
+        Of the program.
 
     Attributes
     ----------
@@ -61,8 +67,8 @@ class FlowDomain:
         The answer that was accepted last.
     """
 
-    def __init__(self) -> None:
-        self.program = ContinualProgram()
+    def __init__(self, sense: Sense = "min") -> None:
+        self.program = ContinualProgram(sense=sense)
         self.last: Shared | None = None
         self._shim = FlowShim()
 

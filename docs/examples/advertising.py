@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from copter import ContinualProgram, FlowDomain, Rounds
+from copter import FlowDomain, Rounds
 
 SEGMENTS = [f"{age} {side}" for side in ("north", "south", "east", "west") for age in (18, 25, 35, 50, 65)]
 PRICES = dict(zip(SEGMENTS, np.random.default_rng(1).lognormal(1.4, 0.4, len(SEGMENTS)), strict=True))
@@ -19,8 +19,8 @@ PRICES = dict(zip(SEGMENTS, np.random.default_rng(1).lognormal(1.4, 0.4, len(SEG
 
 class Advertising(FlowDomain):
     def __init__(self, size=60):  # campaigns, about
-        super().__init__()
-        self.program, self.size, self.came, self.hour = ContinualProgram(sense="max"), size, 0, 0
+        super().__init__(sense="max")
+        self.size, self.came, self.hour = size, 0, 0
         self.program.add_resources(SEGMENTS, upper=0.0)
 
     def apply(self, event):
