@@ -38,10 +38,15 @@ class Silent(ChooseOneDomain):
 """
 
 
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "greedy_domain.py").write_text(FILE)
+@pytest.fixture(autouse=True)
+def path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules are found in the present folder, and beside a file that is named."""
     monkeypatch.setattr(sys, "path", sys.path.copy())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "greedy_domain.py").write_text(FILE)
     return str(tmp_path / "greedy_domain.py")
 
 
@@ -117,9 +122,8 @@ def test_a_domain_that_needs_arguments_is_named() -> None:
         assert "ShardDomain: must be made without arguments: missing" in str(result.exception), command
 
 
-def test_a_domain_without_events_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_domain_without_events_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "silent_domain.py").write_text(SILENT)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
     for command in ("run", "check", "bench"):
         result = CliRunner().invoke(app, [command, f"{tmp_path}/silent_domain.py:Silent"])
         assert result.exit_code == 1 and "has no events(rng)" in str(result.exception), command
