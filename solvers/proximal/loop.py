@@ -105,6 +105,7 @@ def _loop(run: Run) -> End:
     if end is not None:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
+    again = run.begin.how.warm  # whether it can begin anew where it stalls
     while not budget.spent():
         if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
             return out_of_time(run)  # there is an answer already: that of the warm start
@@ -121,7 +122,12 @@ def _loop(run: Run) -> End:
         idle = 0 if grown or now.worst < 0.5 * before else idle + 1
         if idle == 1:  # steps that are too long for the inner solver lead nowhere, however often
             first, sigma = tuning.steps.cold_sigma, 0.0
-        if idle == tuning.idle_rounds:
+        if idle == tuning.idle_rounds and again:
+            y = np.zeros_like(now.y)
+            now = _certify(run, NOTHING, y, price(run, y))
+            columns, sigma = ColumnSet(run.screening, now.pricing, now.x), 0.0
+            first, idle, again = tuning.steps.cold_sigma, 0, False
+        elif idle == tuning.idle_rounds:
             return stuck(run)
     return End(Status.ITERATION_LIMIT, "iteration limit reached", run.incumbent)
 

@@ -46,7 +46,7 @@ def test_random_rounds_are_right_and_every_kind_happens():
         assert few[0] > few[1] / (5 if family == "network" else 2), family
 
 
-@pytest.mark.parametrize(("seed", "family"), [(1037, "general")])
+@pytest.mark.parametrize(("seed", "family"), [(1037, "general"), (596018, "total")])
 def test_games_that_once_found_a_fault(seed, family):
     play(seed, FAMILIES[family], 40, Counter())
 
