@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from copter.bench.course import COMPLETE, Course, Figure, Play, RoundTimes, method_round, solved_record
 from copter.bench.settings import Record
 from copter.rounds.named import domain_named, fresh
-from copter.rounds.rounds import DomainError, Rounds
+from copter.rounds.rounds import Rounds, drawn_events
 from copter.solution import Solution, Status
 from copter.solvers.features import Feature
 
@@ -42,12 +43,11 @@ class DomainCourse(Course):
     rounds: int
     seed: int = 0
 
-    @property
+    @cached_property  # it plays a round
     def figures(self) -> Sequence[Figure]:  # type: ignore[override]
         """The figures that the domain's records have."""
         domain = fresh(domain_named(self.name))
-        (events,) = drawn_events(domain, 1, self.seed)
-        record = Rounds(domain).play(*events)
+        record = Rounds(domain).play(*drawn_events(domain, np.random.default_rng(self.seed)))
         return [Figure(name, name, "mean") for name in record.figures]
 
     def small(self) -> DomainCourse:
@@ -57,18 +57,16 @@ class DomainCourse(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a domain of its own."""
         solver, domain = settings.make(), fresh(domain_named(self.name))
-        events = drawn_events(domain, self.rounds, self.seed)
+        events = events_of(domain, self.rounds, self.seed)
         records = records_of(domain, solver, events)
-        return Play(records, solver.stopping(), getattr(domain, "program", None))
+        return Play(records, solver.stopping(), domain.program)
 
 
-def drawn_events(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
+def events_of(domain: Any, count: int, seed: int) -> Iterator[Sequence[Any]]:
     """Draw the events of each round from a domain as it is then."""
-    if not hasattr(domain, "events"):
-        raise DomainError(f"{type(domain).__name__} has no events(rng): what could happen is not known")
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        yield tuple(domain.events(rng))
+        yield drawn_events(domain, rng)
 
 
 def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> Iterator[Record]:

@@ -21,21 +21,23 @@ class DomainRun(Run):
 
     def __init__(self, name: str, options: RunOptions, path: Path | None) -> None:
         super().__init__(options, path, f"Rounds of {name}", {"domain": name})
-        self.records: list[RoundRecord] = []
+        self._records: list[dict[str, Any]] = []
+        self._own: list[str] = []
         self._rows: RowFile | None = None
 
     def take(self, record: RoundRecord) -> None:
         """Keep the record of a round, and write its row."""
-        if self._folder is not None and not self.records:
-            means = {name: ROW_MEANS.get(name, "of the domain") for name in record.row()}
+        row, self._own = record.row(), list(record.figures)
+        if self._folder is not None and not self._records:
+            means = {name: ROW_MEANS.get(name, "of the domain") for name in row}
             self._rows = self._folder.rows("rounds.csv", means, "a row per round:")
-        self.records.append(record)
+        self._records.append(row)
         if self._rows is not None:
-            self._rows.write(record.row())
+            self._rows.write(row)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the rounds."""
-        rows = [record.row() for record in self.records]
+        rows = self._records
         total = np.array([row["seconds"] for row in rows])
         gaps = [row["gap"] for row in rows if np.isfinite(row["gap"])]
         return {
@@ -45,9 +47,7 @@ class DomainRun(Run):
             "round_p50_s": float(np.median(total)),
             "round_max_s": float(total.max()),
             "max_gap": max(gaps, default=None),
-            "figures": {
-                name: float(np.mean([row[name] for row in rows])) for name in self.records[-1].figures
-            },
+            "figures": {name: float(np.mean([row[name] for row in rows])) for name in self._own},
             "records": rows,
         }
 

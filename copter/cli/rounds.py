@@ -81,7 +81,7 @@ def domain_command(which: str, domain: str, name: str) -> Any:
 
 def _run(name: str, options: DomainRunOptions) -> None:
     """Play the rounds of a domain."""
-    from copter.bench.domain import drawn_events
+    from copter.bench.domain import events_of
     from copter.cli.domain_run import DomainRun
     from copter.cli.run import conclude, follow, preparing
     from copter.rounds.named import domain_named, fresh
@@ -97,7 +97,7 @@ def _run(name: str, options: DomainRunOptions) -> None:
         rounds.rehearse()
 
         def played() -> Any:
-            for events in drawn_events(domain, options.rounds, options.seed + rounds.number):
+            for events in events_of(domain, options.rounds, options.seed + rounds.number):
                 record = rounds.play(*events)
                 run.take(record)
                 yield record

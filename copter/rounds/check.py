@@ -40,7 +40,7 @@ from copter.errors import CopterError, NoAllocationError
 from copter.program.program import ContinualProgram
 from copter.rounds.named import fresh
 from copter.rounds.record import RoundRecord
-from copter.rounds.rounds import DomainError, Rounds
+from copter.rounds.rounds import DomainError, Rounds, drawn_events
 from copter.solution import Allocation
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
@@ -132,15 +132,12 @@ class _Run:
 
     def play_random(self, rounds: int, steps: list[_Step]) -> Counter[str]:
         """Play rounds with random events, and note them in ``steps``."""
-        if not hasattr(self.domain, "events"):
-            raise DomainError(
-                f"{type(self.domain).__name__} has no events(rng): what could happen is not known"
-            )
         rng = np.random.default_rng(self.seed)
         for number in range(rounds):
             before = _state_of(self.domain)
-            events = tuple(self.domain.events(rng))
-            self._unchanged("unchanged", before, "events changed the domain")
+            events = drawn_events(self.domain, rng)
+            if _state_of(self.domain) != before:
+                raise CheckFailedError("unchanged", "events changed the domain")
             kind = KINDS[number % len(KINDS)] if number < len(KINDS) else str(rng.choice(KINDS))
             steps.append(_Step(events, kind))
             self.play(steps[-1])
@@ -237,10 +234,6 @@ class _Run:
                     why = f"event {other!r} was refused ({error}) and changed something"
                     raise CheckFailedError("error", why) from error
 
-    def _unchanged(self, check: str, before: bytes, why: str) -> None:
-        if _state_of(self.domain) != before:
-            raise CheckFailedError(check, why)
-
     def _check_answer(self, record: RoundRecord, domain: Any = None) -> None:
         """An answer is feasible, and neither looking at it nor falling back from it changes anything."""
         domain = self.domain if domain is None else domain
@@ -259,7 +252,7 @@ class _Run:
 
     def _check_bound(self, record: RoundRecord) -> None:
         """What the solver claims, against a program that is built anew."""
-        program, solution = getattr(self.domain, "program", None), record.solution
+        program, solution = self.domain.program, record.solution
         if solution is None or program is None or not solution.found or len(program) == 0:
             return
         if solution.clock != program.store.clock:
@@ -452,7 +445,7 @@ def built_anew(program: ContinualProgram) -> ContinualProgram:
 
 def _program_of(domain: Any) -> bytes:
     """The content of a domain's program, without what the next solve begins from."""
-    program = getattr(domain, "program", None)
+    program = domain.program
     if program is None:
         return b""
     resources, requests = vars(program.resources[:]).copy(), vars(program.requests[:]).copy()
@@ -466,7 +459,7 @@ def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
     """What a domain is: its program, its plain values, and unless it was ``prepared`` again the revision."""
     values = ((name, _plain(value)) for name, value in vars(domain).items())
     own = repr({name: value for name, value in values if value is not _OTHER})
-    program = getattr(domain, "program", None)
+    program = domain.program
     clock = None if program is None or prepared else program.store.clock
     return pickle.dumps((clock, own)) + _program_of(domain)
 

@@ -37,8 +37,6 @@ _UNKNOWN_SHARE = 0.1
 """Share of the deadline that is kept for rounding while nobody knows how long that takes."""
 _MOST_SHARE = 0.5
 """Share of the deadline that is kept for it at most."""
-
-
 _REHEARSED = 3
 """Rounds of a rehearsal."""
 
@@ -282,11 +280,12 @@ class Rounds:
 
     def _finish(self, clock: Clock) -> RoundRecord:
         """Find an answer, let it take effect, and report on it."""
-        program = self._program
         with running(clock):
-            self._prepare(clock)
+            with clock.patient():
+                self._prepare()
+                self._start()
             edited = clock()
-            made = self._made(clock, program)
+            made = self._made(clock)
             rounded = clock()
             written = b"" if self._journal is None else self._journal.pack(made.answer)
             with clock.patient():
@@ -320,7 +319,7 @@ class Rounds:
                 self.metrics.observe(solution, domain=name)
         return record
 
-    def _made(self, clock: Clock, program: Any) -> _Made:
+    def _made(self, clock: Clock) -> _Made:
         """The answer of a round: of a solution, or the fallback."""
         solution, solved, late = None, clock(), False
         begun = not clock.over()
@@ -333,7 +332,7 @@ class Rounds:
                 self._rounding.fade()  # it may have been slow once only
                 late, reason = True, _late("the solver", clock)
             else:
-                answer = self._unedited(program, "round", solution, _left(clock))
+                answer = self._unedited("round", solution, _left(clock))
                 self._rounding.learn(clock() - solved)
                 if not clock.over():
                     return _Made(answer, "solved", False, _why(solution), solution, solved)
@@ -346,20 +345,23 @@ class Rounds:
             reason = str(none)
         begin = clock()
         with clock.patient():
-            answer = self._unedited(program, "fallback", _left(clock))
+            answer = self._unedited("fallback", _left(clock))
         self._falling_back.learn(clock() - begin)
         return _Made(answer, "fallback", late, reason, solution, begin if solution is None else solved)
 
-    def _prepare(self, clock: Clock) -> None:
-        """Let the domain make the edits of the round, and give the solver a start."""
-        prepare, start = (getattr(self.domain, name, None) for name in ("prepare", "start"))
-        with clock.patient():
-            if prepare is not None:
-                prepare()
-            if start is not None and takes_start(self.solver):
-                begin = start()
-                if begin is not None:
-                    self.solver.start_from(self._program, *begin)
+    def _prepare(self) -> None:
+        """Let the domain make the edits that sum up the events of the round, if it has such."""
+        prepare = getattr(self.domain, "prepare", None)
+        if prepare is not None:
+            prepare()
+
+    def _start(self) -> None:
+        """Give the solver the start that the domain has for it, if any."""
+        start = getattr(self.domain, "start", None)
+        if start is not None and takes_start(self.solver):
+            begin = start()
+            if begin is not None:
+                self.solver.start_from(self._program, *begin)
 
     def _solve(self, clock: Clock) -> Any:
         """A solution, by a deadline that leaves time for rounding, or for the fallback."""
@@ -382,8 +384,9 @@ class Rounds:
         figures = getattr(self.domain, "figures", None)
         return {} if figures is None else dict(figures(answer))
 
-    def _unedited(self, program: Any, method: str, *given: Any) -> Any:
-        """Call a method that must not edit the program."""
+    def _unedited(self, method: str, *given: Any) -> Any:
+        """Call a method of the domain that must not edit the program."""
+        program = self._program
         before = None if program is None else program.store.clock
         try:
             return getattr(self.domain, method)(*given)
@@ -443,9 +446,7 @@ class Rounds:
             self._pending += 1
             self.events += 1
             return
-        prepare = getattr(self.domain, "prepare", None)
-        if prepare is not None:
-            prepare()
+        self._prepare()
         self.domain.accept(content)
         self.answer, self._pending = content, 0
         self.number += 1
@@ -467,6 +468,13 @@ class _Expected:
         self.seconds *= 0.5
 
 
+def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
+    """Return random events of one more round as a domain draws them; raise DomainError if it draws none."""
+    if not hasattr(domain, "events"):
+        raise DomainError(f"{type(domain).__name__} has no events(rng): what could happen is not known")
+    return tuple(domain.events(rng))
+
+
 def _left(clock: Clock) -> float | None:
     left = clock.left()
     return None if math.isinf(left) else left
@@ -483,9 +491,9 @@ def _why(solution: Any) -> str:
 def _quality(made: _Made, solution: Solution | None) -> tuple[float, float]:
     """Bound and gap of an answer."""
     own = made.answer if isinstance(made.answer, Mapping) else _attributes(made.answer)
-    solved = solution is not None and made.path == "solved"
-    bound = own.get("bound", solution.bound if solution is not None and solved else math.nan)
-    gap = own.get("gap", solution.gap if solution is not None and solved else math.nan)
+    rounded = solution if made.path == "solved" else None
+    bound = own.get("bound", math.nan if rounded is None else rounded.bound)
+    gap = own.get("gap", math.nan if rounded is None else rounded.gap)
     return float(bound), float(gap)
 
 
