@@ -24,7 +24,7 @@ from copter.problems.traffic import example as traffic
 from copter.rounds.check import violations
 from copter.rounds.rounds import Rounds
 
-_EXAMPLES: dict[str, Callable[[], Any]] = {
+EXAMPLES: dict[str, Callable[[], Any]] = {
     "shards": shards.example,
     "sia": sia.example,
     "traffic, max-flow": traffic.example,
@@ -32,6 +32,7 @@ _EXAMPLES: dict[str, Callable[[], Any]] = {
     "placement": placement.example,
     "shockwave": market.example,
 }
+"""Small examples of the domains that ship with copter, by the names in the table."""
 _WARM_UP = 100
 
 
@@ -61,7 +62,7 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     compile_at_once()
     print("domain             rounds  fallbacks    late  p99 late  largest  infeasible")
-    for name, make in _EXAMPLES.items():
+    for name, make in EXAMPLES.items():
         late, fallbacks, broken = _play(make, given.rounds, given.seed)
         p99, most = 1e3 * np.percentile(late, 99), 1e3 * late.max()
         counts = f"{given.rounds:6d} {fallbacks:10d} {np.count_nonzero(late):7d}"
