@@ -54,6 +54,7 @@ from copter.shims.choose_one_placing import (
 )
 from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
+from copter.store.reading import row_uppers
 from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ class ChooseOneShim(Checked):
         _check(program)
         store, table = program.store, program.store.requests
         x = NOTHING if last is None else last.choice.still(program)
-        left = left_of(_uppers(store), rounded_rows(store))
+        left = left_of(row_uppers(store), rounded_rows(store))
         chosen, cost = _placed(store, x, np.zeros(store.rows.size), left)
         must = (table.relation[: table.size] == EXACTLY) & (table.n_columns[: table.size] > 0)
         lacking = must & (chosen < 0)
@@ -283,7 +284,7 @@ def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]
 def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, int]:
     """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
     table, y = store.requests, solution.y
-    upper = _uppers(store)
+    upper = row_uppers(store)
     left = left_of(upper, rounded_rows(store))
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
     requests = np.flatnonzero(n_columns)
@@ -305,13 +306,6 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
         relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.size
     )
     return chosen, np.inf if unserved else high + low, unserved
-
-
-def _uppers(store: ConstraintStore) -> Floats:
-    """Upper bounds of rows by slot; none where there is no row."""
-    rows = store.rows
-    upper: Floats = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
-    return upper
 
 
 def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tuple[Ints, Floats]:

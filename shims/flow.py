@@ -40,6 +40,7 @@ from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import NOTHING, SparseX
+from copter.store.reading import row_uppers
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class FlowShim(_Repair):
     def _near(self, program: ContinualProgram, x: SparseX, y: Floats) -> Flows:
         """Feasible flow near an allocation, with its cost to be minimised; gap and seconds are open."""
         self._check(program)
-        store, upper = program.store, _uppers(program)
+        store, upper = program.store, row_uppers(program.store)
         passes = self._begin(program, store.live_requests())
         flow, room = np.zeros(passes.view.cost.size), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
@@ -240,7 +241,7 @@ class FlowShim(_Repair):
         store, table = program.store, program.store.requests
         if moved.size > _MOST_MOVED * len(program) or (table.birth[moved] > self._seen).any():
             return None
-        upper = _uppers(program)
+        upper = row_uppers(program.store)
         if upper.size != last.flows.load.size or (table.n_columns[moved] == 0).any():
             return None
         passes, flow = self._begin(program, moved), last.flows.flow.values.copy()
@@ -392,12 +393,6 @@ def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
     if not np.isfinite(bound):
         return np.inf
     return (objective - bound) / (max(abs(objective), abs(bound), size) or 1.0)
-
-
-def _uppers(program: ContinualProgram) -> Floats:
-    """Upper bounds of rows by slot; none where there is no row."""
-    rows = program.store.rows
-    return np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

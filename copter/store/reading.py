@@ -60,6 +60,12 @@ def _uppers_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
     return [Runs(sizes, upper)]
 
 
+def row_uppers(store: ConstraintStore) -> NDArray[np.float64]:
+    """Return upper bounds of rows by slot, shape (row slots,); infinite where there is no row."""
+    rows = store.rows
+    return np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
+
+
 def sum_row_bounds(
     store: ConstraintStore, slots: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
