@@ -10,7 +10,7 @@ import numpy as np
 
 from copter.program.program import ContinualProgram
 from copter.program.sense import Sense
-from copter.rounds.record import Move
+from copter.rounds.record import Move, binding_of
 from copter.shims.choose_one import Choice, ChooseOneShim, Rounded
 from copter.solution import Solution
 
@@ -88,9 +88,8 @@ class ChooseOneDomain:
         }
 
     def _chosen(self, rounded: Rounded, solution: Solution | None) -> Chosen:
-        binding = {} if solution is None else {who: price for who, price in solution.price.items() if price}
         without = int(np.count_nonzero(rounded.choice.of(self.program.request_slots) < 0))
-        moves = self._moves(rounded)
+        moves, binding = self._moves(rounded), binding_of(solution)
         return Chosen(rounded.choice, rounded.objective, rounded.gap, moves, binding, without, rounded)
 
     def _moves(self, rounded: Rounded) -> tuple[Move, ...]:

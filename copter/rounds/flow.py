@@ -9,7 +9,7 @@ from typing import Any
 
 from copter.program.program import ContinualProgram
 from copter.program.sense import Sense
-from copter.rounds.record import Move, moves_between
+from copter.rounds.record import Move, binding_of, moves_between
 from copter.shims.flow import Flows, FlowShim
 from copter.solution import Allocation, Solution
 
@@ -90,7 +90,6 @@ class FlowDomain:
         return {"objective": answer.objective, "binding": len(answer.binding)}
 
     def _shared(self, flows: Flows, solution: Solution | None) -> Shared:
-        binding = {} if solution is None else {who: price for who, price in solution.price.items() if price}
         x = Allocation.of(self.program, flows.nonzeros)
         before = None if self.last is None else self.last.x
-        return Shared(x, flows.objective, flows.gap, binding, flows, before)
+        return Shared(x, flows.objective, flows.gap, binding_of(solution), flows, before)

@@ -59,6 +59,11 @@ def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...
     return tuple(moves)
 
 
+def binding_of(solution: Solution | None) -> dict[Hashable, float]:
+    """Return the resources whose bounds bind a solution, with their prices; empty without a solution."""
+    return {} if solution is None else {id: price for id, price in solution.price.items() if price}
+
+
 def _amounts(x: Allocation, request: Hashable) -> dict[Any, float]:
     own = x[request]
     pairs = own.items() if isinstance(own, Mapping) else enumerate(own.tolist())

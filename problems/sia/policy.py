@@ -39,7 +39,7 @@ from copter.problems.sia.interface import InfeasibleRoundError, Shim, SiaError, 
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
 from copter.problems.sia.requests import Pick, Requests
 from copter.program.program import ContinualProgram
-from copter.rounds.record import Move
+from copter.rounds.record import Move, binding_of
 from copter.rounds.rounds import Rounds
 from copter.shims.choose_one import Choice, ChooseOneShim, Rounded
 from copter.solvers.features import Feature
@@ -342,7 +342,7 @@ class SiaPolicy:
             rounded,
             churn=sum(job not in self._fresh for job in who) / known if known else math.nan,
             moves=tuple(map(_move, who, was, now)),
-            binding={} if solution is None else {type: y for type, y in solution.price.items() if y},
+            binding=binding_of(solution),
             taken=(slots[moved], picked[moved]),
         )
 

@@ -35,7 +35,7 @@ from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program.program import ContinualProgram
-from copter.rounds.record import Move, moves_between
+from copter.rounds.record import Move, binding_of, moves_between
 from copter.rounds.rounds import Rounds
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
 from copter.solution import Allocation, Solution
@@ -92,7 +92,7 @@ class TrafficRound:
     @cached_property
     def binding(self) -> dict[Hashable, float]:
         """Links that bind the solver's answer, with their prices."""
-        return {} if self.solution is None else {k: v for k, v in self.solution.price.items() if v}
+        return binding_of(self.solution)
 
 
 class TrafficEngineering(TrafficState):
