@@ -1,4 +1,4 @@
-"""What `Rounds` adds to a round: the same rounds played by it, and by a bare loop, alternately.
+"""Time that `Rounds` adds to a round: `Rounds` and a bare loop play the same rounds alternately.
 
     python -m copter.bench.overhead --rounds 2000
 

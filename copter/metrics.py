@@ -112,7 +112,7 @@ class Metrics:
         domain : str
             As for :meth:`observe`.
         path, late, seconds
-            Of its :class:`copter.RoundRecord`.
+            The fields of the round's :class:`copter.RoundRecord`; ``seconds`` is their total.
         """
         self._played.labels(domain, path, str(late).lower()).inc()
         self._whole.labels(domain).observe(seconds)

@@ -1,4 +1,4 @@
-"""How well rounds keep their deadlines, on a real clock: the small examples of all domains.
+"""Lateness of rounds against their deadlines, on a real clock, for the small examples of all domains.
 
     python -m copter.problems.deadlines --rounds 10000 --seed 0
 

@@ -225,15 +225,15 @@ class ChooseOneShim(Checked):
 
     @suggests
     def repair(self, program: ContinualProgram, last: Rounded | None) -> Rounded:
-        """The last allocation as far as it still fits, without a solution: what a late round falls back to.
+        """Return the last allocation as far as it still fits, without a solution: a late round's fallback.
 
-        Requests keep their column while the resources suffice; one that must have a column and has none takes
-        the cheapest that fits; nobody else gets another one.
+        A request keeps its column while the resources suffice. One that must have a column and has none takes
+        the cheapest that fits. No other request gets a new column.
 
         Parameters
         ----------
         last : Rounded, optional
-            Of this program at an earlier time; None for nothing.
+            Answer for this program at an earlier time; None for an empty one.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class ChooseOneShim(Checked):
         Raises
         ------
         UnplacedError
-            As :meth:`round`.
+            For the reason given in :meth:`round`.
         CopterError
             The program is not a multiple-choice packing problem.
         """

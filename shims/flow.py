@@ -268,17 +268,17 @@ class FlowShim(_Repair):
         return made
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
-        """The last flows as far as rows and demands still allow, filled up: what a late round falls back to.
+        """Return the last flows as far as rows and demands allow, filled up: the fallback of a late round.
 
         Parameters
         ----------
         last : Flows, optional
-            Of this program at an earlier time; None for nothing.
+            Flows for this program at an earlier time; None for no flow.
 
         Raises
         ------
         CopterError
-            As :meth:`near`.
+            For the reason given in :meth:`near`.
         """
         store = program.store
         x = NOTHING if last is None else last.still(store)
@@ -346,18 +346,18 @@ class UtilisationShim(_Repair):
         return self._served(program, solution.nonzeros, solution.y, bound, solution.size)
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
-        """The split of the last flows, for the demands and links of now: what a late round falls back to.
+        """Return the split of the last flows for the present demands and links: the fallback of a late round.
 
         Parameters
         ----------
         last : Flows, optional
-            Of this program at an earlier time; None for nothing: a demand without a split takes the first
+            Flows for this program at an earlier time, or None. A demand without a split takes the first
             column without a dead link.
 
         Raises
         ------
         CopterError
-            As :meth:`round`.
+            For the reasons given in :meth:`round`.
         """
         store = program.store
         x = NOTHING if last is None else last.still(store)

@@ -1,4 +1,4 @@
-"""What `copter run module:Name` leaves: rounds in its folder, and the table at its end."""
+"""Results of `copter run module:Name`: a row per round in its folder, and the table at its end."""
 
 from __future__ import annotations
 

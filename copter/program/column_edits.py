@@ -42,7 +42,7 @@ class _Named(NamedTuple):
 
     @property
     def begin(self) -> NDArray[np.int64]:
-        """Place of the first column of each request among all of theirs."""
+        """Place of the first column of each request among the columns of all these requests."""
         return self.widths.cumsum() - self.widths
 
     def of(self, column: int) -> Hashable:
@@ -272,7 +272,7 @@ def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDAr
 def _overrides(
     parser: Parser, named: _Named, widths: NDArray[np.int64], kept: NDArray[np.int64]
 ) -> Entries | None:
-    """Overrides of the columns that stay; None if there are none."""
+    """Overrides of the columns that stay; None if no column has one."""
     columns, values = overrides_of(parser.store, named.slots)
     if not values.values.size:
         return None

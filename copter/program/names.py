@@ -173,7 +173,7 @@ def labels_of(
 
 
 def sound_labels(labels: Any, widths: Any) -> bool:
-    """Whether labels that were read are names for requests with so many columns (k,), or None."""
+    """Return True if labels are None, or valid names for requests of ``widths`` (k,) columns."""
     if labels is None:
         return True
     if not isinstance(labels, ColumnNames) or not isinstance(labels.distinct, tuple):

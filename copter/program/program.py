@@ -693,9 +693,9 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            As :meth:`add_requests`; also for a column that the table lacks, columns of different lengths, an
-            empty table, a column with two costs, and a resource that is in two rows of a column: names the
-            request, its column and the value.
+            For the reasons of :meth:`add_requests`; also if the table lacks a column, is empty or has columns
+            of different lengths, and if a request's column has two costs or two rows of one resource: names
+            the request, its column and the value.
         """
         found = read_table("add_table", table, self._resources)
         edit = self._parser.new_requests(
@@ -744,7 +744,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            As :meth:`add_table` and :meth:`update_requests`.
+            For the reasons of :meth:`add_table` and :meth:`update_requests`.
         """
         found = read_table("update_table", table, self._resources)
         edit = self._parser.changed_requests(

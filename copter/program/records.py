@@ -64,7 +64,7 @@ class RequestData:
     overrides : (counts (k,), columns, costs) ndarrays
     integral : (k,) ndarray of bool
     starts : list of k mappings of column to value, or None
-        Those that no solve has taken yet; None where there is none. Columns with names are named.
+        Starts that no solve has taken yet; None for a request without one. Named columns are given by name.
     terms : list of k terms
         None where there is none.
     columns : list of k tuples, or None

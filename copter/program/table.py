@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAMES = ("request", "column", "resource", "use", "cost")
 _NUMBERS = {float, int, np.float64, np.int64}
 _NOTHING, _UNKNOWN = -1, -2
-"""In place of a position: an entry that says that a column uses no resource, and one that is no resource."""
+"""Stand-ins for a position: of an entry that says that a column uses no resource, and of an unknown id."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ def _listed(values: list[Any] | NDArray[Any]) -> list[Any]:
 
 
 class _Positions(dict[Any, int]):
-    """Positions of the resources by id; of others, whether they say that there is none."""
+    """Positions of the resources by id; :data:`_NOTHING` or :data:`_UNKNOWN` for any other entry."""
 
     def __missing__(self, id: Any) -> int:
         return _NOTHING if _is_nothing(id) else _UNKNOWN

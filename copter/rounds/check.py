@@ -5,8 +5,8 @@ checks after each of them what :class:`copter.rounds.domain.Domain` promises:
 
 ======================== ===================================================================================
 feasible                 no answer overdraws a resource or a request, computed from the program's arrays
-bound                    the solver's bound is below, its objective above the optimum of a program that is
-                         built anew and solved by HiGHS, within the tolerance
+bound                    the solver's bound is below, its objective above the optimum that HiGHS finds for
+                         a copy of the program built from nothing, within the tolerance
 unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
 late                     a round whose solver, or whose rounding, takes all of the deadline falls back, with
                          an answer that is feasible; so does one without an allocation
@@ -48,7 +48,7 @@ from copter.solvers.registry import make_solver
 _FEASIBLE = 1e-6
 """Most that a resource may be exceeded by, relative to its bound or to 1."""
 _TOLERANCE = 1e-5
-"""Of the solver, and what its bound and objective may be off by, relative."""
+"""Tolerance of the solver, and relative error that its bound and objective may have."""
 _SHRINKING = 200
 """Runs that look for a smaller failure, at most."""
 _LONG = 1e6
@@ -85,7 +85,7 @@ class _Step:
 
 
 KINDS = ("plain", "late solver", "late rounding", "no allocation", "broken round", "broken accept", "restart")
-"""What a checked round does, beside events that are refused."""
+"""Kinds of checked rounds; in all of them, invalid events are tried too."""
 
 
 def check_domain(
@@ -251,7 +251,7 @@ class _Run:
         self.counts["feasible"] += 1
 
     def _check_bound(self, record: RoundRecord) -> None:
-        """What the solver claims, against a program that is built anew."""
+        """Bound and objective of the solver against HiGHS on a copy of the program."""
         program, solution = self.domain.program, record.solution
         if solution is None or program is None or not solution.found or len(program) == 0:
             return
@@ -259,8 +259,7 @@ class _Run:
             return  # accept edited it
         if program.store.terms:
             return  # no solver of linear programs has those
-        anew = built_anew(program)
-        exact = make_solver("highs-hot").solve(anew)
+        exact = make_solver("highs-hot").solve(rebuilt(program))
         if str(exact.status) != "optimal":
             return
         found, best = solution.certificate, exact.certificate.objective  # costs, in both senses
@@ -434,13 +433,13 @@ def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[i
     return {number.get(column, -1): float(amount) for column, amount in pairs if amount}
 
 
-def built_anew(program: ContinualProgram) -> ContinualProgram:
+def rebuilt(program: ContinualProgram) -> ContinualProgram:
     """Return a program with the same content, built from nothing."""
-    anew = ContinualProgram(sense=program.sense)
-    anew.add_resources(**vars(program.resources[:]))
+    new = ContinualProgram(sense=program.sense)
+    new.add_resources(**vars(program.resources[:]))
     if len(program):
-        anew.add_requests(**vars(program.requests[:]))
-    return anew
+        new.add_requests(**vars(program.requests[:]))
+    return new
 
 
 def _program_of(domain: Any) -> bytes:
@@ -456,7 +455,7 @@ def _program_of(domain: Any) -> bytes:
 
 
 def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
-    """What a domain is: its program, its plain values, and unless it was ``prepared`` again the revision."""
+    """State of a domain for comparison: program, plain values and, unless ``prepared``, the revision."""
     values = ((name, _plain(value)) for name, value in vars(domain).items())
     own = repr({name: value for name, value in values if value is not _OTHER})
     program = domain.program
@@ -535,7 +534,7 @@ def _smallest(
         except CheckFailedError as again:
             return again.why if again.check == failed.check else None
         except Exception:
-            return None  # these events alone are none that can happen
+            return None  # without the events left out, these are not possible
         return None
 
     size = len(best)

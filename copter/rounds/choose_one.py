@@ -52,7 +52,7 @@ class ChooseOneDomain:
     Parameters
     ----------
     sense : "min" or "max"
-        Of the program.
+        Sense of the program.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ChooseOneDomain:
         return Chosen(rounded.choice, rounded.objective, rounded.gap, moves, binding, without, rounded)
 
     def _moves(self, rounded: Rounded) -> tuple[Move, ...]:
-        """What is different from the last answer."""
+        """Requests whose column differs from that in the last answer."""
         program, slots = self.program, self.program.request_slots
         before: Any = {} if self.last is None else self.last.choice
         was = np.full(program.store.requests.size, -1)

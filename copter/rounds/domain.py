@@ -1,4 +1,4 @@
-"""What a domain implements so that :class:`copter.rounds.rounds.Rounds` can play its rounds."""
+"""Domain: the protocol of a model whose rounds :class:`copter.rounds.rounds.Rounds` can play."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Domain(Protocol):
     - ``violations(answer) -> iterable of str``: what an answer breaks, in words, recomputed from the domain
       without the program; needed by `copter check` if an answer has neither ``choice`` nor ``x``.
 
-    Only ``apply``, ``prepare`` and ``accept`` change the domain.  A restart makes it anew from them alone, so
-    they depend on nothing but their argument and the domain.
+    Only ``apply``, ``prepare`` and ``accept`` change the domain.  A restart repeats only these calls, so they
+    depend on nothing but their argument and the domain.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Domain(Protocol):
         Parameters
         ----------
         solution : Solution
-            Of the program as it is now, or what the domain's own ``solve`` returned.
+            Solution of the program as it is now, or what the domain's own ``solve`` returned.
         deadline : float, optional
             Seconds that are left of the round; None for no limit.
 
@@ -62,7 +62,7 @@ class Domain(Protocol):
     def fallback(self, deadline: float | None, /) -> Any:
         """Return the last answer, repaired for what has changed since; always possible, and quick.
 
-        Before the first answer it is one that gives nobody anything, or a greedy one. It changes nothing.
+        Before the first answer, it is an empty or a greedy allocation. This method changes nothing.
         """
 
     def accept(self, answer: Any, /) -> None:

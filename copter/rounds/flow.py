@@ -58,7 +58,7 @@ class FlowDomain:
     Parameters
     ----------
     sense : "min" or "max"
-        Of the program.
+        Sense of the program.
 
     Attributes
     ----------

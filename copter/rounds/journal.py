@@ -41,7 +41,7 @@ _MOST = 1 << 30
 class RoundJournal:
     """The journal of one process at a time.
 
-    Raise FileError if the file is none of these journals or is damaged, CopterError if it is open elsewhere.
+    Raise FileError if the file is damaged or not such a journal, CopterError if it is open already.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:

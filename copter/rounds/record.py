@@ -30,9 +30,9 @@ class Seconds(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What an answer moves: who, from where, to where, and how much of it.
+    """One change of an allocation: a request, its old and its new place, and the amount that moved.
 
-    None in the place of ``source`` or ``target`` stands for nowhere.
+    ``source`` is None for what comes from no other place, ``target`` for what goes to none.
     """
 
     who: Hashable
@@ -72,7 +72,7 @@ def _amounts(x: Allocation, request: Hashable) -> dict[Any, float]:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """What a round did.
+    """Report of a round.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class RoundRecord:
     answer : object
         What the domain answered; it has taken effect.
     bound, gap : float
-        Of the answer: its own attributes of these names or, if it has none, those of the solution; NaN where
-        neither is known. A fallback has a bound only if the answer says so.
+        Bound and gap of the answer: its own attributes of these names or, if it has none, those of the
+        solution; NaN if neither is known. A fallback has them only if the answer has these attributes.
     late : bool
         Whether the answer that was wanted did not come, or would not have come, by the deadline.
     path : "solved" or "fallback"
@@ -94,7 +94,7 @@ class RoundRecord:
     figures : mapping of str to float
         The domain's own.
     solution : Solution, optional
-        Of the program, if it was solved.
+        Solution of the program, if it was solved.
     """
 
     number: int

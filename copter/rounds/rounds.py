@@ -1,8 +1,8 @@
 """Rounds: plays the rounds of a domain, by a deadline, and survives restarts.
 
 A round is: events become edits, the solver starts and solves until the deadline less what rounding takes, the
-domain makes an answer of the solution, and the answer takes effect.  Where the answer would be late, or there
-is none, the round falls back to the last answer, repaired by the domain, and its record says why.
+domain makes an answer of the solution, and the answer takes effect.  Where the answer would be late, or does
+not exist, the round falls back to the last answer, repaired by the domain, and its record says why.
 
 The deadline is that of the whole round.  It stands on the clock of this thread (:mod:`copter.clock`), so that
 a solver that a shim calls, branch and bound for example, gets what is left of it without being told.
@@ -34,11 +34,11 @@ from copter.solvers.settings import time_limit
 
 _NEEDED = ("program", "apply", "round", "fallback", "accept")
 _UNKNOWN_SHARE = 0.1
-"""Share of the deadline that is kept for rounding while nobody knows how long that takes."""
+"""Share of the deadline that is kept for rounding until a first rounding was timed."""
 _MOST_SHARE = 0.5
-"""Share of the deadline that is kept for it at most."""
+"""Share of the deadline that is kept for rounding at most."""
 _REHEARSED = 3
-"""Rounds of a rehearsal."""
+"""Rounds that :meth:`Rounds.rehearse` plays."""
 
 
 class DomainError(CopterError, RuntimeError):
@@ -62,7 +62,7 @@ class Rounds:
     Parameters
     ----------
     domain : Domain
-        See :class:`copter.rounds.domain.Domain`.
+        The model, see :class:`copter.rounds.domain.Domain`.
     solver : str or Solver
         A name of `copter solvers`, or a fresh solver.
     deadline : float, optional
@@ -78,8 +78,8 @@ class Rounds:
     number : int
         Rounds accepted so far.
     events : int
-        Events taken so far, also by the round that is not accepted yet. After a restart, whoever sends events
-        goes on with the one that has this number.
+        Events taken so far, also by the round that is not accepted yet. After a restart, the next
+        event to send is the one with this number, counted from 0.
     answer : object
         The answer that was accepted last, None before the first.
 
@@ -226,7 +226,7 @@ class Rounds:
         return await done
 
     async def _play_waiting(self) -> None:
-        """Play rounds in a thread until nobody waits for one."""
+        """Play rounds in a thread until no call waits for one."""
         try:
             while self._waiting:
                 calls, self._waiting = self._waiting, []
@@ -411,7 +411,7 @@ class Rounds:
     # ---- restarts --------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        """What a restart begins from."""
+        """State from which a restart begins."""
         kept: Any = None
         program = self._program
         if program is not None and hasattr(self.solver, "save_state"):

@@ -194,8 +194,8 @@ class Edit(NamedTuple):
     of shared costs. `relation`: kinds of sum rows. `terms` (k,): (term, image), or None to take a term away.
     `names`, `parameters` (k, names): parameters of terms with new values. `labels`: names of new columns.
     `kept`: for each new column the number of the old column whose value the next warm start takes, or -1.
-    `bounds` (parts + 1,): requests of
-    each part, by their places in the arrays, once the edit is cut; None if all parts make it as it is.
+    `bounds` (parts + 1,): requests of each part, by their places in the arrays, once the edit is cut; None if
+    all parts make it as it is.
     """
 
     verb: str

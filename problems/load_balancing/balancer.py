@@ -411,7 +411,7 @@ class LoadBalancer:
     def measure(
         self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
-        """Return what a placement, whoever found it, comes to as the answer of this round; change nothing.
+        """Return a placement as the answer of this round, with its figures; change nothing.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class LoadBalancer:
     def take(
         self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
-        """Make a placement, whoever found it, the last one; see :meth:`measure`, whose errors it raises."""
+        """Make a placement the last one, and return its figures; raises the errors of :meth:`measure`."""
         done = self.measure(placement, bound, solution=solution)
         self.accept(done)
         return done
@@ -881,7 +881,7 @@ EVENTS = (
 class ShardDomain:
     """The rounds of a balancer.
 
-    `balancer`: as it is; its own methods remain events, too.
+    `balancer`: taken with its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, balancer: LoadBalancer) -> None:

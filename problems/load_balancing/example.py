@@ -11,11 +11,11 @@ from copter.problems.load_balancing.balancer import LoadBalancer, ShardDomain
 from copter.problems.load_balancing.outcome import BalancingRound
 
 _EVENT_SHARDS, _EVENT_SERVERS = 24, 5
-"""Of :func:`example`."""
+"""Sizes of :func:`example`."""
 
 
 class ExampleShards(ShardDomain):
-    """The same with random events, and with answers that are counted out one by one."""
+    """Shards on servers with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: BalancingRound) -> Iterator[str]:
         """Yield servers whose memory is exceeded, and shards that are not served, counted one by one."""

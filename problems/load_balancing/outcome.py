@@ -57,7 +57,7 @@ class BalancingRound:
     binding : mapping of server to float
         Servers whose band binds the fractional answer, with their prices.
     prices : (row slots,) ndarray
-        Of the solution.
+        Prices of the solution.
     t_edit, t_solve, t_shim : float
         Seconds.
     """

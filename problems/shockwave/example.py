@@ -18,11 +18,11 @@ from copter.problems.shockwave.scheduler import (
 )
 
 _GPUS, _JOBS, _SECONDS = 8, 10, 120.0
-"""Of :func:`example`."""
+"""Sizes of :func:`example`."""
 
 
 class ExampleMarket(MarketDomain):
-    """The same with random events, and with answers that are counted out one by one."""
+    """The market with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: MarketRound) -> Iterator[str]:
         """Yield an order that is not of the jobs, and rounds of the plan that are overdrawn."""

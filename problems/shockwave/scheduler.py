@@ -376,7 +376,7 @@ class MarketError(CopterError, ValueError):
 class MarketDomain:
     """The rounds of a planner.
 
-    `planner`: as it is.
+    `planner`: taken with its present state.
     """
 
     program = None

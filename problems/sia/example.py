@@ -15,11 +15,11 @@ from copter.problems.sia.policy import SiaDomain, SiaPolicy
 
 _ROUND = 60.0
 _JOBS = 8
-"""Of :func:`example`, about."""
+"""Size of :func:`example`, about."""
 
 
 class ExampleSia(SiaDomain):
-    """The same with random events, and with answers that are counted out one by one."""
+    """Sia with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: SiaRound) -> Iterator[str]:
         """Yield GPU types that are overdrawn, counted one by one."""

@@ -471,7 +471,7 @@ class SiaPolicy:
 
 
 def _move(job: Hashable, was: Configuration | None, now: Configuration | None) -> Move:
-    """What a job is moved by: its GPUs."""
+    """The move of a job between configurations; the amount is its GPUs."""
     held = was if now is None else now
     return Move(job, was, now, 0.0 if held is None else float(held.gpus))
 
@@ -495,7 +495,7 @@ EVENTS = (
 class SiaDomain:
     """The rounds of a policy.
 
-    `policy`: as it is; its own methods remain events, too.
+    `policy`: taken with its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, policy: SiaPolicy) -> None:

@@ -18,7 +18,7 @@ _OVER = 1e-9
 
 
 class ExampleTraffic(TrafficDomain):
-    """The same with random events, and with answers that are counted out one by one."""
+    """Traffic engineering with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: TrafficRound) -> Iterator[str]:
         """Yield what flows break, computed from the paths alone."""

@@ -384,7 +384,7 @@ EVENTS = ("set_volumes", "set_capacities", "fail_links", "restore_links", "remov
 class TrafficDomain:
     """The rounds of a network.
 
-    `traffic`: as it is; its own methods remain events, too.
+    `traffic`: taken with its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, traffic: TrafficEngineering) -> None:

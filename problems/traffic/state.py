@@ -163,7 +163,7 @@ class TrafficState:
         return share
 
     def overload(self, loads: Floats) -> float:
-        """Most that a link carries beyond its capacity, as a share of it; of min-MLU where there is none.
+        """Most that a link carries beyond its capacity, as a share of it; only dead links count with min-MLU.
 
         `loads` (E,): flow on each link.
         """

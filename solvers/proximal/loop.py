@@ -105,7 +105,7 @@ def _loop(run: Run) -> End:
     if end is not None:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
-    again = run.begin.how.warm  # whether it can begin anew where it stalls
+    again = run.begin.how.warm  # a warm start that stalls is followed by one cold start
     while not budget.spent():
         if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
             return out_of_time(run)  # there is an answer already: that of the warm start

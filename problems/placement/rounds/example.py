@@ -12,11 +12,11 @@ from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Kind
 
 _TASKS = 30
-"""Of :func:`example`, about."""
+"""Size of :func:`example`, about."""
 
 
 class ExamplePlacement(PlacementDomain):
-    """The same with random events, and with answers that are counted out one by one."""
+    """Placement with random events, and a check that recounts each answer one by one."""
 
     def violations(self, answer: Round) -> Iterator[str]:
         """Yield servers and GPUs that have more tasks than they can, counted one by one."""

@@ -247,7 +247,7 @@ class Rounds:
         price : float
             Of a move that makes room, in what tasks are worth.
         deadline : float, optional
-            Seconds of the round; it has what was found by then, and places nobody if that is nothing.
+            Seconds of the round, which places the tasks that it found a place for by then, maybe none.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class Rounds:
         return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
 
     def keep(self) -> Round:
-        """Return the round that places nobody."""
+        """Return a round that places no task."""
         return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0.0, 0, 0.0)
 
     def accept(self, done: Round) -> None:
@@ -514,7 +514,8 @@ EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
 class PlacementDomain:
     """The rounds of a placement.
 
-    `placement`: as it is; its own methods remain events, too. `moves`, `price`: of its rounds.
+    `placement`: taken with its present state; its methods may still be called between rounds. `moves`,
+    `price`: of :meth:`Rounds.round`.
     """
 
     program = None
@@ -543,7 +544,7 @@ class PlacementDomain:
         return solution
 
     def fallback(self, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
-        """Return the round that places nobody."""
+        """Return a round that places no task."""
         return self.placement.keep()
 
     def accept(self, answer: Round) -> None:

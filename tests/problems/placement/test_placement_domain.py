@@ -1,4 +1,4 @@
-"""A round of a placement changes nothing until it is accepted, and places nobody if it is late."""
+"""A round of a placement changes nothing until it is accepted, and places no task if it is late."""
 
 from __future__ import annotations
 
