@@ -81,8 +81,8 @@ class _Rounds:
     def records(self, solver: Solver) -> Iterator[Record]:
         """One record a round; what edits need is drawn on no clock."""
         for number in range(self.course.rounds):
-            t_store = self._fill() if number == 0 else self._change()
-            yield solve_round(number, self.program, solver, t_store, lambda solution: {})
+            store_seconds = self._fill() if number == 0 else self._change()
+            yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
 
     def _fill(self) -> float:
         seconds, requests, rng = 0.0, self.course.requests, self.rng

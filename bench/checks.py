@@ -11,7 +11,7 @@ no checker of the relaxation can confirm: that its answer is feasible and integr
 a bound that holds for all such answers.  The domain counts out what the allocation comes to (and refuses one
 that is none), so that what is asked of the record is
 
-    bound <= integral objective <= bound + gap * scale        in the domain's scale (``integral_gap``),
+    bound <= integral objective <= bound + gap * scale        in the domain's scale (``answer_gap``),
 
 and that it is ``feasible``, where the domain counts that out too.  Nothing of this makes an answer
 `certified`: it may be further from the optimum than the line's tolerance.  Bounds are also held against the
@@ -123,7 +123,7 @@ def _all_within(*names: str) -> Callable[[Record, float], bool]:
 
 
 def _proven(record: Record, tolerance: float) -> bool:
-    return bool(record.get("proven", 0.0)) and math.isfinite(record["integral_objective"])
+    return bool(record.get("proven", 0.0)) and math.isfinite(record["answer_objective"])
 
 
 CHECKERS = {
@@ -153,14 +153,14 @@ CHECKERS = {
 
 def _of_integers(record: Record) -> bool:
     """Whether a record claims an optimum of the integral program, and answers no relaxation."""
-    integral = math.isfinite(record.get("integral_objective", math.nan))
+    integral = math.isfinite(record.get("answer_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
     return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
 
 
 def _holds(record: Record, gap: float) -> bool:
     """Whether a claim of :func:`_of_integers` holds; `gap` is the one at which branch and bound stops."""
-    value, bound, own = (record[name] for name in ("integral_objective", "bound", "integral_gap"))
+    value, bound, own = (record[name] for name in ("answer_objective", "bound", "answer_gap"))
     size = record.get("size", math.nan)
     above = (bound - value) / size if size > 0.0 else -own  # some domains' gaps end at 0
     within = own <= gap + _INTEGER_ROUNDING and above <= _INTEGER_ROUNDING
@@ -211,7 +211,7 @@ def _disagreements(line: LineResult) -> Iterator[str]:
         return
     yield from _programs(line)
     integral = line.family in FAMILIES and FAMILIES[line.family].integral
-    value = "integral_objective" if integral else "objective"
+    value = "answer_objective" if integral else "objective"
     for number in range(line.rounds):
         records = [
             record

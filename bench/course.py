@@ -121,30 +121,33 @@ def solve_round(
     number: int,
     program: ContinualProgram,
     solver: Solver,
-    t_store: float,
+    store_seconds: float,
     finish: Callable[[Solution], Mapping[str, Any]],
 ) -> Record:
     """Solve a program and finish the allocation, as a record.
 
     Parameters
     ----------
-    t_store : float
+    store_seconds : float
         Seconds in which the round's events became edits of the program.
     finish : callable
-        Makes the allocation from the solution (by a shim or a repair) in `t_shim` seconds, and returns
-        `integral_objective`, `integral_gap` (NaN without an allocation) and the course's own figures. For a
+        Makes the allocation from the solution (by a shim or a repair) in `rounding_seconds` seconds, and
+        returns
+        `answer_objective`, `answer_gap` (NaN without an allocation) and the course's own figures. For a
         solution without an allocation there is nothing to finish: the round is `missed`, and the last
         allocation stays.
     """
     begin = perf_counter()
     solution = solver.solve(program)
     wall = perf_counter() - begin
-    t_model, t_solve = solver.seconds(solution, wall)
-    t_edit = t_model + (t_store if Feature.IN_PLACE in solver.features else 0.0)
+    t_model, solve_seconds = solver.seconds(solution, wall)
+    edit_seconds = t_model + (store_seconds if Feature.IN_PLACE in solver.features else 0.0)
     begin = perf_counter()
     finished = finish(solution)
-    t_shim = perf_counter() - begin
-    times = RoundTimes(t_edit, t_solve, t_shim, t_store, wall - t_model - t_solve)
+    rounding_seconds = perf_counter() - begin
+    times = RoundTimes(
+        edit_seconds, solve_seconds, rounding_seconds, store_seconds, wall - t_model - solve_seconds
+    )
     return solved_record(solver.name, number, program, solution, times) | dict(finished)
 
 
@@ -165,11 +168,11 @@ def solved_record(
     return method_round(
         name,
         number,
-        t_edit=times.edit,
-        t_solve=times.solve,
-        t_shim=times.shim,
-        t_store=times.store,
-        t_certify=times.certify,
+        edit_seconds=times.edit,
+        solve_seconds=times.solve,
+        rounding_seconds=times.shim,
+        store_seconds=times.store,
+        certify_seconds=times.certify,
         n_variables=program.n_variables,
         n_rows=program.n_rows,
         nnz=program.nnz,
@@ -188,7 +191,13 @@ def solved_record(
 
 
 def method_round(
-    name: str, number: int, *, t_solve: float, t_edit: float = 0.0, t_shim: float = 0.0, **fields: Any
+    name: str,
+    number: int,
+    *,
+    solve_seconds: float,
+    edit_seconds: float = 0.0,
+    rounding_seconds: float = 0.0,
+    **fields: Any,
 ) -> Record:
     """Return the record of a round by a method without a linear program, whose figures are 0 or NaN by
     default.
@@ -205,15 +214,19 @@ def method_round(
         "n_variables": 0,
         "n_rows": 0,
         "nnz": 0,
-        "t_edit": t_edit,
-        "t_solve": t_solve,
-        "t_shim": t_shim,
-        "t_total": t_edit + t_solve + t_shim,
-        "t_store": 0.0,
-        "t_certify": 0.0,
+        "edit_seconds": edit_seconds,
+        "solve_seconds": solve_seconds,
+        "rounding_seconds": rounding_seconds,
+        "seconds": edit_seconds + solve_seconds + rounding_seconds,
+        "store_seconds": 0.0,
+        "certify_seconds": 0.0,
+        "accept_seconds": 0.0,
+        "path": "solved",
+        "late": False,
+        "reason": "",
         "status": COMPLETE,
         "missed": False,
-        **dict.fromkeys((*nothing, "integral_objective", "integral_gap"), math.nan),
+        **dict.fromkeys((*nothing, "answer_objective", "answer_bound", "answer_gap"), math.nan),
         **integer_figures(None),
         "churn": math.nan,
         "iterations": 0,

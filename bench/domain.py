@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SMALL = 3
 """Rounds of the warm-up."""
-_WHOLE = ("integral_objective", "integral_gap", "integral_bound")
+_ANSWER = ("answer_objective", "answer_gap", "answer_bound")
 _CLOSED = 1e-9
 """Gap at which an answer without a program counts as proven."""
 
@@ -77,30 +77,33 @@ def records_of(domain: Any, solver: Solver, events: Iterable[Sequence[Any]]) -> 
 
 
 def record_round(rounds: Rounds, *events: Any) -> Record:
-    """Play a round, and record it as the benchmarks do: one that fell back has no objective."""
+    """Play a round and return its record.
+
+    The record has the fields of :meth:`copter.RoundRecord.row` and those of the benchmarks
+    (:func:`copter.bench.course.solved_record`). The seconds are those that count for the solver. A round
+    that fell back has no objective, bound or gap.
+    """
     played, solver = rounds.play(*events), rounds.solver
-    seconds, answer, missed = played.seconds, played.answer, played.path == "fallback"
-    came_to: dict[str, Any] = {
-        **played.figures,
-        "integral_objective": math.nan if missed else float(getattr(answer, "objective", math.nan)),
-        "integral_gap": math.nan if missed else float(getattr(answer, "gap", math.nan)),
-        "integral_bound": math.nan if missed else float(getattr(answer, "bound", math.nan)),
-    }
-    if not isinstance(played.solution, Solution):
-        status = str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE
-        own = {"gap": played.gap, "status": status, "missed": missed}
-        return method_round(
+    seconds, row = played.seconds, played.row()
+    missed = played.path == "fallback"
+    if missed:
+        row |= dict.fromkeys(_ANSWER, math.nan)
+    if isinstance(played.solution, Solution):
+        model, solve = solver.seconds(played.solution, seconds.solve)
+        edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
+        times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
+        program = rounds.domain.program
+        assert program is not None  # it was solved
+        measured = solved_record(solver.name, played.number, program, played.solution, times)
+    else:
+        measured = method_round(
             solver.name,
             played.number,
-            t_edit=seconds.edit,
-            t_solve=seconds.solve,
-            t_shim=seconds.round,
-            **(own | came_to),
+            edit_seconds=seconds.edit,
+            solve_seconds=seconds.solve,
+            rounding_seconds=seconds.round,
+            gap=played.gap,
+            status=str(Status.OPTIMAL) if abs(played.gap) <= _CLOSED else COMPLETE,
         )
-    model, solve = solver.seconds(played.solution, seconds.solve)
-    edit = model + (seconds.edit if Feature.IN_PLACE in solver.features else 0.0)
-    times = RoundTimes(edit, solve, seconds.round, seconds.edit, seconds.solve - model - solve)
-    program = rounds.domain.program
-    assert program is not None  # it was solved
-    record = solved_record(solver.name, played.number, program, played.solution, times)
-    return came_to | record | {name: came_to[name] for name in _WHOLE} | {"missed": missed}
+    kept = (*_ANSWER, "path", "late", "reason", "accept_seconds")
+    return row | measured | {name: row[name] for name in kept} | {"missed": missed}

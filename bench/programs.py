@@ -103,8 +103,8 @@ def _record(
     name: str,
     lp: GeneralLP,
     status: str,
-    t_edit: float,
-    t_solve: float,
+    edit_seconds: float,
+    solve_seconds: float,
     proof: Proof | None,
 ) -> Record:
     nothing = Proof(math.nan, math.nan, math.inf, math.inf, math.inf, math.nan, np.zeros(0))
@@ -112,8 +112,8 @@ def _record(
     return method_round(
         solver,
         number,
-        t_edit=t_edit,
-        t_solve=t_solve,
+        edit_seconds=edit_seconds,
+        solve_seconds=solve_seconds,
         program=name,
         n_variables=lp.A.shape[1],
         n_rows=lp.A.shape[0],

@@ -171,18 +171,18 @@ class Recorded(Course):
                 rounded = error.rounded
             choices.append(rounded.choice)
             return {
-                "integral_objective": rounded.objective,
-                "integral_gap": rounded.gap,
+                "answer_objective": rounded.objective,
+                "answer_gap": rounded.gap,
                 "integrality_loss": integrality_loss(rounded.objective, solution.bound),
             }
 
         for number, edits in enumerate(read_rounds(self.rounds)):
-            t_store = 0.0
+            store_seconds = 0.0
             for edit in edits:
                 begin = perf_counter()
                 replayer.apply(edit)
-                t_store += perf_counter() - begin
-            record = solve_round(number, replayer.program, solver, t_store, finish)
+                store_seconds += perf_counter() - begin
+            record = solve_round(number, replayer.program, solver, store_seconds, finish)
             moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock
             yield record | {"integral_churn": moved}
 
@@ -196,7 +196,7 @@ class ProvenRounds(Recorded):
 
     figures: ClassVar[Sequence[Figure]] = (
         Figure("proven", "proven", "mean", ".0%"),
-        Figure("integral_gap", "integer gap", "max", ".1e"),
+        Figure("answer_gap", "integer gap", "max", ".1e"),
         Figure("above_best", "above the best known", "max", ".1e"),
         Figure("columns_left", "columns left", "median", ".0f"),
         Figure("t_integer", "proof, s", "median", ".3f"),
@@ -207,13 +207,13 @@ class ProvenRounds(Recorded):
         best: dict[int, float] = {}
         for one in measured:
             for record in one.records:
-                value, number = record["integral_objective"], record["round"]
+                value, number = record["answer_objective"], record["round"]
                 if math.isfinite(value):
                     best[number] = min(value, best.get(number, math.inf))
         for one in measured:
             for record in one.records:
                 least = best.get(record["round"], math.nan)
-                above = record["integral_objective"] - least
+                above = record["answer_objective"] - least
                 record["above_best"] = above / max(abs(least), 1e-300) if above else above
 
 

@@ -31,7 +31,7 @@ Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
 error; `not run`: it was not asked, for the reason that is stated."""
 _STATUSES: tuple[Status, ...] = get_args(Status)
 SUITE, _LINE = "suite.json", "line.json"
-_EXACT = ("objective", "bound", "integral_objective", "integral_bound")
+_EXACT = ("objective", "bound", "answer_objective", "answer_bound")
 _DIGITS = 4
 _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
 

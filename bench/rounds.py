@@ -3,15 +3,16 @@
 `copter bench X`, the suite and the papers' figures all come through :func:`play`.  Each solver gets its own
 program and the same events.  A round's time is edit, solve and shim.
 
-- `t_edit` is what the solver needs to have this round's problem before it.  For copter's solvers that is
-  making the recorded edits, each checked first, and what the domain does for a start.  For the others, and
+- `edit_seconds` is what the solver needs to have this round's problem before it.  For copter's solvers that
+  is making the recorded edits, each checked first, and what the domain does for a start.  For the others, and
   for `copter-rebuild`, it is bringing up to date a model of their own: `highs-hot` finds the differences by
   the program's stamps and pushes them, all others build flat arrays and a model again.  Making the edits in
-  copter's program is not their work; those seconds are in `t_store`, for every solver, and in the others'
-  `t_edit` and `t_total` they are not.
-- `t_solve` is, for copter's solvers, all that `solve` does, its certificate too; for the others only the
-  seconds in the solver itself (of `highs-hot`'s first round also those in which copter looks for a basis).
-  Reading their answer and certifying it is this package's work, kept apart as `t_certify`.
+  copter's program is not their work; those seconds are in `store_seconds`, for every solver, and in the
+  others'
+  `edit_seconds` and `seconds` they are not.
+- `solve_seconds` is, for copter's solvers, all that `solve` does, its certificate too; for the others only
+  the seconds in the solver itself (of `highs-hot`'s first round also those in which copter looks for a
+  basis). Reading their answer and certifying it is this package's work, kept apart as `certify_seconds`.
 
 Compilation is never timed: a small course of the same kind runs through the same code first, large enough for
 the passes that use threads, and copter's solvers that choose their inner solver run coordinate descent too.
@@ -116,7 +117,7 @@ def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
             record = next(rounds, None)
             if record is None:
                 break
-            record["t_certify"] = max(0.0, record["t_certify"] - checks.seconds)
+            record["certify_seconds"] = max(0.0, record["certify_seconds"] - checks.seconds)
             record |= checker.judge(record, checks.found, job.settings.tolerance) | {FIELD: reading}
             result.records.append(record)
             tell(record)
@@ -239,7 +240,7 @@ def _judged(job: Job, result: SolverResult) -> SolverResult:
     """The result with its status: missed if a round came too late, and why it has few rounds if it has."""
     late = [record for record in result.records if _is_late(record, job.limit)]
     if late:
-        number, took = late[0]["round"], max(late[0]["t_edit"], late[0]["t_solve"])
+        number, took = late[0]["round"], max(late[0]["edit_seconds"], late[0]["solve_seconds"])
         reason = f"round {number}: {late[0]['status']} after {took:.3g} s, of {job.limit:g} s"
         return replace(result, status="missed", reason=reason)
     count = len(result.records)
@@ -252,6 +253,6 @@ def _is_late(record: Record, limit: float) -> bool:
     """Whether a round has no answer, or one that its limit cut off or that came after it."""
     if math.isinf(limit):
         return False
-    took = max(record["t_edit"], record["t_solve"])
+    took = max(record["edit_seconds"], record["solve_seconds"])
     cut = record["status"] in ("deadline", "cancelled") or took > _CUT * limit
     return bool(record["missed"] or (cut and not record["certified"]) or took > _LATE * limit)

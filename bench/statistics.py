@@ -38,9 +38,9 @@ from copter.solvers.registry import SOLVERS, make_solver
 
 SHIFT = 1e-3
 """Seconds."""
-_TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
-_APART = ("t_store", "t_certify")
-_QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
+_TIMES = ("edit_seconds", "solve_seconds", "rounding_seconds", "seconds")
+_APART = ("store_seconds", "certify_seconds")
+_QUALITY = ("gap", "primal_residual", "answer_gap", "churn", "iterations")
 _ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 
 
@@ -93,11 +93,11 @@ def summarise(
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter", summary.get("copter-exact"))
-    usable = copter is not None and "median" not in copter["t_total"]["at_least"]
-    whole = copter["t_total"]["median"] if copter is not None and usable else None
+    usable = copter is not None and "median" not in copter["seconds"]["at_least"]
+    whole = copter["seconds"]["median"] if copter is not None and usable else None
     for one in summary.values():
-        one["over_copter"] = one["t_edit_solve"]["median"] / whole if whole else None
-        one["over_copter_at_least"] = "median" in one["t_edit_solve"]["at_least"]
+        one["over_copter"] = one["edit_solve_seconds"]["median"] / whole if whole else None
+        one["over_copter_at_least"] = "median" in one["edit_solve_seconds"]["at_least"]
     return summary
 
 
@@ -116,10 +116,12 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
         "statuses": statuses,
         "peak_memory_mb": None if math.isnan(measured.peak_memory_mb) else measured.peak_memory_mb,
         "warm_started": sum(record["warm_started"] for record in measured.records[1:]),
-        "t_edit_solve": spread((record["t_edit"] + record["t_solve"] for record in later), truncated),
+        "edit_solve_seconds": spread(
+            (record["edit_seconds"] + record["solve_seconds"] for record in later), truncated
+        ),
     }
     for name in (*_TIMES, *_APART):
-        cut = truncated if name in ("t_solve", "t_total") else None
+        cut = truncated if name in ("solve_seconds", "seconds") else None
         result[name] = spread((record[name] for record in later), cut)
     result["integrality_loss"] = spread(map(_loss, later))
     for name in (*_QUALITY, *figures):
@@ -129,7 +131,7 @@ def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) ->
 
 def _loss(record: Record) -> float:
     """Return what a round's integral allocation loses over its cost; the gap of most domains is just that."""
-    loss: float = record["integrality_loss"] if "integrality_loss" in record else record["integral_gap"]
+    loss: float = record["integrality_loss"] if "integrality_loss" in record else record["answer_gap"]
     return loss
 
 
@@ -227,7 +229,7 @@ class Verdict:
 
 def seconds_of(line: LineResult, solver: str) -> NDArray[np.float64]:
     """Seconds of each round that counts."""
-    return np.array([record["t_total"] for record in line.measured_rounds(solver)], np.float64)
+    return np.array([record["seconds"] for record in line.measured_rounds(solver)], np.float64)
 
 
 def median_seconds(line: LineResult, solver: str) -> float:

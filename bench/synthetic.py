@@ -90,12 +90,12 @@ class _Rounds:
     def records(self, solver: Solver, rounds: int) -> Iterator[Record]:
         """One record a round; what edits need is drawn on no clock."""
         for number in range(rounds):
-            t_store = 0.0
+            store_seconds = 0.0
             for edit in self._arrive(self.course.requests) if number == 0 else self._change():
                 begin = perf_counter()
                 edit()
-                t_store += perf_counter() - begin
-            yield solve_round(number, self.program, solver, t_store, lambda solution: {})
+                store_seconds += perf_counter() - begin
+            yield solve_round(number, self.program, solver, store_seconds, lambda solution: {})
 
     def _arrive(self, count: int) -> Iterator[Callable[[], None]]:
         """Edits that add requests, kind by kind and not too many columns at once."""

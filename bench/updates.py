@@ -4,7 +4,7 @@ The program has the shape of Sia's: requests of 1,000 columns, each column in on
 in its request's sum row.  Three kinds of edit are timed, each one call of a bulk verb (two where requests
 leave and arrive):
 
-- `t_edit`: 1% of the requests leave and as many arrive, with shared columns;
+- `edit_seconds`: 1% of the requests leave and as many arrive, with shared columns;
 - `t_edit_costs`: 1% get a new scale and a new override, as when a job's restart factor changes;
 - `t_edit_own`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
 
@@ -86,7 +86,7 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
         "requests": n_requests,
         "edits": edits,
         "churn": edits / n_requests,
-        "t_edit": t_replace,
+        "edit_seconds": t_replace,
         "t_edit_costs": t_costs,
         "t_edit_own": t_own,
         "t_edit_quartiles": replace_quartiles,
@@ -96,9 +96,9 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
         "t_csr_rebuild": t_csr,
         "t_csr_from_csc": t_csc,
         **{
-            f"{build}_over_{edit}": t_build / t_edit
+            f"{build}_over_{edit}": t_build / edit_seconds
             for build, t_build in (("rebuild", t_csr), ("csc", t_csc))
-            for edit, t_edit in (("edit", t_replace), ("edit_costs", t_costs), ("edit_own", t_own))
+            for edit, edit_seconds in (("edit", t_replace), ("edit_costs", t_costs), ("edit_own", t_own))
         },
     }
 
@@ -253,7 +253,9 @@ class Edits(Course):
             there = matrix()
             off = np.abs(there @ np.ones(there.shape[1]) - sums) / sums
             size = {"n_variables": there.shape[1], "n_rows": there.shape[0], "nnz": there.nnz}
-            yield method_round(name, number, t_edit=seconds, t_solve=0.0, gap=float(off.max()), **size)
+            yield method_round(
+                name, number, edit_seconds=seconds, solve_seconds=0.0, gap=float(off.max()), **size
+            )
 
 
 def _editor(

@@ -3,9 +3,9 @@
 A domain splits its own way, as the experiment that it repeats does, and joins the parts' answers.
 
 Both solve 16 parts each round.  ``pop-16`` solves them here, one after the other: its measured time is that
-of all parts, and the time of 16 machines side by side is an estimate, ``t_parallel_estimated``: the slowest
-part and what cannot be split.  ``pop-16-ray`` solves them on Ray, its own engine in the paper: its measured
-time is what passes until all answers are here, on as many processors as there are.
+of all parts, and the time of 16 machines side by side is an estimate, ``parallel_seconds_estimated``: the
+slowest part and what cannot be split.  ``pop-16-ray`` solves them on Ray, its own engine in the paper: its
+measured time is what passes until all answers are here, on as many processors as there are.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from copter.keywords import Checked, suggests
 from copter.parallel import dot
 from copter.program.sense import in_sense
 from copter.proof.pricing import Pricing, price
-from copter.proof.whole import integral_gap
+from copter.proof.whole import answer_gap
 from copter.shims.choose_one_chains import place_everybody
 from copter.shims.choose_one_columns import left_of, read_columns
 from copter.shims.choose_one_moves import DUST, improve, offers
@@ -218,7 +218,7 @@ class ChooseOneShim(Checked):
         rounded = Rounded(
             Choice.of_program(program, chosen),
             in_sense(objective, program.sense),
-            integral_gap(solution, objective),
+            answer_gap(solution, objective),
             perf_counter() - begin,
         )
         return self._served(program, rounded, unserved)

@@ -73,7 +73,7 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
 
 def _shown(kind: str | None, figures: Sequence[Figure], record: Record) -> str:
     parts = [record[kind]] if kind is not None else []
-    parts += [seconds(record["t_total"]), record["status"] + (", missed" if record["missed"] else "")]
+    parts += [seconds(record["seconds"]), record["status"] + (", missed" if record["missed"] else "")]
     if math.isfinite(record["gap"]):
         parts.append(f"gap {record['gap']:.1e}")
     parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
@@ -113,9 +113,12 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
         [
             (
                 name,
-                seconds(one["first_round"]["t_total"]),
-                *(_time(one[time], "median") for time in ("t_edit", "t_solve", "t_shim", "t_total")),
-                _time(one["t_total"], "p99"),
+                seconds(one["first_round"]["seconds"]),
+                *(
+                    _time(one[time], "median")
+                    for time in ("edit_seconds", "solve_seconds", "rounding_seconds", "seconds")
+                ),
+                _time(one["seconds"], "p99"),
                 _not_optimal(one, one["rounds_measured"]),
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
                 _loss(one["integrality_loss"]),
@@ -155,8 +158,8 @@ def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
                 kind,
                 name,
                 str(one["rounds"]),
-                _time(one["t_edit_solve"], "median"),
-                _time(one["t_total"], "median"),
+                _time(one["edit_solve_seconds"], "median"),
+                _time(one["seconds"], "median"),
                 _over(one),
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
                 _not_optimal(one, one["rounds"]),
@@ -235,7 +238,7 @@ def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
                 yes[row["warm_start"]],
                 *(
                     (">= " if time in row["at_least"] else "") + seconds(row[time])
-                    for time in ("t_edit", "t_solve")
+                    for time in ("edit_seconds", "solve_seconds")
                 ),
                 _over(row),
                 f"{row['not_optimal']} of {row['rounds']}",

@@ -39,7 +39,7 @@ class DomainRun(Run):
         """Return the figures of the rounds."""
         rows = self._records
         total = np.array([row["seconds"] for row in rows])
-        gaps = [row["gap"] for row in rows if np.isfinite(row["gap"])]
+        gaps = [row["answer_gap"] for row in rows if np.isfinite(row["answer_gap"])]
         return {
             "rounds": len(rows),
             "fallbacks": sum(row["path"] == "fallback" for row in rows),

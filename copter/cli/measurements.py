@@ -115,7 +115,7 @@ def _print_updates(records: Sequence[Mapping[str, Any]]) -> None:
                 f"{record['n_variables']:,}",
                 f"{record['nnz']:,}",
                 str(record["edits"]),
-                seconds(record["t_edit"]),
+                seconds(record["edit_seconds"]),
                 seconds(record["t_edit_costs"]),
                 seconds(record["t_edit_own"]),
                 seconds(record["t_per_edit"]),

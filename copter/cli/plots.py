@@ -58,7 +58,7 @@ def round_times(
     Parameters
     ----------
     of : callable
-        Seconds of each round by the names `t_edit`, `t_solve` and `t_shim`.
+        Seconds of each round by the names `edit_seconds`, `solve_seconds` and `rounding_seconds`.
     axis : str
         Label of the horizontal axis.
     """

@@ -15,6 +15,7 @@ from copter.cli.command import RunOptions, command_line
 from copter.cli.console import errors, print_json, progress, table
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.compile.first_calls import compile_at_once
+from copter.rounds.record import ROW_MEANS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,21 +25,17 @@ if TYPE_CHECKING:
 
 One = TypeVar("One")
 
-COLUMNS: Mapping[str, str] = {
-    "round": "counts from 0",
-    "t_edit": "seconds in which the solver's program was brought up to date",
-    "t_solve": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
-    "t_shim": "seconds of making the answer from the solution",
-    "t_total": "seconds of the round: edit, solve and shim",
-    "t_store": "seconds in which events became edits of copter's program",
-    "t_certify": "seconds of reading and certifying a baseline's answer; not in t_total",
+COLUMNS: Mapping[str, str] = {name: means for name, means in ROW_MEANS.items() if name != "edited"} | {
+    "edit_seconds": "seconds in which the solver's program was brought up to date",
+    "solve_seconds": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
+    "seconds": "seconds of the round: edit, solve and rounding",
+    "store_seconds": "seconds in which events became edits of copter's program",
+    "certify_seconds": "seconds of reading and certifying a baseline's answer; not in `seconds`",
     "status": "why the solver stopped; optimal too of a round that needed no solve",
     "gap": "certified relative gap of the solver's answer, or of the round's if it needed no solve",
     "primal_residual": "relative primal residual of the solver's answer",
     "objective": "cost of the solver's answer",
     "bound": "certified lower bound on it",
-    "integral_objective": "cost of the round's answer",
-    "integral_gap": "certified relative gap of that",
     "n_variables": "columns of the program",
     "n_rows": "rows of the program, sum rows of requests included",
     "nnz": "nonzeros in the resource rows",

@@ -184,7 +184,7 @@ class _Bar:
         from copter.bench.statistics import spread
 
         one = step.result
-        p50 = spread(record["t_total"] for record in one.records[1:] or one.records)["median"]
+        p50 = spread(record["seconds"] for record in one.records[1:] or one.records)["median"]
         text = f"{what}: {one.status}" + (f", {seconds(p50)} a round" if one.records else "")
         uncertified = sum(not record["certified"] for record in one.records)
         text += f", {uncertified} of {len(one.records)} rounds not certified" if uncertified else ""

@@ -170,7 +170,7 @@ def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
     return cost_between(costs_at(view, x.slot, place), x.value)
 
 
-def integral_gap(solution: Solution, objective: float) -> float:
+def answer_gap(solution: Solution, objective: float) -> float:
     """Return the gap (objective - bound) / size of an integral allocation, with the size as in a solution's
     gap.
 
@@ -190,7 +190,7 @@ def integral_gap(solution: Solution, objective: float) -> float:
 def integrality_loss(objective: float, bound: float) -> float:
     """Return the largest loss (objective - bound) / |objective| of an integral allocation.
 
-    The bound holds for fractional allocations too. Unlike :func:`integral_gap`, the size is the whole cost,
+    The bound holds for fractional allocations too. Unlike :func:`answer_gap`, the size is the whole cost,
     also the constant part. Infinite without an allocation or a bound, or above a cost of 0.
     """
     if not math.isfinite(objective) or not math.isfinite(bound):

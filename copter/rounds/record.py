@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -111,18 +112,22 @@ class RoundRecord:
 
     def row(self) -> dict[str, Any]:
         """Return the record as one flat row, for tables, CSV and JSON; without answer and solution."""
-        times = {f"{name}_seconds": value for name, value in self.seconds._asdict().items()}
+        seconds = self.seconds
         return {
             "round": self.number,
             "edited": self.edited,
-            **times,
-            "seconds": self.seconds.total,
+            "edit_seconds": seconds.edit,
+            "solve_seconds": seconds.solve,
+            "rounding_seconds": seconds.round,
+            "accept_seconds": seconds.accept,
+            "seconds": seconds.total,
             "path": self.path,
             "late": self.late,
             "reason": self.reason,
             "status": "" if self.solution is None else str(self.solution.status),
-            "bound": self.bound,
-            "gap": self.gap,
+            "answer_objective": float(getattr(self.answer, "objective", math.nan)),
+            "answer_bound": self.bound,
+            "answer_gap": self.gap,
             **self.figures,
         }
 
@@ -132,14 +137,15 @@ ROW_MEANS: Mapping[str, str] = {
     "edited": "events since the last round",
     "edit_seconds": "seconds in which events became edits",
     "solve_seconds": "seconds of the solver",
-    "round_seconds": "seconds in which the answer was made of the solution",
+    "rounding_seconds": "seconds in which the answer was made from the solution",
     "accept_seconds": "seconds in which the answer took effect",
     "seconds": "seconds of the round",
     "path": "solved, or fallback: the last answer, repaired",
     "late": "whether the wanted answer did not come by the deadline",
     "reason": "why the solver stopped, or why the round fell back",
     "status": "of the solver's answer",
-    "bound": "certified bound on the objective of any answer",
-    "gap": "certified gap of the answer to that, relative",
+    "answer_objective": "objective of the answer, if it has one",
+    "answer_bound": "certified bound on the objective of every answer",
+    "answer_gap": "certified relative gap between the answer and its bound",
 }
 """Meanings of the fields of :meth:`RoundRecord.row` that every domain has."""

@@ -303,7 +303,7 @@ def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
         text = f"## {line.title}\n\n{size} {line.tolerance:g}.\n\n{command}\n\n{text}"
         parts.append(f"{text}\n{NOT_COMPARED}" if name in FEW and others else text)
     document = updates()
-    kinds = {"t_edit": "replaced", "t_edit_costs": "new costs", "t_edit_own": "columns of their own"}
+    kinds = {"edit_seconds": "replaced", "t_edit_costs": "new costs", "t_edit_own": "columns of their own"}
     edits: list[tuple[str, ...]] = []
     for found in document["records"]:
         for key, kind in kinds.items():
@@ -329,7 +329,7 @@ def _row(line: LineResult, solver: str) -> tuple[str, ...]:
     return (
         f"`{solver}`",
         f"{median(line, solver)} ({seconds(found['min'])} to {seconds(found['max'])})",
-        seconds(rounds[0]["t_total"]),
+        seconds(rounds[0]["seconds"]),
         f"{unsolved} of {len(counted)}",
         gap(line, solver),
         share(moved) if math.isfinite(moved) else "",

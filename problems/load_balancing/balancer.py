@@ -498,7 +498,9 @@ class LoadBalancer:
         record = Rounds(ShardDomain(self), solver, deadline=deadline).play()
         seconds = record.seconds
         done: BalancingRound = record.answer
-        return replace(done, t_edit=seconds.edit, t_solve=seconds.solve, t_shim=seconds.round)
+        return replace(
+            done, edit_seconds=seconds.edit, solve_seconds=seconds.solve, rounding_seconds=seconds.round
+        )
 
     def proven(self) -> BalancingRound | None:
         """Answer of a round after few changes without the program, if it is proven to cost least.

@@ -155,7 +155,7 @@ def _run_load_balancing(options: BalancingRunOptions) -> None:
 
     def show(record: Record) -> str:
         moved = f"moves {record['movements']:4d} imbalance {record['imbalance']:6.1%}"
-        return f"{moved} round {seconds(record['t_total'])}"
+        return f"{moved} round {seconds(record['seconds'])}"
 
     with BalancingRun(course, chosen, options, options.folder("load-balancing")) as run:
         preparing(options.solver)

@@ -76,9 +76,9 @@ class Balancing(Course):
 
 def _figures(done: BalancingRound) -> Record:
     return {
-        "integral_objective": done.cost,
-        "integral_gap": done.gap,
-        "integral_bound": done.bound,
+        "answer_objective": done.cost,
+        "answer_gap": done.gap,
+        "answer_bound": done.bound,
         "proven": done.proven,
         "movements": done.movements,
         "imbalance": done.imbalance,
@@ -97,7 +97,7 @@ def _heuristic(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]
         placement = greedy(balancer.fleet(), balancer.placement())
         seconds = perf_counter() - begin
         done = balancer.take(placement)
-        yield method_round(settings.name, number, t_solve=seconds, **_figures(done))
+        yield method_round(settings.name, number, solve_seconds=seconds, **_figures(done))
 
 
 def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
@@ -124,7 +124,7 @@ def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
             "iterations": exact.found.nodes,
             "feasible": done.in_band,  # of all else `take` sees to it
         }
-        took = {"t_edit": exact.effort.build_seconds, "t_solve": exact.effort.seconds}
+        took = {"edit_seconds": exact.effort.build_seconds, "solve_seconds": exact.effort.seconds}
         fields = own | _figures(done)
         yield method_round(settings.name, number, **took, **fields)
 
@@ -146,7 +146,7 @@ def _pop(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
         seconds = (0.0, found.seconds) if name.on_ray else (sum(build), sum(solve))
         fields = _figures(done) | {
             "n_variables": sum(answer.effort.columns for answer in found.answers),
-            "t_parallel_estimated": max(map(sum, zip(build, solve, strict=True))),
+            "parallel_seconds_estimated": max(map(sum, zip(build, solve, strict=True))),
             "status": "deadline" if found.unanswered else "complete",
         }
-        yield method_round(settings.name, number, t_edit=seconds[0], t_solve=seconds[1], **fields)
+        yield method_round(settings.name, number, edit_seconds=seconds[0], solve_seconds=seconds[1], **fields)

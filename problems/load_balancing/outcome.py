@@ -58,7 +58,7 @@ class BalancingRound:
         Servers whose band binds the fractional answer, with their prices.
     prices : (row slots,) ndarray
         Prices of the solution.
-    t_edit, t_solve, t_shim : float
+    edit_seconds, solve_seconds, rounding_seconds : float
         Seconds.
     """
 
@@ -77,9 +77,9 @@ class BalancingRound:
     moves: tuple[Move, ...] = ()
     binding: Mapping[Hashable, float] = field(default_factory=dict)
     prices: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    t_edit: float = 0.0
-    t_solve: float = 0.0
-    t_shim: float = 0.0
+    edit_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    rounding_seconds: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"solution": None}  # it has the state of the program at the time

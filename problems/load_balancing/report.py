@@ -21,9 +21,9 @@ _ROUND = {
     "balanced": "whether that is within twice the tolerance",
     "memory": "largest share of its memory that a server uses",
     "replicas": "replicas that carry load",
-    "integral_objective": "size of the replicas that were not there before",
-    "integral_gap": "certified gap of that, relative to it or to the size of a shard if that is more",
-    "integral_bound": "certified lower bound on the size of the replicas that were not there before",
+    "answer_objective": "size of the replicas that were not there before",
+    "answer_gap": "certified gap of that, relative to it or to the size of a shard if that is more",
+    "answer_bound": "certified lower bound on the size of the replicas that were not there before",
     "proven": "whether it is within the band, and no such placement needs less: the gap of that is 0",
     "objective": "cost of the fractional answer, in shards of mean size",
 }
@@ -47,7 +47,7 @@ class BalancingRun(CourseRun):
         def later(name: str) -> np.ndarray:
             return self.of(name, later=True)
 
-        total, gap = later("t_total"), later("gap")
+        total, gap = later("seconds"), later("gap")
         return {
             "rounds": len(self.records),
             "rounds_averaged": total.size,

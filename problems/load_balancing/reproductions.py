@@ -98,7 +98,7 @@ def _play(
     records = measure(Balancing(scenario), settings).records[BURN_IN:]
     movements, imbalance, seconds = (
         float(np.mean([record[field] for record in records]))
-        for field in ("movements", "imbalance", "t_total")
+        for field in ("movements", "imbalance", "seconds")
     )
     return {"movements a round": movements, "imbalance": 100.0 * imbalance, "time a round": seconds}
 

@@ -1,17 +1,17 @@
 """Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
 
 The rounds are those of `_busy_rounds`: they do not depend on any
-plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
-of whole rounds.
+plan.  Every solver gets the window of a round (`store_seconds`: predictions, weights, segments) and ends at a
+plan of whole rounds.
 
 - `copter`: the relaxation as a program of the core, edited from window to window and solved warm, then the
-  plan shim.  `t_edit` is the window and the edits.
+  plan shim.  `edit_seconds` is the window and the edits.
 - `water-filling`: the same relaxation by a method that knows nothing but this program, exactly and from
-  scratch, then the same shim.  `t_edit` is the window.
-- `cvxpy`: the same relaxation by Clarabel, then the same shim.  `t_edit` is what cvxpy needs to make
-  Clarabel's problem, `t_solve` what Clarabel reports.
-- `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.exact`).  `t_edit` is
-  making the model, `t_shim` giving away what it leaves idle.
+  scratch, then the same shim.  `edit_seconds` is the window.
+- `cvxpy`: the same relaxation by Clarabel, then the same shim.  `edit_seconds` is what cvxpy needs to make
+  Clarabel's problem, `solve_seconds` what Clarabel reports.
+- `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.exact`).  `edit_seconds`
+  is making the model, `rounding_seconds` giving away what it leaves idle.
 
 The deadline is for all of a round: branch and bound may use it up, the shim's local improvement what the
 relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
@@ -98,22 +98,22 @@ class PlanCourse(Course):
             yield number, now, window, perf_counter() - begin
 
     def _relaxed(self, settings: SolverSettings, solve: RelaxationSolver) -> Iterator[Record]:
-        for number, now, window, t_store in self._windows():
+        for number, now, window, store_seconds in self._windows():
             relaxation = solve(window)
             left = math.inf if settings.time_limit is None else settings.time_limit - relaxation.seconds
             begin = perf_counter()
             limit = max(0.0, min(self.settings.shim_seconds, left))
             plan = make_plan(window, now, relaxation, limit, exact=self.settings.exact)
-            t_shim = perf_counter() - begin
+            rounding_seconds = perf_counter() - begin
             gap = _gap(relaxation.bound, relaxation.objective, relaxation.size)
             yield method_round(
                 settings.name,
                 number,
                 # cvxpy's model is made from the window, which is not its work
-                t_edit=relaxation.model_seconds + (0.0 if settings.name == "cvxpy" else t_store),
-                t_solve=relaxation.seconds - relaxation.model_seconds,
-                t_shim=t_shim,
-                t_store=t_store,
+                edit_seconds=relaxation.model_seconds + (0.0 if settings.name == "cvxpy" else store_seconds),
+                solve_seconds=relaxation.seconds - relaxation.model_seconds,
+                rounding_seconds=rounding_seconds,
+                store_seconds=store_seconds,
                 n_variables=len(window.segment_rounds) + 1,
                 n_rows=len(window) + 2,
                 nnz=2 * len(window.segment_rounds) + len(window) + 1,
@@ -121,8 +121,8 @@ class PlanCourse(Course):
                 gap=gap,
                 objective=-relaxation.objective,
                 bound=-min(plan.bound, relaxation.bound),
-                integral_objective=-plan.objective,
-                integral_gap=plan.gap,
+                answer_objective=-plan.objective,
+                answer_gap=plan.gap,
                 proven=float(plan.gap <= PROVEN),
                 iterations=relaxation.iterations,
                 warm_started=relaxation.warm_started,
@@ -131,7 +131,7 @@ class PlanCourse(Course):
             )
 
     def _exact(self, settings: SolverSettings) -> Iterator[Record]:
-        for number, now, window, t_store in self._windows():
+        for number, now, window, store_seconds in self._windows():
             begin = perf_counter()
             problem = plan_problem(window)
             tables = perf_counter() - begin
@@ -140,14 +140,14 @@ class PlanCourse(Course):
             )
             begin = perf_counter()
             own = _completed(problem, exact, window, now)
-            t_shim = perf_counter() - begin
+            rounding_seconds = perf_counter() - begin
             yield method_round(
                 settings.name,
                 number,
-                t_edit=tables + exact.effort.build_seconds,
-                t_solve=exact.effort.seconds,
-                t_shim=t_shim,
-                t_store=t_store,
+                edit_seconds=tables + exact.effort.build_seconds,
+                solve_seconds=exact.effort.seconds,
+                rounding_seconds=rounding_seconds,
+                store_seconds=store_seconds,
                 n_variables=exact.effort.columns,
                 n_rows=exact.effort.rows,
                 nnz=exact.effort.nnz,
@@ -164,9 +164,9 @@ class PlanCourse(Course):
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
             bound = _largest(record["bound"] for record in of_round)
-            best = -_largest(-record["integral_objective"] for record in of_round)
+            best = -_largest(-record["answer_objective"] for record in of_round)
             for record in of_round:
-                cost = record["integral_objective"]
+                cost = record["answer_objective"]
                 record["best_gap"] = _gap(-bound, -cost, record["size"])
                 record["shortfall"] = _gap(-best, -cost, record["size"])
 
@@ -199,8 +199,8 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
         objective, runs = filled.objective, filled.runs
     size = problem.size(np.minimum(runs.sum(axis=1), problem.rounds))
     return {
-        "integral_objective": -objective,
-        "integral_gap": (gap := _gap(exact.bound, objective, size)),
+        "answer_objective": -objective,
+        "answer_gap": (gap := _gap(exact.bound, objective, size)),
         "proven": float(gap <= _CLOSED),
         "size": size,
         "idle": _idle(runs, window),

@@ -167,7 +167,7 @@ def _run_sia(options: SiaRunOptions) -> None:
 
     def show(record: SiaRecord) -> str:
         there = f"{record.queue:4d} jobs wait, {record.utilisation:4.0%} of GPUs used"
-        return f"hour {record.time / 3600.0:4.1f}: {there}, solved in {seconds(record.t_solve)}"
+        return f"hour {record.time / 3600.0:4.1f}: {there}, solved in {seconds(record.solve_seconds)}"
 
     with SiaRun(replay, options, options.folder("sia")) as run:
         preparing(chosen.name)

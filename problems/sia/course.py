@@ -106,8 +106,8 @@ def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
             yield record | {"integral_churn": math.nan}
             continue
         came_to = {
-            "integral_objective": rounded.objective,
-            "integral_gap": rounded.gap,
+            "answer_objective": rounded.objective,
+            "answer_gap": rounded.gap,
             "integrality_loss": integrality_loss(rounded.objective, decided.solution.bound),
         }
         yield record | came_to | {"integral_churn": churn.measure(program, rounded.choice)}

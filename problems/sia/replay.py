@@ -118,22 +118,22 @@ class Replay:
             running=played.running,
             utilisation=sum(played.gpus.values()) / max(sum(played.there.values()), 1),
             utilisation_by_type=shares,
-            t_edit=decided.edit_seconds,
-            t_solve=decided.solve_seconds,
-            t_shim=decided.shim_seconds,
-            t_total=decided.edit_seconds + decided.solve_seconds + decided.shim_seconds,
-            t_store=decided.store_seconds,
-            t_certify=decided.certify_seconds,
+            edit_seconds=decided.edit_seconds,
+            solve_seconds=decided.solve_seconds,
+            rounding_seconds=decided.shim_seconds,
+            seconds=decided.edit_seconds + decided.solve_seconds + decided.shim_seconds,
+            store_seconds=decided.store_seconds,
+            certify_seconds=decided.certify_seconds,
             status=str(solution.status),
             gap=solution.gap,
             primal_residual=solution.primal_residual,
-            integral_gap=math.nan if rounded is None else rounded.gap,
+            answer_gap=math.nan if rounded is None else rounded.gap,
             integrality_loss=(
                 math.nan if rounded is None else integrality_loss(rounded.objective, solution.bound)
             ),
             objective=solution.objective,
             bound=solution.bound,
-            integral_objective=math.nan if rounded is None else rounded.objective,
+            answer_objective=math.nan if rounded is None else rounded.objective,
             n_variables=program.n_variables,
             n_rows=program.n_rows,
             nnz=program.nnz,
@@ -176,7 +176,7 @@ class Replay:
         """
         answered = [record for record in self.records if not record.missed]
         losses = [record.integrality_loss for record in answered]
-        total = np.array([record.t_total for record in self.records])
+        total = np.array([record.seconds for record in self.records])
         moved = np.array([record.integral_churn for record in self.records])
         moved = moved[np.isfinite(moved)]
         nan = math.nan
@@ -187,7 +187,7 @@ class Replay:
             "policy_max_s": float(total.max()) if total.size else nan,
             "rounds_missed": len(self.records) - len(answered),
             "max_gap": max((record.gap for record in answered), default=nan),
-            "max_integral_gap": max((record.integral_gap for record in answered), default=nan),
+            "max_integral_gap": max((record.answer_gap for record in answered), default=nan),
             "integrality_loss_median": float(np.median(losses)) if losses else nan,
             "integrality_loss_max": max(losses, default=nan),
             "integral_churn": float(moved.mean()) if moved.size else nan,
@@ -228,24 +228,26 @@ class SiaRecord:
     running: Annotated[int, "jobs with GPUs"]
     utilisation: Annotated[float, "share of all GPUs that were given to jobs"]
     utilisation_by_type: dict[str, float]
-    t_edit: Annotated[
+    edit_seconds: Annotated[
         float,
-        "seconds of bringing the solver's program up to date: copter's edits (t_store), or the push or "
+        "seconds of bringing the solver's program up to date: copter's edits (store_seconds), or the push or "
         "rebuild of a baseline's own model",
     ]
-    t_solve: Annotated[
+    solve_seconds: Annotated[
         float, "seconds of the solver: of copter's solvers with the certificate, of a baseline its own run"
     ]
-    t_shim: Annotated[float, "seconds of rounding to an integral allocation"]
-    t_total: Annotated[float, "seconds of the policy: edit, solve and shim"]
-    t_store: Annotated[
-        float, "seconds in which events became edits of copter's program; a baseline's t_total is without"
+    rounding_seconds: Annotated[float, "seconds of rounding to an integral allocation"]
+    seconds: Annotated[float, "seconds of the policy: edit, solve and shim"]
+    store_seconds: Annotated[
+        float, "seconds in which events became edits of copter's program; `seconds` of a baseline is without"
     ]
-    t_certify: Annotated[float, "seconds of reading and certifying a baseline's answer; not in t_total"]
+    certify_seconds: Annotated[
+        float, "seconds of reading and certifying a baseline's answer; not in `seconds`"
+    ]
     status: Annotated[str, "why the solver stopped"]
     gap: Annotated[float, "certified relative gap of the fractional answer"]
     primal_residual: Annotated[float, "relative primal residual of the fractional answer"]
-    integral_gap: Annotated[
+    answer_gap: Annotated[
         float, "certified gap of the integral allocation, over the cost that the relaxation leaves undecided"
     ]
     integrality_loss: Annotated[
@@ -253,7 +255,7 @@ class SiaRecord:
     ]
     objective: Annotated[float, "cost of the fractional answer"]
     bound: Annotated[float, "certified lower bound on the cost of any allocation"]
-    integral_objective: Annotated[float, "cost of the integral allocation"]
+    answer_objective: Annotated[float, "cost of the integral allocation"]
     n_variables: Annotated[int, "columns of the program"]
     n_rows: Annotated[int, "rows of the program, sum rows of jobs included"]
     nnz: Annotated[int, "nonzeros in the resource rows"]

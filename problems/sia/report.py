@@ -74,7 +74,7 @@ class SiaRun(Run):
         """Print the table at the end of a run."""
         one, missed = self.summary, self.summary["rounds_missed"]
         fixed = self._outcome(one["first_come_first_served"])
-        solve = [record.t_solve for record in self.replay.records] or [float("nan")]
+        solve = [record.solve_seconds for record in self.replay.records] or [float("nan")]
         both = [(*row, other) for row, (_, other) in zip(self._outcome(one), fixed, strict=True)]
         rows = [
             ("rounds", f"{one['rounds']}" + (f", {missed} missed" if missed else "")),

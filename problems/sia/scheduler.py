@@ -182,7 +182,7 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
     return {
         "solve_seconds": decided.solve_seconds,
         "gap": solution.gap,
-        "integral_gap": float("nan") if rounded is None else rounded.gap,
+        "answer_gap": float("nan") if rounded is None else rounded.gap,
         "variables": policy.program.n_variables,
         "nonzeros": policy.program.nnz,
         "iterations": solution.iterations,

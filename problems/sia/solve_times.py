@@ -177,7 +177,7 @@ def relaxations(effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple
                 effort.say(f"{label}: {jobs} jobs on {gpus} GPUs")
                 settings = SolverSettings(solver, _TOLERANCE, time_limit=_LIMIT)
                 played = play_rounds(Job(course, settings, limit=_LIMIT, warm_up_seconds=10.0)).records[1:]
-                seconds = [record["t_total"] for record in played if record["status"] == "optimal"]
+                seconds = [record["seconds"] for record in played if record["status"] == "optimal"]
                 middle = std = math.nan
                 if len(seconds) < _ROUNDS - 1:
                     there.remove(solver)
@@ -201,10 +201,14 @@ def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
             effort.say(f"{solver}: {jobs} jobs on {gpus} GPUs")
             played[solver] = measure(course, SolverSettings(solver, _TOLERANCE)).records[1:]
     general, cold, warm = (
-        _seconds(played[name], "t_total") for name in ("highs-simplex", "copter-cold", "copter")
+        _seconds(played[name], "seconds") for name in ("highs-simplex", "copter-cold", "copter")
     )
     # copter's solver cold on a program that is built anew: the one's edits, the other's solve
-    rebuilt = cold - _seconds(played["copter-cold"], "t_edit") + _seconds(played["copter-rebuild"], "t_edit")
+    rebuilt = (
+        cold
+        - _seconds(played["copter-cold"], "edit_seconds")
+        + _seconds(played["copter-rebuild"], "edit_seconds")
+    )
     ratios: Mapping[str, Floats] = {
         "solver": general / rebuilt,
         "differential updates": rebuilt / cold,

@@ -150,7 +150,7 @@ def _run_traffic(options: TrafficRunOptions) -> None:
 
     def show(record: Record) -> str:
         value = f"{course.measure} {record[course.measure]:.6g}"
-        return f"{value} solve {seconds(record['t_solve'])}"
+        return f"{value} solve {seconds(record['solve_seconds'])}"
 
     with TemporaryDirectory(prefix="copter-traffic-") as folder:
         course = _course(Path(folder), instance, options)

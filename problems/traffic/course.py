@@ -215,7 +215,7 @@ class TrafficCourse(Course):
     figures: ClassVar[Sequence[Figure]] = (
         Figure("total_flow", "flow", "median", ",.1f"),
         Figure("optimality", "optimality", "min", ".4%"),
-        Figure("t_parallel_estimated", "parallel (estimated)", "median", ".3g"),
+        Figure("parallel_seconds_estimated", "parallel (estimated)", "median", ".3g"),
     )
     kind: ClassVar[str | None] = "change"
 
@@ -254,7 +254,7 @@ class TrafficCourse(Course):
             record = record_round(rounds, *event.told())
             if self.on_loads is not None:
                 self.on_loads(traffic, traffic.link_loads(rounds.answer.flows))
-            yield record | {"change": change, "t_parallel_estimated": record["t_total"]}
+            yield record | {"change": change, "parallel_seconds_estimated": record["seconds"]}
 
     def _method_rounds(
         self, traffic: TrafficState, events: Iterator[tuple[str, Event]], settings: SolverSettings
@@ -271,11 +271,11 @@ class TrafficCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                t_solve=done.seconds,
-                integral_objective=-value if self.objective == "max-flow" else value,
+                solve_seconds=done.seconds,
+                answer_objective=-value if self.objective == "max-flow" else value,
                 change=change,
                 overload=traffic.overload(loads),
-                t_parallel_estimated=done.estimated_seconds,
+                parallel_seconds_estimated=done.estimated_seconds,
                 **{self.measure: value},
             )
 
@@ -284,7 +284,7 @@ class TrafficCourse(Course):
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
-            costs = [record["integral_objective"] for record in of_round]
+            costs = [record["answer_objective"] for record in of_round]
             bounds = [record["bound"] for record in of_round if math.isfinite(record["bound"])]
             best = max(bounds) if bounds else min(filter(math.isfinite, costs), default=math.nan)
             for record, cost in zip(of_round, costs, strict=True):

@@ -26,9 +26,9 @@ with extra("cli"):
     from matplotlib.figure import Figure
 
 _ROUND = {
-    "t_parallel_estimated": "estimated: seconds of the round, had POP a machine for each part",
+    "parallel_seconds_estimated": "estimated: seconds of the round, had POP a machine for each part",
     "change": "what kind of change came before the round",
-    "integral_objective": "cost of the feasible flow (max-flow: minus the flow)",
+    "answer_objective": "cost of the feasible flow (max-flow: minus the flow)",
     "overload": "most that a link is over its capacity, as a share of it",
 }
 _MEASURES = {
@@ -73,16 +73,16 @@ class TrafficRun(CourseRun):
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run."""
-        measure, totals = self.of(self.course.measure), self.of("t_total", later=True)
+        measure, totals = self.of(self.course.measure), self.of("seconds", later=True)
         return {
             "rounds": len(self.records),
             f"mean_{self.course.measure}": float(measure.mean()),
             f"last_{self.course.measure}": float(measure[-1]),
-            "first_round_s": float(self.of("t_total")[0]),
+            "first_round_s": float(self.of("seconds")[0]),
             "round_p50_s": float(np.median(totals)),
             "round_p99_s": float(np.percentile(totals, 99)),
             "max_gap": float(self.of("gap").max()),
-            "max_integral_gap": float(self.of("integral_gap").max()),
+            "max_integral_gap": float(self.of("answer_gap").max()),
             "max_overload": float(self.of("overload").max()),
             "not_optimal": sum(record["status"] not in ("optimal", "complete") for record in self.records),
         }

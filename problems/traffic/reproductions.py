@@ -116,7 +116,7 @@ def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> lis
         records = one.records[left_out:]
         optimality = 100.0 * float(np.mean([record["optimality"] for record in records]))
         figures.append(Figure(f"{label}: {name}", "flow over the optimum", "%", optimality))
-        seconds = [record["t_total"] for record in records]
+        seconds = [record["seconds"] for record in records]
         mean = float(np.mean(seconds))
         figures.append(Figure(f"{label}: {name}", "time a round", "s", mean, std=_deviation(seconds)))
     return figures

@@ -56,7 +56,7 @@ class Looking(Course):
     def rounds(self, name):
         for number in range(3):
             yield method_round(
-                name, number, t_solve=1.0, collects=gc.isenabled() or not gc.get_freeze_count()
+                name, number, solve_seconds=1.0, collects=gc.isenabled() or not gc.get_freeze_count()
             )
 
 

@@ -75,7 +75,7 @@ def test_the_checker_takes_no_time_of_the_solver():
 
 def test_no_answer_is_not_certified():
     for checker in CHECKERS.values():
-        record = {"missed": True, "status": "deadline", "gap": 0.0, "integral_objective": 1.0, "proven": 1.0}
+        record = {"missed": True, "status": "deadline", "gap": 0.0, "answer_objective": 1.0, "proven": 1.0}
         judged = checker.judge(record, {}, 1e-4)
         assert not judged["certified"] and not judged["disagrees"]
 

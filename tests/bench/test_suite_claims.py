@@ -51,11 +51,11 @@ def test_branch_and_bound_is_held_to_what_it_claims(family):
     size = last.get("size", 1.0)
     for lie in (
         {"feasible": False},
-        {"integral_gap": 0.2},
-        {"integral_objective": float("nan"), "disagrees": True},
+        {"answer_gap": 0.2},
+        {"answer_objective": float("nan"), "disagrees": True},
         {
-            "bound": last["integral_objective"] + 0.01 * size,
-            "integral_gap": -0.01 if family == "shards" else 0.0,
+            "bound": last["answer_objective"] + 0.01 * size,
+            "answer_gap": -0.01 if family == "shards" else 0.0,
         },
     ):
         assert any("claims an optimum" in each for each in wrong(line, **lie))
@@ -66,7 +66,7 @@ def test_a_bound_is_held_against_the_plans_of_the_others():
     theirs = line.solvers["highs-milp"]
     ours = [
         record
-        | {"objective": 0.0, "certified": True, "integral_objective": record["bound"] - 0.1, "n_variables": 1}
+        | {"objective": 0.0, "certified": True, "answer_objective": record["bound"] - 0.1, "n_variables": 1}
         for record in theirs.records
     ]
     copter = SolverResult(
@@ -79,7 +79,7 @@ def test_a_bound_is_held_against_the_plans_of_the_others():
 
 def test_a_folder_that_was_judged_by_the_relaxation_is_judged_anew():
     record = {"round": 0, "status": "optimal", "missed": False, "certified": False, "disagrees": True}
-    record |= {"integral_objective": 2.0, "bound": 2.0, "integral_gap": 0.0, "objective": float("nan")}
+    record |= {"answer_objective": 2.0, "bound": 2.0, "answer_gap": 0.0, "objective": float("nan")}
     one = SolverResult("highs-milp", "", 1, "measured", records=[record], stopping={"mip_rel_gap": 0.05})
     assert unconfirmed(one) == []
     assert unconfirmed(replace(one, records=[record | {"objective": 2.0}])) == [0]

@@ -17,7 +17,7 @@ from support.sample_suite import save
 
 
 def record(number, **more):
-    return {"solver": "copter", "round": number, "t_total": 0.125, "certified": True, **more}
+    return {"solver": "copter", "round": number, "seconds": 0.125, "certified": True, **more}
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class Toy(Course):
                 raise SystemExit(3)
             seconds = 0.5 if name == "late" and number == 1 else 0.01 * (1 + number)
             gap = 1.0 if name == "liar" else 0.0
-            yield method_round(name, number, t_solve=seconds, gap=gap, status="optimal")
+            yield method_round(name, number, solve_seconds=seconds, gap=gap, status="optimal")
 
 
 def line(name, columns, solvers):

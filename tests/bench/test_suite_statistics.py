@@ -14,7 +14,7 @@ TAUS = [1.0, 1.5, 2.0, 10.0, 1e6]
 
 def result(name, seconds, certified=True, status="measured"):
     records = [
-        {"solver": name, "round": k, "t_total": t, "certified": certified} for k, t in enumerate(seconds)
+        {"solver": name, "round": k, "seconds": t, "certified": certified} for k, t in enumerate(seconds)
     ]
     return SolverResult(name, name, 2, status, records=records)
 
@@ -45,7 +45,7 @@ def median(one, name):
     records = one.solvers[name].records
     if not records or not all(record["certified"] for record in records):
         return np.inf
-    seconds = sorted(record["t_total"] for record in records[1:])
+    seconds = sorted(record["seconds"] for record in records[1:])
     return (seconds[1] + seconds[2]) / 2
 
 
@@ -71,7 +71,7 @@ def test_profiles_count_lines_within_a_factor_of_the_fastest(lines):
 def test_units_of_time_change_no_verdict(lines):
     def faster(one):
         solvers = {
-            name: replace(each, records=[r | {"t_total": r["t_total"] * 1e-3} for r in each.records])
+            name: replace(each, records=[r | {"seconds": r["seconds"] * 1e-3} for r in each.records])
             for name, each in one.solvers.items()
         }
         return replace(one, solvers=solvers)
@@ -99,9 +99,9 @@ def test_the_fastest_without_certified_answers_does_not_count():
 
 def test_lines_that_are_lost_are_listed(lines):
     def lost(one):
-        ours = [record["t_total"] for record in one.solvers["copter"].records[1:]]
+        ours = [record["seconds"] for record in one.solvers["copter"].records[1:]]
         rival = min(("a", "b"), key=lambda name: median(one, name))
-        theirs = [record["t_total"] for record in one.solvers[rival].records[1:]]
+        theirs = [record["seconds"] for record in one.solvers[rival].records[1:]]
         return np.median(np.divide(theirs, ours)) < 1
 
     suite = SuiteResult("full", "", {}, {}, "", 0.0, (), {one.name: one for one in lines})

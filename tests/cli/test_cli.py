@@ -114,7 +114,7 @@ def test_run_folder_holds_the_whole_run(copter, tmp_path):
     with (folder / "rounds.csv").open() as file:
         rounds = list(csv.DictReader(file))
     assert len(rounds) == json.loads((folder / "summary.json").read_text())["rounds"]
-    assert {"queue", "utilisation", "t_solve", "gap", "utilisation_aws"} <= set(rounds[0])
+    assert {"queue", "utilisation", "solve_seconds", "gap", "utilisation_aws"} <= set(rounds[0])
     with (folder / "jobs.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 5
 

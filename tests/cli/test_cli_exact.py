@@ -25,7 +25,7 @@ def test_every_round_of_a_run_is_proven(tmp_path):
         rounds = list(csv.DictReader(file))
     assert rounds and all(float(row["proven"]) == 1.0 for row in rounds)
     assert all(0 <= float(row["columns_left"]) <= float(row["n_variables"]) for row in rounds)
-    assert all(float(row["integral_objective"]) >= float(row["bound"]) - 1e-9 for row in rounds)
+    assert all(float(row["answer_objective"]) >= float(row["bound"]) - 1e-9 for row in rounds)
 
 
 def test_proofs_and_branch_and_bound_on_everything_agree(tmp_path):
@@ -37,7 +37,7 @@ def test_proofs_and_branch_and_bound_on_everything_agree(tmp_path):
     summary = document({}, options.settings(), measured, course)["summary"]
     for ours, theirs in zip(*(one.records for one in measured), strict=True):
         assert ours["proven"] == theirs["proven"] == 1.0
-        assert ours["integral_objective"] == pytest.approx(theirs["integral_objective"], rel=1e-8)
+        assert ours["answer_objective"] == pytest.approx(theirs["answer_objective"], rel=1e-8)
         assert max(ours["above_best"], theirs["above_best"]) <= 1e-8
         assert ours["columns_left"] < theirs["columns_left"] == theirs["n_variables"]
     assert summary["copter-exact"]["proven"]["mean"] == 1.0
@@ -51,7 +51,7 @@ def test_a_solver_that_proves_nothing_is_an_error():
 
 def test_rounds_without_an_allocation_are_not_compared():
     def one(number, objective):
-        return {"round": number, "integral_objective": objective}
+        return {"round": number, "answer_objective": objective}
 
     nan = float("nan")
     first = SolverResult("a", records=[one(0, 10.0), one(1, nan), one(2, -5.0)])
@@ -67,4 +67,4 @@ def test_plans_are_proven(tmp_path):
     invoke("bench", "shockwave", *size, "--exact", "--solvers", "copter", "--no-isolate", "--json", path)
     records = json.loads(path.read_text())["records"]
     assert [record["proven"] for record in records] == [1.0, 1.0]
-    assert all(record["integral_gap"] <= 1e-9 for record in records)
+    assert all(record["answer_gap"] <= 1e-9 for record in records)

@@ -95,7 +95,7 @@ def test_solvers_are_measured() -> None:
     assert len(ours) == len(theirs) == 3
     for one, other in zip(ours, theirs, strict=True):
         assert one["objective"] == pytest.approx(other["objective"], rel=1e-5, abs=1e-5)
-        assert one["integral_objective"] >= one["bound"] - 1e-9 and not one["missed"]
+        assert one["answer_objective"] >= one["bound"] - 1e-9 and not one["missed"]
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch)
     speed = {"copter": 1.0, "highs-simplex": 3.0, "heuristic": 0.5, "pop-16": 2.0}
 
     def rounds(solver):
-        later = {"t_total": speed[solver], "movements": 4, "imbalance": 0.05}
-        return [{"t_total": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
+        later = {"seconds": speed[solver], "movements": 4, "imbalance": 0.05}
+        return [{"seconds": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
 
     replaced(monkeypatch, shards, rounds)
     found = figures("thesis-figure-5.3")
@@ -73,8 +73,8 @@ def test_exact_is_held_against_its_relaxation(monkeypatch):
 
     def rounds(solver):
         moves = 5 if solver == "highs-milp" else 4
-        later = {"t_total": speed[solver], "movements": moves, "imbalance": 0.05}
-        return [{"t_total": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
+        later = {"seconds": speed[solver], "movements": moves, "imbalance": 0.05}
+        return [{"seconds": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
 
     replaced(monkeypatch, shards, rounds)
     found = figures("thesis-figure-5.2-exact")
@@ -126,7 +126,7 @@ def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
     flow |= {"pop-16": 99.9, "pop-64": 99.5, "pop-128": 99.0}
 
     def rounds(solver):
-        one = {"t_total": 2.0, "integral_objective": -flow[solver], "bound": -100.0}
+        one = {"seconds": 2.0, "answer_objective": -flow[solver], "bound": -100.0}
         return [one | {"round": k} for k in range(4)]
 
     replaced(monkeypatch, traffic, rounds)
@@ -148,7 +148,8 @@ def test_speed_ups_stack(monkeypatch, tmp_path):
 
     def rounds(solver):
         return [
-            {"t_edit": edit[solver] * k, "t_total": (edit[solver] + solve[solver]) * k} for k in (50, 1, 2, 3)
+            {"edit_seconds": edit[solver] * k, "seconds": (edit[solver] + solve[solver]) * k}
+            for k in (50, 1, 2, 3)
         ]
 
     replaced(monkeypatch, solve_times, rounds)
@@ -162,7 +163,7 @@ def test_speed_ups_stack(monkeypatch, tmp_path):
 
 def test_gaps_of_plans_are_the_largest_after_the_first_round(monkeypatch):
     gaps = [1.0, 1e-4, 3e-4]
-    replaced(monkeypatch, shockwave, lambda solver: [{"integral_gap": gap, "t_total": 0.5} for gap in gaps])
+    replaced(monkeypatch, shockwave, lambda solver: [{"answer_gap": gap, "seconds": 0.5} for gap in gaps])
     found = figures("shockwave-figure-12")
     assert found["2,000 jobs", "largest bound gap"].ours == pytest.approx(0.03)
     assert found["2,000 jobs", "largest bound gap"].paper == 0.44

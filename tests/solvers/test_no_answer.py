@@ -133,9 +133,9 @@ def test_a_recorded_round_without_an_answer_is_missed(tmp_path):
     answered, missed = (
         next(course.play(SolverSettings("glop", time_limit=limit)).records) for limit in (None, 0.0)
     )
-    assert not answered["missed"] and answered["integral_objective"] == -1.0
+    assert not answered["missed"] and answered["answer_objective"] == -1.0
     assert missed["missed"] and missed["status"] == "deadline"
-    assert math.isnan(missed["objective"]) and math.isnan(missed["integral_objective"])
+    assert math.isnan(missed["objective"]) and math.isnan(missed["answer_objective"])
 
 
 def test_jobs_keep_their_gpus_in_a_missed_round():
@@ -146,7 +146,7 @@ def test_jobs_keep_their_gpus_in_a_missed_round():
     rounds = list(replay.run())
     assert [one.missed for one in rounds[:7]] == [False, False, False, True, True, True, False]
     for before, one in zip(rounds[2:5], rounds[3:6], strict=True):
-        assert one.restarts == 0 and math.isnan(one.integral_objective) and math.isnan(one.integral_gap)
+        assert one.restarts == 0 and math.isnan(one.answer_objective) and math.isnan(one.answer_gap)
         assert one.running <= before.running  # nobody starts, and none of the type that went away runs on
         assert one.utilisation_by_type[type] == 0.0
     assert rounds[5].running > 0

@@ -165,10 +165,10 @@ def test_bench_writes_the_document(tmp_path):
         # The optimal plan lies between every plan and every bound.
         for one in relaxed:
             assert one["objective"] == pytest.approx(reference["objective"], rel=2e-6)
-            assert one["integral_objective"] >= exact["bound"] - 1e-9 * abs(exact["bound"])
-            assert one["bound"] <= exact["integral_objective"] + 1e-6 * abs(exact["bound"])
-        assert exact["integral_gap"] <= 1e-6 * (1 + 1e-6)
-        assert 0 < reference["t_solve"] and 0 < reference["t_edit"]
+            assert one["answer_objective"] >= exact["bound"] - 1e-9 * abs(exact["bound"])
+            assert one["bound"] <= exact["answer_objective"] + 1e-6 * abs(exact["bound"])
+        assert exact["answer_gap"] <= 1e-6 * (1 + 1e-6)
+        assert 0 < reference["solve_seconds"] and 0 < reference["edit_seconds"]
     keeps = {row["solver"]: (row["differential_edits"], row["warm_start"]) for row in found["ablation"]}
     assert keeps["copter"] == (True, True) and keeps["water-filling"] == (None, False)
     for name in ("copter", "water-filling"):
@@ -200,9 +200,9 @@ def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
     )
     course.compare([nothing, ours])
     assert nothing.records[0]["status"] == "deadline"
-    assert all(math.isnan(nothing.records[0][name]) for name in ("integral_objective", "best_gap", "idle"))
+    assert all(math.isnan(nothing.records[0][name]) for name in ("answer_objective", "best_gap", "idle"))
     assert ours.records[0]["shortfall"] == 0.0
-    assert ours.records[0]["best_gap"] == pytest.approx(ours.records[0]["integral_gap"], rel=1e-6)
+    assert ours.records[0]["best_gap"] == pytest.approx(ours.records[0]["answer_gap"], rel=1e-6)
 
 
 def test_busy_rounds_keep_the_number_of_jobs_and_lose_no_time():
@@ -231,4 +231,4 @@ def test_relaxation_is_the_same_whatever_the_limit_on_the_shim():
     record = next(course.play(SolverSettings("water-filling")).records)
     relaxation = solve_waterfilling(build_window(snapshot(60, 16)))
     assert -record["objective"] == pytest.approx(relaxation.objective)
-    assert record["integral_objective"] >= record["bound"]
+    assert record["answer_objective"] >= record["bound"]

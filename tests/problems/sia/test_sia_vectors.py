@@ -32,7 +32,7 @@ def test_rounds_are_those_of_own_costs(size):
         rounds = zip(played("own", *size), played("shared", *size), strict=True)
     for (own, costs), (shared, same) in rounds:
         assert (own.n_variables, own.nnz, own.status) == (shared.n_variables, shared.nnz, shared.status)
-        assert shared.integral_objective == pytest.approx(own.integral_objective, rel=1e-12)
+        assert shared.answer_objective == pytest.approx(own.answer_objective, rel=1e-12)
         assert shared.bound == pytest.approx(own.bound, rel=1e-7)
         assert costs.keys() == same.keys()
         for job in costs:
