@@ -32,7 +32,7 @@ _SMALL = 60_000
 
 
 @dataclass(frozen=True)
-class Changes(Course):
+class ChangesCourse(Course):
     """Rounds in which `changed` requests get new costs, in a program of `columns` columns.
 
     `own`: whether each request has its own coefficients. `left_out`: rounds that only prepare, because the
@@ -51,7 +51,7 @@ class Changes(Course):
         """Requests of the program."""
         return max(2, self.columns // _WIDTH)
 
-    def small(self) -> Changes:
+    def small(self) -> ChangesCourse:
         """Return a few rounds of a small program of the same kind."""
         columns = min(self.columns, _SMALL)
         return replace(
@@ -67,7 +67,7 @@ class Changes(Course):
 class _Rounds:
     """A program and what happens to it."""
 
-    def __init__(self, course: Changes) -> None:
+    def __init__(self, course: ChangesCourse) -> None:
         self.course, self.rng = course, np.random.default_rng(course.seed)
         self.program, rng = ContinualProgram(), self.rng
         kinds = [_coefficients(rng) for _ in range(_KINDS)]

@@ -46,7 +46,7 @@ _INTEGER_ROUNDING = 1e-6
 _FIGURES = ("checked_primal", "checked_dual", "checked_gap")
 
 
-class Checked(Wrapper):
+class CheckedSolver(Wrapper):
     """A solver whose answers are checked as they come.
 
     `found`: figures of the checker for the last answer; empty without one. `checking`: seconds that it took.
@@ -80,11 +80,11 @@ class Checks:
     """Checks every solver that it watches, and knows what came of the last answer of the last one."""
 
     def __init__(self) -> None:
-        self._last: Checked | None = None
+        self._last: CheckedSolver | None = None
 
     def watch(self, solver: Solver) -> Solver:
         """Return the solver with its answers checked (:attr:`copter.bench.settings.SolverSettings.wrap`)."""
-        self._last = Checked(solver)
+        self._last = CheckedSolver(solver)
         return self._last
 
     @property

@@ -1,7 +1,7 @@
 """How integral the answers of a relaxation are: values at 0 or at all that a request has, and those between.
 
-Source: thesis, Figure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers, and
-ADMM (SCS, OSQP), it says, does not.
+Source: thesis, PaperFigure 4.4 and section 5.1.1: simplex and proximal points give nearly integral answers,
+and ADMM (SCS, OSQP), it says, does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.bench.reproduction import Figure
+from copter.bench.reproduction import PaperFigure
 from copter.bench.settings import SolverSettings
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def composition(program: ContinualProgram, solution: Solution) -> tuple[float, f
     return 100.0 * float(values), 100.0 * (1.0 - np.unique(slot[between]).size / len(program))
 
 
-def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[Figure]:
+def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[PaperFigure]:
     """How integral each solver's answer of one program is, from scratch, and its certified gap."""
     figures = []
     for name, solver in _SOLVERS.items():
@@ -55,8 +55,8 @@ def compare(program: ContinualProgram, say: Callable[[str], None]) -> list[Figur
         shown = composition(program, solution) if solution.found else (math.nan, math.nan)
         printed = 99.99 if solver == "highs-simplex" else math.nan
         figures += [
-            Figure(name, "values at 0 or 1", "%", shown[0], printed),
-            Figure(name, "requests with such values alone", "%", shown[1]),
-            Figure(name, "certified gap", "", solution.gap if solution.found else math.nan),
+            PaperFigure(name, "values at 0 or 1", "%", shown[0], printed),
+            PaperFigure(name, "requests with such values alone", "%", shown[1]),
+            PaperFigure(name, "certified gap", "", solution.gap if solution.found else math.nan),
         ]
     return figures

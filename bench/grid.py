@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.bench.reproduction import Effort, Figure, mean_figure
+from copter.bench.reproduction import Effort, PaperFigure, mean_figure
 
 _Outcome: TypeAlias = Mapping[str, float]
 """Values by column."""
@@ -100,7 +100,7 @@ def grid(
     timed: bool = False,
     paper: Callable[..., _Outcome] | None = None,
     **shared: Any,
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """Play all choices and return their rows and the figures derived from them.
 
     `play`: function of a module that takes an effort, the row, the number of the sample and the settings.
@@ -140,7 +140,7 @@ def _play(
     return play(effort, row, k, **case)
 
 
-def _derived(played: Mapping[str, _Row], units: Mapping[str, str], one: Derived) -> list[Figure]:
+def _derived(played: Mapping[str, _Row], units: Mapping[str, str], one: Derived) -> list[PaperFigure]:
     """Return the figures of all choices."""
     pools: dict[tuple[str, str], dict[tuple[tuple[str, ...], tuple[str, ...]], None]] = {}
     for labels in (played_row.labels for played_row in played.values()):
@@ -161,7 +161,7 @@ def _pooled(
     row: str,
     column: str,
     pairs: Sequence[tuple[Sequence[str], Sequence[str]]],
-) -> Figure:
+) -> PaperFigure:
     """Return the figure that stands at one place."""
     known = played[pairs[0][0][0]].outcomes[0]
     field = one.field or (column if column in known else next(iter(known)))
@@ -172,11 +172,11 @@ def _pooled(
     compare = _COMPARISONS[one.how] if one.over else lambda value, _: value
     if one.pick != "mean":
         means = [float(np.mean(compare(value, base))) for value, base in zip(values, bases, strict=True)]
-        return Figure(row, column, unit, min(means) if one.pick == "least" else max(means))
+        return PaperFigure(row, column, unit, min(means) if one.pick == "least" else max(means))
     value, base, paper = np.concatenate(values), np.concatenate(bases), _paper(played, one, field, pairs[0])
     if one.paired:
         return mean_figure(row, column, unit, compare(value, base), paper)
-    return Figure(row, column, unit, float(compare(value.mean(), base.mean())), paper)
+    return PaperFigure(row, column, unit, float(compare(value.mean(), base.mean())), paper)
 
 
 def _samples(played: Mapping[str, _Row], rows: Sequence[str], field: str) -> NDArray[np.float64]:

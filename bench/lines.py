@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.case import Case, Inputs, Profile, as_it_is
-from copter.bench.changes import Changes
+from copter.bench.changes import ChangesCourse
 from copter.bench.programs import LP_SOLVERS, Programs
 from copter.bench.solvers import COPTER, OWN
 from copter.bench.synthetic import Synthetic
@@ -122,7 +122,7 @@ def changes_case(
     columns: int, changed: int, own: bool, rounds: int, seed: int, profiles: Sequence[Profile] = _FULL
 ) -> Case:
     """Rounds in which a few requests of many change."""
-    course = Changes(columns, changed, rounds, seed, own)
+    course = ChangesCourse(columns, changed, rounds, seed, own)
     kind = ", coefficients of their own" if own else ""
     return Case(
         f"changes-{changed}-of-{columns}" + ("-own" if own else ""),

@@ -6,7 +6,7 @@ each name of `copter reproduce NAME`::
 
     ["sia-figure-3.13"]
     title = "Oracle, Bootstrap and no profiling"
-    source = "thesis, section 3.5.8 and Figure 3.13"
+    source = "thesis, section 3.5.8 and PaperFigure 3.13"
     differs = "{authors} Reports of step times have an error of 5%."
     takes = { minutes = 1, seeds = 5 }
     measure = "simulated"
@@ -39,13 +39,13 @@ from typing import Any
 import numpy as np
 
 from copter.installed import installed
-from copter.spreading.tasks import Here, Spread, Task, Tell
+from copter.spreading.tasks import Here, Task, TaskRunner, Tell
 
 GROUP = "copter.reproductions"
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """One figure of a table: the mean over the seeds and their standard deviation, which is NaN for one seed.
 
     It has a row and a column, such as "sia" and "average JCT", and a unit such as "h", "x" (a ratio) or "".
@@ -60,11 +60,13 @@ class Figure:
     std: float = math.nan
 
 
-def mean_figure(row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan) -> Figure:
+def mean_figure(
+    row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan
+) -> PaperFigure:
     """Return the mean over seeds, with the deviation of the samples, as a figure."""
     listed = np.array(list(values), np.float64)
     std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan
-    return Figure(row, column, unit, float(listed.mean()), paper, std)
+    return PaperFigure(row, column, unit, float(listed.mean()), paper, std)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Effort:
     seed: int = 0
     quick: bool = False
     say: Callable[[str], None] = field(default=lambda line: None)
-    spread: Spread = field(default_factory=Here)
+    spread: TaskRunner = field(default_factory=Here)
 
     def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Play some cases, in parallel if they are distributed, and return their results in order.
@@ -141,7 +143,7 @@ class Reproduction:
     title: str
     source: str
     differs: str
-    measure: Callable[[Effort], Sequence[Figure]]
+    measure: Callable[[Effort], Sequence[PaperFigure]]
     needs_data: bool = False
     minutes: float = 1.0
     seeds: int = 3
@@ -159,7 +161,7 @@ class _Measurement:
     quick: Mapping[str, Any]
     printed: Mapping[tuple[str, str], float]
 
-    def __call__(self, effort: Effort) -> list[Figure]:
+    def __call__(self, effort: Effort) -> list[PaperFigure]:
         settings = _replaced(self.settings, self.quick) if effort.quick else dict(self.settings)
         printed = {} if effort.quick and not settings.pop("compared", True) else self.printed
         figures = getattr(import_module(self.module), self.function)(effort, **settings)

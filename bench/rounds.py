@@ -41,7 +41,7 @@ from copter.compile.first_calls import compile_at_once
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
 from copter.spreading.processes import Processes
-from copter.spreading.tasks import Ended, Spread, StoppedTaskError, Task, Tell
+from copter.spreading.tasks import FinishedTask, StoppedTaskError, Task, TaskRunner, Tell
 
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
@@ -59,7 +59,7 @@ _REASON_LENGTH = 300
 
 
 @dataclass(frozen=True)
-class Job:
+class BenchJob:
     """A course to play with one solver.
 
     `checker`: a key of :data:`copter.bench.checks.CHECKERS`. `rounds`: at most; all of the course if not
@@ -97,10 +97,10 @@ def measure(
         if on_record is not None and isinstance(said, dict):
             on_record(said)
 
-    return play(Job(course, settings), tell)
+    return play(BenchJob(course, settings), tell)
 
 
-def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
+def play(job: BenchJob, tell: Tell = lambda said: None) -> SolverResult:
     """Warm up and play a job in this process; it tells :class:`_Ready`, then each record."""
     begin = perf_counter()
     _prepare(job)
@@ -129,7 +129,7 @@ def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
 
 
 def run(
-    jobs: Iterable[Job], spread: Spread, hear: Callable[[str, Any], None] = lambda name, said: None
+    jobs: Iterable[BenchJob], spread: TaskRunner, hear: Callable[[str, Any], None] = lambda name, said: None
 ) -> Iterator[tuple[SolverResult, Exception | None]]:
     """Play jobs, one at a time on a machine, and yield each result in order, with its error or None.
 
@@ -148,7 +148,7 @@ def run(
         yield _result(job, heard[id(ended.task)], ended), ended.error
 
 
-def run_watched(job: Job, memory_mb: float) -> SolverResult:
+def run_watched(job: BenchJob, memory_mb: float) -> SolverResult:
     """Play a job in a process that is killed if it holds too much memory or does not come back."""
     ready: list[_Ready] = []
 
@@ -181,11 +181,11 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
     for _ in islice(under_way.records, 1 if brief else None):
         pass
     if solver is not None and under_way.program is not None:
-        solver.rehearse(under_way.program)
+        solver.warm_up(under_way.program)
     under_way.close()
 
 
-def _prepare(job: Job) -> None:
+def _prepare(job: BenchJob) -> None:
     """Warm up; a tiny course by rounds of its own, where nothing depends on seconds."""
     if not job.brief:
         warm_up(job.course, job.settings, job.warm_up_seconds)
@@ -195,7 +195,7 @@ def _prepare(job: Job) -> None:
             pass
 
 
-def _play(job: Job, caller: int, *, tell: Tell) -> SolverResult:
+def _play(job: BenchJob, caller: int, *, tell: Tell) -> SolverResult:
     """Play a job where its task runs; in a process of its own, memory and machine are its."""
     tell(job.settings.name)
     result = play(job, tell)
@@ -218,7 +218,7 @@ class _Heard:
             self.records.append(said)
 
 
-def _result(job: Job, heard: _Heard, ended: Ended) -> SolverResult:
+def _result(job: BenchJob, heard: _Heard, ended: FinishedTask) -> SolverResult:
     if ended.error is None:
         found: SolverResult = ended.value
         return found
@@ -236,7 +236,7 @@ def _result(job: Job, heard: _Heard, ended: Ended) -> SolverResult:
     )
 
 
-def _judged(job: Job, result: SolverResult) -> SolverResult:
+def _judged(job: BenchJob, result: SolverResult) -> SolverResult:
     """The result with its status: missed if a round came too late, and why it has few rounds if it has."""
     late = [record for record in result.records if _is_late(record, job.limit)]
     if late:

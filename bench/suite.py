@@ -32,7 +32,7 @@ from copter.bench.results import (
     save_solver,
     save_suite,
 )
-from copter.bench.rounds import Job, run_watched
+from copter.bench.rounds import BenchJob, run_watched
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import DEDE, RIVALS, entrant, is_ours
 from copter.errors import CopterError, choices
@@ -89,7 +89,7 @@ DEFAULTS: dict[Profile, SuiteSettings] = {"quick": _QUICK, "full": _FULL}
 
 
 @dataclass(frozen=True)
-class Step:
+class SuiteStep:
     """A solver on a line, number `number` of `of`, about to run or done.
 
     `result`: once it is done. `left`: estimated seconds until the end of the suite; NaN if unknown.
@@ -103,7 +103,7 @@ class Step:
     left: float = math.nan
 
 
-_Follow = Callable[[Step], None]
+_Follow = Callable[[SuiteStep], None]
 
 
 class Suite:
@@ -140,7 +140,7 @@ class Suite:
             with _course(line) as course:
                 for solver in mine:
                     number += 1
-                    step = Step(
+                    step = SuiteStep(
                         line.name, solver, number, len(waiting), left=self._left(waiting[number - 1 :])
                     )
                     follow(step)
@@ -218,7 +218,7 @@ class Suite:
         begin, limit = perf_counter(), self.settings.limit * line.patience
         try:
             given = SolverSettings(solver, line.tolerance, limit, threads, line.mip_gap)
-            job = Job(
+            job = BenchJob(
                 course(),
                 replace(given, python=self.settings.dede_python),
                 line.checker,

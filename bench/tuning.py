@@ -97,7 +97,7 @@ def _run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], flo
         rng = np.random.default_rng(1)
         program = make(rng)
         solver = ProximalPoint(
-            inner=inner, tolerance=_TOLERANCE[inner], iteration_limit=_LIMIT, hand_over=False, tuning=tuning
+            inner=inner, tolerance=_TOLERANCE[inner], iteration_limit=_LIMIT, fall_back=False, tuning=tuning
         )
         for _ in range(_ROUNDS):
             begin = process_time()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, CopterError, NoAllocationError, NotOptimalError, UnknownIdError
 from copter.program.sense import Sense, in_sense
-from copter.proof.certificate import Certificate, GapSize, Residuals, certify, right_signs
+from copter.proof.certificate import Certificate, GapDenominator, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
 
@@ -162,7 +162,7 @@ class GivenValues:
         return None
 
 
-class Named(dict[Hashable, float]):
+class NamedValues(dict[Hashable, float]):
     """Values of the columns of a request by their names."""
 
     def __missing__(self, column: Hashable) -> float:
@@ -218,7 +218,7 @@ class Allocation(Mapping[Hashable, Any]):
         dense = np.zeros(size)
         dense[columns] = values
         names = self._names.of(self._slots[request])
-        return dense if names is None else Named(zip(names, dense.tolist(), strict=True))
+        return dense if names is None else NamedValues(zip(names, dense.tolist(), strict=True))
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return columns, as numbers, and values of a request's nonzeros, (k,) each, in new arrays."""
@@ -309,12 +309,12 @@ class Solution:
     objective, bound : float
         c'x, and a certified bound on every allocation's objective: a lower bound in a minimisation, an upper
         bound in a maximisation.
-    size : float
-        Denominator of the gap: the larger of |objective - unavoidable| and |bound - unavoidable|, or a
+    gap_denominator : float
+        Denominator of the gap: the larger of |objective - constant_cost| and |bound - constant_cost|, or a
         substitute if that is negligible.
-    size_is : GapSize
+    gap_denominator_kind : GapDenominator
         Kind of the denominator, in words.
-    unavoidable : float
+    constant_cost : float
         Constant cost that every allocation has.
     rounding : float
         Rounding error of the terms of objective and bound: a gap of at most this is 0.
@@ -355,9 +355,9 @@ class Solution:
     price: Mapping[Hashable, float]
     objective: float
     bound: float
-    size: float
-    size_is: GapSize
-    unavoidable: float
+    gap_denominator: float
+    gap_denominator_kind: GapDenominator
+    constant_cost: float
     rounding: float
     relative: Residuals
     absolute: Residuals
@@ -408,9 +408,9 @@ class Solution:
         return Certificate(
             objective=in_sense(self.objective, self.sense),
             bound=bound,
-            size=self.size,
-            size_is=self.size_is,
-            unavoidable=in_sense(self.unavoidable, self.sense),
+            gap_denominator=self.gap_denominator,
+            gap_denominator_kind=self.gap_denominator_kind,
+            constant_cost=in_sense(self.constant_cost, self.sense),
             relative=self.relative,
             absolute=self.absolute,
             rounding=self.rounding,
@@ -420,7 +420,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Certified gap, |objective - bound| / size; 0 for one of no more than rounding errors."""
+        """Certified gap, |objective - bound| / gap_denominator; 0 if at most the rounding error."""
         return self.relative.gap
 
     @property
@@ -541,9 +541,9 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
         price=_Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
         objective=in_sense(proof.objective, sense),
         bound=in_sense(proof.bound, sense),
-        size=proof.size,
-        size_is=proof.size_is,
-        unavoidable=in_sense(proof.unavoidable, sense),
+        gap_denominator=proof.gap_denominator,
+        gap_denominator_kind=proof.gap_denominator_kind,
+        constant_cost=in_sense(proof.constant_cost, sense),
         rounding=proof.rounding,
         relative=proof.relative,
         absolute=proof.absolute,
@@ -566,9 +566,9 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
 UNKNOWN = Certificate(
     objective=math.nan,
     bound=-math.inf,
-    size=math.nan,
-    size_is=GapSize.OBJECTIVE,
-    unavoidable=math.nan,
+    gap_denominator=math.nan,
+    gap_denominator_kind=GapDenominator.OBJECTIVE,
+    constant_cost=math.nan,
     relative=Residuals(math.nan, math.nan, math.inf),
     absolute=Residuals(math.nan, math.nan, math.inf),
     rounding=0.0,

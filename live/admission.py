@@ -15,9 +15,9 @@ from copter.live.backends.base import Backend
 from copter.live.events import Closed, Drained, Reported, Submitted
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LiveJob
-from copter.live.record import Record
+from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
-from copter.live.training.plan import Orders, Report
+from copter.live.training.plan import Orders, TrainingReport
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.rounds import can_run
 
@@ -41,7 +41,7 @@ class Admission:
 
     def __init__(
         self,
-        record: Record,
+        record: ServiceRecord,
         rounds: LiveRounds,
         file: ClusterFile,
         backend: Backend,
@@ -106,7 +106,7 @@ class Admission:
             raise RefusedError(404, f"there is no node {node} of type {type!r}")
         record.write(Drained(time=record.now(), type=type, node=node, back=back))
 
-    def report(self, name: str, number: int, report: Report) -> Orders:
+    def report(self, name: str, number: int, report: TrainingReport) -> Orders:
         """Write the report of a run, and return what the run is to do.
 
         Raises

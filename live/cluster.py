@@ -28,7 +28,7 @@ from copter.live.events import (
 )
 from copter.live.files import ClusterFile, JobFile
 from copter.live.jobs import LiveJob
-from copter.live.training.plan import Report
+from copter.live.training.plan import TrainingReport
 from copter.problems.cluster.jobs import Timer
 from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, Placement
 from copter.problems.cluster.workload import Kind
@@ -182,7 +182,7 @@ class LiveCluster:
         if isinstance(event, Told):
             job.tell()
         elif isinstance(event, Reported):
-            job.hear(Report.from_dict(event.report), learn=learn)
+            job.hear(TrainingReport.from_dict(event.report), learn=learn)
         else:
             failures, losses = self.after(job, event)
             job.failures, job.losses = failures, losses

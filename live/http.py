@@ -25,7 +25,7 @@ from copter.live.admission import RefusedError
 from copter.live.files import NAME, WORD, JobFile, Strict, describe
 from copter.live.folder import JOBS, run_token
 from copter.live.service import Service
-from copter.live.training.plan import Report
+from copter.live.training.plan import TrainingReport
 from copter.live.untrusted import UntrustedFileError, names_in, read_bytes, size_of
 from copter.live.views import cluster_view, events_view, job_view, jobs_view, rounds_view
 
@@ -56,7 +56,7 @@ class Times(Strict):
 
 
 class ReportBody(Strict):
-    """What a run says, see :class:`.training.plan.Report`."""
+    """What a run says, see :class:`.training.plan.TrainingReport`."""
 
     progress: _Share
     steps: _Whole
@@ -68,12 +68,12 @@ class ReportBody(Strict):
     saved_progress: _Share
     figure: _Finite | None = None
 
-    def report(self) -> Report:
+    def report(self) -> TrainingReport:
         """Return the report."""
-        return Report.from_dict(self.model_dump())
+        return TrainingReport.from_dict(self.model_dump())
 
 
-class Named(BaseModel):
+class JobName(BaseModel):
     """Name of a job that was taken."""
 
     name: str
@@ -174,9 +174,9 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     """Add the routes of jobs."""
 
     @router.post("/v1/jobs", status_code=201)
-    async def submit(job: JobFile) -> Named:
+    async def submit(job: JobFile) -> JobName:
         """Hand in a job."""
-        return Named(name=service.admission.submit(job))
+        return JobName(name=service.admission.submit(job))
 
     @router.get("/v1/jobs")
     async def list_jobs(
@@ -192,10 +192,10 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return job_view(service.record, name)
 
     @router.delete("/v1/jobs/{name}")
-    async def cancel(name: _JobName) -> Named:
+    async def cancel(name: _JobName) -> JobName:
         """End a job."""
         service.admission.cancel(name)
-        return Named(name=name)
+        return JobName(name=name)
 
     @router.get("/v1/jobs/{name}/log", response_class=PlainTextResponse)
     async def job_log(
@@ -237,16 +237,16 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
         return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
-    async def drain(type: _TypeName, node: _Number) -> Named:
+    async def drain(type: _TypeName, node: _Number) -> JobName:
         """Take a node out of use: its jobs go elsewhere."""
         service.admission.drain(type, node)
-        return Named(name=f"{type}-{node}")
+        return JobName(name=f"{type}-{node}")
 
     @router.post("/v1/nodes/{type}/{node}/undrain")
-    async def undrain(type: _TypeName, node: _Number) -> Named:
+    async def undrain(type: _TypeName, node: _Number) -> JobName:
         """Give a node back."""
         service.admission.drain(type, node, back=True)
-        return Named(name=f"{type}-{node}")
+        return JobName(name=f"{type}-{node}")
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:

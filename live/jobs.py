@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from copter.live.events import Place
 from copter.live.files import JobFile
-from copter.live.training.plan import Batch, Report
+from copter.live.training.plan import Batch, TrainingReport
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.estimation.learned import NOMINAL, Learned
 from copter.problems.cluster.jobs import Job, Timer, job_gpus, job_kind, job_profile
@@ -87,7 +87,7 @@ class LiveJob(Job):
         Runs in a row that failed, or were lost, and came no further.
     retry_at : float
         Time before which the job is not launched again.
-    report : Report or None
+    report : TrainingReport or None
         The last report.
     noise : float
         Gradient noise scale in examples; NaN before it is measured.
@@ -105,7 +105,7 @@ class LiveJob(Job):
         self.run: ActiveRun | None = None
         self.runs = self.failures = self.losses = 0
         self.retry_at = -math.inf
-        self.report: Report | None = None
+        self.report: TrainingReport | None = None
         self._restart_seconds = file.restart_seconds
         self.noise = math.nan
         self._stale: dict[str, None] = {}
@@ -207,7 +207,7 @@ class LiveJob(Job):
         self._run_seconds = self.run_seconds
         self.run = None
 
-    def hear(self, report: Report, *, learn: bool = True) -> None:
+    def hear(self, report: TrainingReport, *, learn: bool = True) -> None:
         """Take in a report of its run; with `learn`, fit at once, so that no round has to wait for it."""
         run = self.run
         assert run is not None

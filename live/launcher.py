@@ -29,8 +29,8 @@ from copter.live.events import Closed, Ended, Ending, Launched, NodesChanged, To
 from copter.live.files import ClusterFile
 from copter.live.folder import JOBS, run_token
 from copter.live.jobs import LARGEST_FACTOR, ActiveRun, LiveJob
-from copter.live.record import Record
-from copter.live.training.plan import Pace, Plan
+from copter.live.record import ServiceRecord
+from copter.live.training.plan import Pace, TrainingPlan
 from copter.live.untrusted import UntrustedFileError, blamed_on
 from copter.problems.cluster.profiles.goodput import GoodputProfile
 
@@ -62,7 +62,7 @@ class Launcher:
 
     def __init__(
         self,
-        record: Record,
+        record: ServiceRecord,
         folder: Path,
         file: ClusterFile,
         backend: Backend,
@@ -342,7 +342,7 @@ class Launcher:
         pairs = zip(nodes, run.devices, strict=True)
         return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
 
-    def _plan(self, job: LiveJob, run: ActiveRun) -> Plan:
+    def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
         """Return what the processes of an elastic job are told."""
         file, type = job.file, run.place[0]
         assert file.work is not None and file.batch_size is not None and run.batch is not None
@@ -350,7 +350,7 @@ class Launcher:
         if self._file.pace is not None:
             profile = self._profiles[file.application]
             pace = Pace(tuple(profile.models[type].parameters), self._file.pace.speed)
-        return Plan(
+        return TrainingPlan(
             url=f"{self._url}/v1/runs/{job.name}/{run.number}",
             token=run_token(self._token, job.name, run.number),
             folder=str(self._jobs / job.name / "checkpoints"),

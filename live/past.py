@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from copter.live.cluster import LiveCluster
 from copter.live.events import Decided, Ended
 from copter.live.jobs import LiveJob
-from copter.live.training.plan import Report
+from copter.live.training.plan import TrainingReport
 
 _KEPT_ROUNDS = 2000
 _KEPT_SPANS = 2000
@@ -99,7 +99,7 @@ class Past:
         """Return when nodes were not in use, the outages that have ended first."""
         return [*self._outages, *self._unusable.values()]
 
-    def hear(self, time: float, job: LiveJob, report: Report, predicted: float) -> None:
+    def hear(self, time: float, job: LiveJob, report: TrainingReport, predicted: float) -> None:
         """Keep a report."""
         heard = self.heard.setdefault(job.name, deque(maxlen=_KEPT_REPORTS))
         heard.append(_Heard(time, report.progress, predicted, report.batch_size))

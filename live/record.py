@@ -32,7 +32,7 @@ from copter.live.past import Past
 _log = logging.getLogger("copter.live")
 
 
-class Record:
+class ServiceRecord:
     """A journal, the state that its events make, and what the page and monitoring show of them.
 
     `clock` returns seconds since the epoch; the service first began when it returned `began`.  `over` counts

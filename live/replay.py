@@ -25,7 +25,7 @@ from copter.problems.cluster.estimation.estimators import NoProf
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.rounds import Decision, Rounds
+from copter.problems.cluster.rounds import ClusterRounds, Decision
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
@@ -74,7 +74,7 @@ def play_again(folder: Path) -> tuple[int, list[_Difference]]:
     return len(asked), different
 
 
-def _rounds(opened: Opened, state: LiveCluster) -> Rounds[LiveJob]:
+def _rounds(opened: Opened, state: LiveCluster) -> ClusterRounds[LiveJob]:
     return make_rounds(make_policy(opened.policy, **opened.settings), state, opened.round_seconds)
 
 

@@ -2,7 +2,8 @@
 
 A policy with rounds is asked at the end of each round, or earlier if something happened and the service was
 started with `soon_seconds`.  A policy without rounds is asked when something happened, or at the time that it
-named.  It answers in a thread of its own, while jobs run and report (:meth:`.record.Record.deferring`).
+named.  It answers in a thread of its own, while jobs run and report
+(:meth:`.record.ServiceRecord.deferring`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from copter.live.cluster import LiveCluster, ReportedSpeeds
 from copter.live.events import Decided, Opened
 from copter.live.files import ClusterFile
 from copter.live.jobs import LiveJob
-from copter.live.record import Record
+from copter.live.record import ServiceRecord
 from copter.problems.cluster.placement import placer_for
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.rounds import Rounds
+from copter.problems.cluster.rounds import ClusterRounds
 
 _log = logging.getLogger("copter.live")
 
@@ -43,7 +44,7 @@ class LiveRounds:
 
     def __init__(
         self,
-        record: Record,
+        record: ServiceRecord,
         file: ClusterFile,
         *,
         scales: bool,
@@ -182,8 +183,8 @@ class LiveRounds:
             await asyncio.sleep(begin + self._soon - record.now())
 
 
-def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> Rounds[LiveJob]:
+def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:
     """Make the rounds of a policy on a live or a recorded cluster, by default of the policy's own length."""
-    return Rounds(
+    return ClusterRounds(
         policy, state, round_seconds=round_seconds, placer=placer_for(policy), estimator=ReportedSpeeds()
     )

@@ -28,7 +28,7 @@ from copter.live.files import ClusterFile
 from copter.live.folder import TOKEN, first_content, make_folder, open_private
 from copter.live.journal import JOURNAL, LiveJournal
 from copter.live.launcher import Launcher
-from copter.live.record import Record
+from copter.live.record import ServiceRecord
 from copter.live.rounds import LiveRounds
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
@@ -58,7 +58,7 @@ class Service:
     ----------
     token : str
         Token of the users.
-    record : Record
+    record : ServiceRecord
     admission : Admission
     rounds : LiveRounds
     launcher : Launcher
@@ -90,7 +90,7 @@ class Service:
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
         journal, clock = LiveJournal(folder / JOURNAL), clock or steady_clock()
         began = float(first_content(folder / "began", lambda: repr(clock())))
-        self.record = Record(journal, cluster, clock, began)
+        self.record = ServiceRecord(journal, cluster, clock, began)
         self.launcher = Launcher(
             self.record, self.folder, cluster, backend, url=url, token=self.token, profiles=profiles
         )

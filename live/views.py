@@ -13,7 +13,7 @@ from copter.live.cluster import as_place
 from copter.live.events import Closed, Decided, Ended, Event, JobEvent, Launched, Reported, Submitted, Told
 from copter.live.jobs import ActiveRun, LiveJob
 from copter.live.journal import LiveJournal
-from copter.live.record import Record
+from copter.live.record import ServiceRecord
 from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
@@ -21,7 +21,7 @@ _KEPT_OVER = 10_000
 """Number of jobs that are over and kept as they were read from the journal."""
 
 
-def jobs_view(record: Record, over: bool, limit: int) -> list[dict[str, Any]]:
+def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
     """Return the jobs in the order of their submission; then those that are over, the last first."""
     jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
     jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
@@ -62,7 +62,7 @@ def _blank(name: str, status: str) -> dict[str, Any]:
     }
 
 
-def _live(record: Record, job: LiveJob) -> dict[str, Any]:
+def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
     held, report = job.allocation, job.report
     return _blank(job.name, job.status) | {
         "application": job.submission.application,
@@ -84,7 +84,7 @@ def _live(record: Record, job: LiveJob) -> dict[str, Any]:
     }
 
 
-def _over(record: Record, event: Closed) -> dict[str, Any]:
+def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:
     """Return a job that is over, as the journal has it; it does not change any more."""
     known = record.past.over.get(event.job)
     if known is None:
@@ -131,7 +131,7 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
         yield last
 
 
-def job_view(record: Record, name: str) -> dict[str, Any]:
+def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
     """Return a job with its runs, and what is known of it; raises RefusedError if there is none."""
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
@@ -235,7 +235,7 @@ def _run(job: LiveJob, run: ActiveRun) -> dict[str, Any]:
     }
 
 
-def rounds_view(record: Record, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
+def rounds_view(record: ServiceRecord, limit: int, since: float = -math.inf) -> list[dict[str, Any]]:
     """Return the last rounds that began after a time."""
     return [_round(one) for one in list(record.past.rounds)[-limit:] if one.asked > since]
 
@@ -252,7 +252,7 @@ def _round(round: Decided) -> dict[str, Any]:
     }
 
 
-def events_view(record: Record, after: int, limit: int) -> list[dict[str, Any]]:
+def events_view(record: ServiceRecord, after: int, limit: int) -> list[dict[str, Any]]:
     """Return events except reports and rounds."""
     return [_event(number, event) for number, event in record.journal.told(after, limit)]
 

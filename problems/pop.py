@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from copter.spreading.tasks import Here, Spread, Task
+from copter.spreading.tasks import Here, Task, TaskRunner
 
 _PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
 
@@ -26,7 +26,7 @@ class PopName(NamedTuple):
     parts: int
     on_ray: bool
 
-    def spread(self) -> Spread | None:
+    def spread(self) -> TaskRunner | None:
         """Return where parts are solved, None for here; a Ray that it starts ends with the process."""
         if not self.on_ray:
             return None
@@ -42,7 +42,7 @@ def pop_name(name: str) -> PopName | None:
 
 
 def solve_parts(
-    solve: Callable[..., Any], parts: Sequence[tuple[Any, ...]], spread: Spread | None
+    solve: Callable[..., Any], parts: Sequence[tuple[Any, ...]], spread: TaskRunner | None
 ) -> tuple[list[Any], float]:
     """Solve parts, each by its arguments; returns their answers, and the seconds until all were here."""
     tasks = [Task(f"part {number}", solve, own) for number, own in enumerate(parts)]

@@ -26,7 +26,7 @@ def read_json(path: str | Path) -> Any:
         raise InputError(path, "file", f"cannot be read as JSON: {error}") from None
 
 
-class Record:
+class JsonObject:
     """An object of a JSON file, whose fields are read with their types or refused by name.
 
     `where`: place of the object in the file; by default it is all of it.
@@ -71,11 +71,11 @@ class Record:
             raise self.error(name, f"has {len(values)} numbers instead of {count}")
         return [float(value) for value in values]
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> JsonObject:
         """Return a field that is an object."""
         if name not in self.fields:
             raise self.error(name, "is missing")
-        return Record(self.path, self.fields[name], f"{self.where}.{name}" if self.where else name)
+        return JsonObject(self.path, self.fields[name], f"{self.where}.{name}" if self.where else name)
 
 
 def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:

@@ -303,7 +303,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
             if not place_everybody(first, items, has, strict, left, _TURNS, found):
                 break
     high, low, unserved = improve(
-        relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.size
+        relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.gap_denominator
     )
     return chosen, np.inf if unserved else high + low, unserved
 

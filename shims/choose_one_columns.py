@@ -21,8 +21,8 @@ _ENDLESS = 1e300
 _HALF_AN_ULP = 2.0**-53 * (1.0 - 1e-9)
 
 
-class Columns(NamedTuple):
-    """Columns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
+class PricedColumns(NamedTuple):
+    """PricedColumns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
 
     `column`: place in the request; -1, without cost and entries, for no column. `price`, `cost`: cost with
     its usage paid, and without. `begin`, `end`: its entries are those from ``begin`` to ``end``.
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     value: Floats
 
 
-def read_columns(view: StoreView, y: Floats, slots: Ints, places: Ints, columns: Ints) -> Columns:
+def read_columns(view: StoreView, y: Floats, slots: Ints, places: Ints, columns: Ints) -> PricedColumns:
     """Read columns of requests.
 
     `y`: prices. `slots`, `places`, `columns`: slot of the request, place in the view and in the request; a
@@ -48,7 +48,7 @@ def read_columns(view: StoreView, y: Floats, slots: Ints, places: Ints, columns:
     size = _count_entries(view, slots, places)
     row, value = np.empty(size, np.int64), np.empty(size)
     _read(view, y, slots, places, price, cost, begin, end, row, value)
-    return Columns(columns, price, cost, begin, end, row, value)
+    return PricedColumns(columns, price, cost, begin, end, row, value)
 
 
 @kernel

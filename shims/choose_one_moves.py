@@ -1,8 +1,8 @@
 """Steps 3 and 4 of :mod:`copter.shims.choose_one`: moves of requests to better columns, and room for them.
 
-Everything that a request may have is one item among :class:`copter.shims.choose_one_columns.Columns`: what
-it got at first, its offers (the columns to which a move may gain), and, last of all, nothing.  A request is
-known by its place among all that there are; ``has`` says which item each has.
+Everything that a request may have is one item among :class:`copter.shims.choose_one_columns.PricedColumns`:
+what it got at first, its offers (the columns to which a move may gain), and, last of all, nothing.  A request
+is known by its place among all that there are; ``has`` says which item each has.
 
 A pass finds the merit of every request's best move, and then makes the best of them until none is left.  Each
 takes something from the others, so merits go out of date; they seldom rise.  They stay in a heap: the one on

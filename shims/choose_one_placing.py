@@ -1,8 +1,9 @@
 """Steps 1 and 2 of :mod:`copter.shims.choose_one`: what the fractional answer says, as far as it fits.
 
-``left`` is what is left of each row: its upper bound less what the columns that were placed use.  Columns are
-known by the slot of their request here, because the nonzeros of an allocation are; the moves that come after
-(:mod:`copter.shims.choose_one_moves`) know a request by its place among all that there are.
+``left`` is what is left of each row: its upper bound less what the columns that were placed use.
+PricedColumns are known by the slot of their request here, because the nonzeros of an allocation are; the
+moves that come after (:mod:`copter.shims.choose_one_moves`) know a request by its place among all that there
+are.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
-from copter.shims.choose_one_columns import Columns, fits, take
+from copter.shims.choose_one_columns import PricedColumns, fits, take
 from copter.store.executor import Part, together
 from copter.store.store import EXACTLY, ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
@@ -90,7 +91,7 @@ def bound_requests(store: ConstraintStore) -> Flags:
 
 
 def place_fractions(
-    columns: Columns, slot: Ints, value: Floats, bound: Flags, chosen: Ints, price: Floats, left: Floats
+    columns: PricedColumns, slot: Ints, value: Floats, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
     """Columns of the fractional answer, heaviest first, while they fit.
 
@@ -108,7 +109,7 @@ def place_fractions(
 
 
 def place_cheapest(
-    columns: Columns, slot: Ints, bound: Flags, chosen: Ints, price: Floats, left: Floats
+    columns: PricedColumns, slot: Ints, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
     """Of requests without a column the cheapest that fits; those without a way out come first.
 

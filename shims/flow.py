@@ -35,7 +35,7 @@ from copter.arrays import Floats, Ints
 from copter.errors import CopterError
 from copter.keywords import Checked, suggests
 from copter.program.sense import in_sense
-from copter.proof.certificate import GapSize
+from copter.proof.certificate import GapDenominator
 from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import ColumnFlows, Passes, worth_of
 from copter.solution import check_roundable
@@ -162,7 +162,7 @@ class FlowShim(_Repair):
         if not self._knows(program):
             self._made = None
         begin, last = perf_counter(), self._made
-        size = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
+        size = 0.0 if solution.gap_denominator_kind is GapDenominator.OBJECTIVE else solution.gap_denominator
         moved = None if last is None or last.x is None else solution.x.moved_since(last.x)
         flows = None
         if last is not None and moved is not None and last.rounds < _ANEW:
@@ -284,8 +284,8 @@ class FlowShim(_Repair):
         x = NOTHING if last is None else last.still(store)
         return self.near(program, x, np.zeros(store.rows.size))
 
-    def mend(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
-        """As :meth:`near`, the flow alone: what a program calls ``mend``.
+    def primal_repair(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
+        """As :meth:`near`, the flow alone: what a program calls ``primal_repair``.
 
         Parameters
         ----------
@@ -343,7 +343,7 @@ class UtilisationShim(_Repair):
         """
         check_roundable(program, solution)
         bound = solution.certificate.bound
-        return self._served(program, solution.nonzeros, solution.y, bound, solution.size)
+        return self._served(program, solution.nonzeros, solution.y, bound, solution.gap_denominator)
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
         """Return the split of the last flows for the present demands and links: the fallback of a late round.

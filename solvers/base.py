@@ -82,7 +82,7 @@ class Solver(Checked):
             With ``raise_error``: the answer is not optimal; the error has it.
         """
 
-    def rehearse(  # noqa: B027 - most have nothing to prepare
+    def warm_up(  # noqa: B027 - most have nothing to prepare
         self, program: ContinualProgram | None = None, shim: Shim | None = None
     ) -> None:
         """Run the code that a round may be the first to need, so that it is compiled or loaded before.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingColumns:
     """Columns that are missing at some prices.
 
     Attributes
@@ -46,7 +46,7 @@ class Missing:
     worth: float
 
 
-Pricing: TypeAlias = "Callable[[Solution], Missing]"
+Pricing: TypeAlias = "Callable[[Solution], MissingColumns]"
 """Adds the columns to the program that are missing by the prices of a solution."""
 
 
@@ -58,7 +58,7 @@ class Generation:
     ----------
     solution : Solution
         With the columns that the program had.
-    missing : Missing
+    missing : MissingColumns
         Columns that it did not have.
     bound : float
         Bound on the objective of an allocation to all possible columns: a lower one, and an upper one if the
@@ -66,7 +66,7 @@ class Generation:
     """
 
     solution: Solution
-    missing: Missing
+    missing: MissingColumns
     bound: float
 
 

@@ -42,7 +42,7 @@ class MilpAnswer:
 
 
 @dataclass(frozen=True)
-class Effort:
+class MilpEffort:
     """Size of a mixed-integer program, and the seconds to build the model and to solve it."""
 
     columns: int
@@ -115,7 +115,7 @@ def run_milp(
     deadline: float | None = None,
     threads: int | None = None,
     watch: Stopwatch | None = None,
-) -> tuple[MilpAnswer, Effort]:
+) -> tuple[MilpAnswer, MilpEffort]:
     """Minimise the cost under rows and bounds, with whole numbers in some columns; return x whole and within
     its bounds.
 
@@ -132,4 +132,4 @@ def run_milp(
     if found.x is not None:
         x = np.clip(found.x, program.lower, program.upper)
         found = replace(found, x=np.where(integrality, np.rint(x), x))
-    return found, Effort(program.c.size, program.row_lower.size, int(program.A.nnz), built, seconds)
+    return found, MilpEffort(program.c.size, program.row_lower.size, int(program.A.nnz), built, seconds)

@@ -125,13 +125,13 @@ _BUILT_IN = (
         "copter-cd",
         _PROXIMAL,
         "proximal point, warm, coordinate descent",
-        {"inner": "cd", "hand_over": False},
+        {"inner": "cd", "fall_back": False},
     ),
     SolverEntry(
         "copter-newton",
         _PROXIMAL,
         "proximal point, warm, Newton-CG",
-        {"inner": "newton", "hand_over": False},
+        {"inner": "newton", "fall_back": False},
     ),
     SolverEntry("copter-cold", _PROXIMAL, "proximal point, cold every round", {"warm_start": False}),
     SolverEntry(

@@ -49,9 +49,9 @@ class Wrapper(Solver):
         """Return the other's answer, as :meth:`copter.solvers.base.Solver.solve` does."""
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
-    def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
+    def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Let the other run what a later round may be the first to need."""
-        self.inner.rehearse(program, shim)
+        self.inner.warm_up(program, shim)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Return where the other would begin; see :class:`copter.solvers.base.WarmStartable`."""

@@ -44,13 +44,13 @@ def domains() -> None:
     """Placements of shards and paths of a network, which need no solver."""
     import networkx as nx
 
-    from copter.problems.load_balancing.spread import NOWHERE, Fleet, SpreadShim
+    from copter.problems.load_balancing.spread import NOWHERE, ReplicaShim, ShardFleet
     from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
 
     compile_here()
-    fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
+    fleet = ShardFleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
     answer = np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5])
-    SpreadShim().round(fleet, SpreadShim().round(fleet, NOWHERE, *answer), *answer)
+    ReplicaShim().round(fleet, ReplicaShim().round(fleet, NOWHERE, *answer), *answer)
     ring = Topology.from_networkx(nx.cycle_graph(3))
     edge_disjoint_paths(ring, cache=False)
     k_shortest_paths(ring, cache=False)

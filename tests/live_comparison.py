@@ -33,7 +33,7 @@ from copter.cli.console import save_json, say
 from copter.live.backends.base import Run, ended
 from copter.live.process import ServiceProcess
 from copter.live.replay import play_again, simulate
-from copter.live.training.plan import Batch, Pace, Plan
+from copter.live.training.plan import Batch, Pace, TrainingPlan
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.goodput import GoodputProfile
@@ -206,7 +206,7 @@ def run_of(job: ComparedJob, folder: Path, type: str, host: str, number: int = 1
     profile = profile_of(job.application, job.work, [type]).at_fixed_batch(job.batch_size)
     assert isinstance(profile, GoodputProfile)
     batch = profile.best_batch(Configuration(1, job.gpus, type), 0)
-    plan = Plan(
+    plan = TrainingPlan(
         url="",
         token="none",
         folder=str(folder / job.name / "checkpoints"),

@@ -251,8 +251,8 @@ class Killer:
             failed = self._cluster.fail(kind, self._rng)
             if failed is None:
                 return
-            mend, seconds = failed
-            self._to_mend[kind] = (time.monotonic() + seconds, mend)
+            primal_repair, seconds = failed
+            self._to_mend[kind] = (time.monotonic() + seconds, primal_repair)
         self.killed[kind] += 1
 
     @property
@@ -260,11 +260,11 @@ class Killer:
         """Kinds of what is not mended yet."""
         return self._to_mend.keys()
 
-    def mend(self, *, all=False):
+    def primal_repair(self, *, all=False):
         """Mend what it is time for, or all."""
-        for kind, (when, mend) in list(self._to_mend.items()):
+        for kind, (when, primal_repair) in list(self._to_mend.items()):
             if all or time.monotonic() >= when:
-                mend()
+                primal_repair()
                 del self._to_mend[kind]
 
 
@@ -301,12 +301,12 @@ def submit_and_kill(folder, service, cluster, jobs, kills, rng):
     killer = Killer(folder, service, cluster, rng)
     while sum(killer.killed.values()) < kills:
         time.sleep(rng.uniform(*cluster.seconds))
-        killer.mend()
+        killer.primal_repair()
         killer.kill()
         if "slurmctld" not in killer.broken:
             cluster.tend()
         assert submitting.is_alive() or len(acknowledged) == jobs, "jobs were not handed in"
-    killer.mend(all=True)
+    killer.primal_repair(all=True)
     submitting.join()
     assert len(acknowledged) == jobs
     deadline = time.monotonic() + 1800.0

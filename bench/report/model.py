@@ -14,7 +14,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table; the columns in `words` are text, the others figures."""
 
     title: str
@@ -49,7 +49,7 @@ class Claim:
     title: str
     text: str
     pictures: tuple[Picture, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     commands: tuple[Command, ...] = ()
 
 
@@ -83,7 +83,7 @@ class FirstScreen:
 
 
 @dataclass(frozen=True)
-class Report:
+class SuiteReport:
     """The whole of it: a claim over all lines, one for each family, one for each table of a paper."""
 
     first: FirstScreen

@@ -9,7 +9,7 @@ from typing import Any
 
 from copter.bench.conditions import with_commands
 from copter.bench.report import papers
-from copter.bench.report.model import Claim, Picture, Report
+from copter.bench.report.model import Claim, Picture, SuiteReport
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import claim, first_screen, overall
 from copter.bench.results import SuiteResult
@@ -25,7 +25,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 def make_report(
     suite: SuiteResult, notes: Mapping[str, str] | None = None, documents: Path | None = None
-) -> Report:
+) -> SuiteReport:
     """Make the report of a folder of results.
 
     `notes`: why copter is not the fastest, by line. `documents`: folder of ``copter reproduce``, for the
@@ -34,7 +34,7 @@ def make_report(
     suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
     found = families(suite)
-    return Report(
+    return SuiteReport(
         first_screen(suite, notes or {}),
         overall(suite, styles),
         tuple(claim(family, lines, styles) for family, lines in found.items()),
@@ -44,7 +44,7 @@ def make_report(
     )
 
 
-def as_html(report: Report) -> str:
+def as_html(report: SuiteReport) -> str:
     """Return the page; it is well-formed XML too, and names nothing outside of itself."""
     light, dark = ("".join(f"--{name}:{pair[k]};" for name, pair in HUES.items()) for k in (0, 1))
     return (
@@ -52,7 +52,7 @@ def as_html(report: Report) -> str:
     )
 
 
-def as_markdown(report: Report, pictures: str = PICTURES) -> str:
+def as_markdown(report: SuiteReport, pictures: str = PICTURES) -> str:
     """Return the report in Markdown; `pictures` is the relative path of its pictures."""
     return _environment(escape=False).get_template("report.md.j2").render(report=report, folder=pictures)
 
@@ -82,7 +82,7 @@ def write_pictures(pictures: Iterable[Picture], folder: Path) -> None:
         (folder / f"{picture.name}.svg").write_text(alone + "\n", encoding="utf-8")
 
 
-def write_report(report: Report, folder: Path) -> None:
+def write_report(report: SuiteReport, folder: Path) -> None:
     """Write ``report.html``, ``report.md`` and the latter's pictures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / HTML).write_text(as_html(report), encoding="utf-8")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from copter.bench.formats import NOTHING, digits, times
-from copter.bench.report.model import Claim, Command, Picture, Row, Table
-from copter.bench.report.pictures import Edge, Look, Point, dots
+from copter.bench.report.model import Claim, Command, Picture, ReportTable, Row
+from copter.bench.report.pictures import Edge, Look, PlotPoint, dots
 from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 
@@ -113,7 +113,9 @@ def _claim(document: Mapping[str, Any]) -> Claim:
     quick = (
         " A smaller instance of the same kind: not to be compared." if document["settings"]["quick"] else ""
     )
-    table = Table(document["title"], ("", "figure", "ours", "paper", "ours / paper"), rows, words=(0, 1))
+    table = ReportTable(
+        document["title"], ("", "figure", "ours", "paper", "ours / paper"), rows, words=(0, 1)
+    )
     key = document["name"].replace(".", "-")
     picture = _picture(key, document)
     return Claim(
@@ -168,7 +170,7 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
         return None
     first = document["figures"][0]
     split = any(": " in figure["row"] for figure in document["figures"])
-    rows: dict[str, list[tuple[str, Point]]] = {}
+    rows: dict[str, list[tuple[str, PlotPoint]]] = {}
     for figure in document["figures"]:
         same = figure["column"] == first["column"] if split else figure["unit"] == first["unit"]
         ours, std = _number(figure["ours"]), _number(figure["std"])
@@ -177,7 +179,7 @@ def _drawn(key: str, document: Mapping[str, Any]) -> Picture | None:
         if ours <= 0.0:  # the axis is logarithmic
             return None
         what, _, whose = figure["row"].partition(": ") if split else (figure["row"], "", figure["column"])
-        rows.setdefault(what, []).append((whose or "ours", Point(ours, 0.0, ours + std)))
+        rows.setdefault(what, []).append((whose or "ours", PlotPoint(ours, 0.0, ours + std)))
     series = list(dict.fromkeys(whose for marks in rows.values() for whose, _ in marks))
     if not (_POINTS_OF_A_PICTURE <= len(rows) <= _ROWS_OF_A_PICTURE and len(series) <= len(_HUES)):
         return None
@@ -195,7 +197,9 @@ def _compared(key: str, document: Mapping[str, Any]) -> Picture | None:
     for figure in document["figures"]:
         ratio = _ratio(figure)
         if math.isfinite(ratio) and ratio > 0.0:
-            rows.append((f"{figure['row']}: {figure['column']}", [(next(iter(_LOOKS)), Point(ratio, 0.0))]))
+            rows.append(
+                (f"{figure['row']}: {figure['column']}", [(next(iter(_LOOKS)), PlotPoint(ratio, 0.0))])
+            )
     if len(rows) < _POINTS_OF_A_PICTURE:
         return None
     caption = f"{document['source']}: ours over the paper's; at 1× they are the same"

@@ -145,7 +145,7 @@ _HEAD = 22
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """A median with its tail; `high` is the end of the whisker, NaN if there is none."""
 
     x: float
@@ -163,7 +163,7 @@ class Edge:
 
 
 def over(
-    title: str, series: Mapping[str, Sequence[Point]], styles: Mapping[str, Look], across: Edge, up: Edge
+    title: str, series: Mapping[str, Sequence[PlotPoint]], styles: Mapping[str, Look], across: Edge, up: Edge
 ) -> str:
     """Draw a line for each solver, points from left to right, both axes logarithmic; return SVG.
 
@@ -197,7 +197,7 @@ def over(
 
 def dots(
     title: str,
-    rows: Sequence[tuple[str, Sequence[tuple[str, Point]]]],
+    rows: Sequence[tuple[str, Sequence[tuple[str, PlotPoint]]]],
     styles: Mapping[str, Look],
     across: Edge,
     *,
@@ -220,7 +220,7 @@ def dots(
     for k, (_, marks) in enumerate(rows):
         for lane, (solver, point) in enumerate(marks):
             y = k if lanes == 1 else k + 0.7 * ((lane + 0.5) / len(marks) - 0.5)
-            _mark(axes, styles[solver], Point(point.x, y, kind=point.kind))
+            _mark(axes, styles[solver], PlotPoint(point.x, y, kind=point.kind))
             if math.isfinite(point.high) and point.high > point.x:
                 hue = styles[solver].colour
                 axes.plot([point.x, point.high], [y, y], color=hue, linewidth=1.0, zorder=2.5)
@@ -262,7 +262,7 @@ def profile(
     return as_svg(figure, title)
 
 
-def _mark(axes: Axes, look: Look, point: Point) -> None:
+def _mark(axes: Axes, look: Look, point: PlotPoint) -> None:
     face = look.colour if point.kind == "certified" else "none"
     shape = "x" if point.kind == "missed" else look.mark
     axes.plot(

@@ -15,8 +15,8 @@ import numpy as np
 from copter.bench.calm import FIELD, SLOWER
 from copter.bench.checks import unconfirmed
 from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tick, times
-from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, Row, Table
-from copter.bench.report.pictures import Edge, Kind, Look, Point, dots, over, profile
+from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, ReportTable, Row
+from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over, profile
 from copter.bench.results import FAMILIES, Family, LineResult, SuiteResult
 from copter.bench.solvers import is_ours
 from copter.bench.statistics import (
@@ -162,12 +162,12 @@ def speed_of_the_machine(suite: SuiteResult) -> str:
 
 def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
     """A row for each family, a mark for each line that has a rival."""
-    rows: dict[str, list[tuple[str, Point]]] = {}
+    rows: dict[str, list[tuple[str, PlotPoint]]] = {}
     for one in found:
         if math.isfinite(one.ratio):
             side = _FASTER if one.won else _SLOWER
             rows.setdefault(FAMILIES[suite.lines[one.line].family].title, []).append(
-                (side, Point(one.ratio, 0.0))
+                (side, PlotPoint(one.ratio, 0.0))
             )
     if not rows:
         return None
@@ -204,7 +204,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
         "All lines together",
         f"{_DEFINITION} {_READING}",
         (picture,) if picture is not None else (),
-        (Table("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
+        (ReportTable("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )
 
 
@@ -261,7 +261,7 @@ def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[
     caption = f"{words.title}: median seconds of a round, with the 99th percentile as whisker"
     places = {line.x.get(words.axis, math.nan) for line in lines}
     if words.grows and len(places) == len(lines) > 2 and all(place > 0.0 for place in places):
-        series: dict[str, list[Point]] = {}
+        series: dict[str, list[PlotPoint]] = {}
         for line in sorted(lines, key=lambda line: line.x[words.axis]):
             for solver in line.order:
                 found = _point(line, solver, line.x[words.axis])
@@ -277,22 +277,24 @@ def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[
     return Picture(f"{family}-time", caption, dots(caption, rows, styles, Edge("a round", tick)))
 
 
-def _marks(line: LineResult) -> list[tuple[str, Point]]:
+def _marks(line: LineResult) -> list[tuple[str, PlotPoint]]:
     found = ((solver, _point(line, solver, 0.0)) for solver in line.order)
     # a row has its seconds across
-    return [(solver, Point(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
+    return [(solver, PlotPoint(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
 
 
 def _memory(
     family: str, words: Family, lines: list[LineResult], styles: Mapping[str, Look]
 ) -> Picture | None:
     caption = f"{words.title}: the most memory that the solver's process held"
-    series: dict[str, list[Point]] = {}
+    series: dict[str, list[PlotPoint]] = {}
     for line in sorted(lines, key=lambda line: line.x.get(words.axis, math.nan)):
         for solver, one in line.solvers.items():
             if one.status == "measured" and one.peak_memory_mb > 0.0 and words.axis in line.x:
                 kind: Kind = "certified" if line.certified(solver) else "uncertified"
-                series.setdefault(solver, []).append(Point(line.x[words.axis], one.peak_memory_mb, kind=kind))
+                series.setdefault(solver, []).append(
+                    PlotPoint(line.x[words.axis], one.peak_memory_mb, kind=kind)
+                )
     if not series:
         return None
     svg = over(caption, series, styles, Edge(words.across, words.shown), Edge("memory", megabytes))
@@ -317,23 +319,25 @@ def _largest_gap(line: LineResult, solver: str) -> float:
     return max(gaps) if gaps and all(map(math.isfinite, gaps)) else math.nan
 
 
-def _point(line: LineResult, solver: str, x: float) -> Point | None:
+def _point(line: LineResult, solver: str, x: float) -> PlotPoint | None:
     """Return median and tail of a solver as a point at x; None if it gave no answer."""
     one = line.solvers.get(solver)
     if one is None or one.status in ("failed", "not run"):
         return None
     if one.status == "missed":
-        return Point(x, line.limit, kind="missed")
+        return PlotPoint(x, line.limit, kind="missed")
     found = spread(seconds_of(line, solver))
     if not found["median"] > 0.0:
         return None
-    return Point(x, found["median"], found["p99"], "certified" if line.certified(solver) else "uncertified")
+    return PlotPoint(
+        x, found["median"], found["p99"], "certified" if line.certified(solver) else "uncertified"
+    )
 
 
-def table(title: str, lines: list[LineResult]) -> Table:
+def table(title: str, lines: list[LineResult]) -> ReportTable:
     """Return the table of some lines: a row for each of their solvers."""
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
-    return Table(title, HEADS, tuple(rows), words=(0, 1, 8))
+    return ReportTable(title, HEADS, tuple(rows), words=(0, 1, 8))
 
 
 def _row(line: LineResult, solver: str, *, first: bool) -> Row:

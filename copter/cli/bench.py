@@ -17,7 +17,7 @@ from copter.bench.case import Case
 from copter.bench.course import Course, Figure
 from copter.bench.machine import machine, moment
 from copter.bench.results import SolverResult, described
-from copter.bench.rounds import Job, run
+from copter.bench.rounds import BenchJob, run
 from copter.bench.settings import Record
 from copter.bench.statistics import document
 from copter.cli.command import BenchOptions, command_line
@@ -50,7 +50,9 @@ def _measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[So
     """
     measured, failures = [], {}
     best = math.inf if options.ray is not None else Calm().best  # another machine has a speed of its own
-    jobs = [Job(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers]
+    jobs = [
+        BenchJob(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers
+    ]
     figures = tuple(course.figures)
 
     def hear(name: str, said: Any) -> None:

@@ -34,7 +34,7 @@ from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.spreading.tasks import Spread
+    from copter.spreading.tasks import TaskRunner
 
 _ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
 """Where a command writes, and where it runs, which is no setting of what it computes."""
@@ -48,7 +48,7 @@ _Force: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CommandOptions:
     """Options of a command, checked."""
 
     seed: Seed = 0
@@ -59,12 +59,12 @@ class Options:
         return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
 
-def _ordered(options: type[Options]) -> Iterator[Field[Any]]:
+def _ordered(options: type[CommandOptions]) -> Iterator[Field[Any]]:
     """Iterate over the settings of a class, its own before those that it shares with others."""
     return (field for field in _in_order(options) if field.name not in _ASIDE)
 
 
-def _in_order(options: type[Options]) -> list[Field[Any]]:
+def _in_order(options: type[CommandOptions]) -> list[Field[Any]]:
     there = {field.name: field for field in fields(options)}
     names = [name for cls in options.__mro__ for name in cls.__dict__.get("__annotations__", {})]
     return [there[name] for name in dict.fromkeys(names) if name in there]
@@ -75,13 +75,13 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spreading(Options):
+class Spreading(CommandOptions):
     """Where work that can be spread runs; its results are the same everywhere."""
 
     ray: RayAddress = None
     processes: ProcessCount = None
 
-    def spread(self) -> Spread:
+    def spread(self) -> TaskRunner:
         """Return where tasks run: here if nothing else is asked for.
 
         Raises
@@ -94,7 +94,7 @@ class Spreading(Options):
         return _where(self.ray, self.processes)
 
 
-def _where(ray: str | None, processes: int | None) -> Spread:
+def _where(ray: str | None, processes: int | None) -> TaskRunner:
     """Return where tasks run.
 
     Parameters
@@ -161,7 +161,7 @@ class OverActors(Solving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Options):
+class RunOptions(CommandOptions):
     """What every ``copter run`` takes."""
 
     out: _Out = None
@@ -176,7 +176,7 @@ class RunOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(Solving, Options):
+class BenchOptions(Solving, CommandOptions):
     """What every ``copter bench`` on a course of rounds takes."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))
@@ -184,12 +184,12 @@ class BenchOptions(Solving, Options):
     isolate: Isolate = True
     ray: RayAddress = None
 
-    def spread(self) -> Spread:
+    def spread(self) -> TaskRunner:
         """Return where solvers are measured: in a process of their own, unless they share this one."""
         return _where(self.ray, 1 if self.isolate else None)
 
 
-AnyOptions = TypeVar("AnyOptions", bound=Options)
+AnyOptions = TypeVar("AnyOptions", bound=CommandOptions)
 
 
 def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Callable[..., None]:
@@ -197,7 +197,7 @@ def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Ca
 
     Parameters
     ----------
-    options : type of Options
+    options : type of CommandOptions
         Its docstring is the help of the command.
     """
 

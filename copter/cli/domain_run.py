@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from copter.cli.console import seconds
-from copter.cli.run import Run, print_figures
+from copter.cli.run import CommandRun, print_figures
 from copter.rounds.record import ROW_MEANS, RoundRecord
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from copter.cli.runfolder import RowFile, RunFolder
 
 
-class DomainRun(Run):
+class DomainRun(CommandRun):
     """Rounds of a domain with the folder that they are written into, if any."""
 
     def __init__(self, name: str, options: RunOptions, path: Path | None) -> None:

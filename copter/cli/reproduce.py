@@ -19,8 +19,8 @@ from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
-    from copter.bench.reproduction import Figure, Reproduction
-    from copter.spreading.tasks import Spread
+    from copter.bench.reproduction import PaperFigure, Reproduction
+    from copter.spreading.tasks import TaskRunner
 
 _QUICK = 0.1
 """About the share of the time that a smaller instance takes, before it was measured."""
@@ -110,8 +110,8 @@ def _each(options: ReproduceOptions, chosen: Sequence[Reproduction]) -> None:
 
 
 def _measure(
-    one: Reproduction, options: ReproduceOptions, spread: Spread
-) -> tuple[dict[str, Any], Sequence[Figure]]:
+    one: Reproduction, options: ReproduceOptions, spread: TaskRunner
+) -> tuple[dict[str, Any], Sequence[PaperFigure]]:
     """Measure one; returns its document and its figures."""
     from copter.bench.machine import commit
     from copter.bench.reproduction import Effort
@@ -184,7 +184,7 @@ def _minutes(document: dict[str, Any], one: Reproduction, options: ReproduceOpti
 
 
 def _document(
-    one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions, commit: str
+    one: Reproduction, figures: Sequence[PaperFigure], wall: float, options: ReproduceOptions, commit: str
 ) -> dict[str, Any]:
     """What goes into the JSON file."""
     from copter.bench.machine import machine, versions
@@ -217,7 +217,7 @@ def _list(known: Sequence[Reproduction]) -> None:
     )
 
 
-def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[Figure]) -> None:
+def _show(one: Reproduction, document: Mapping[str, Any], figures: Sequence[PaperFigure]) -> None:
     rows = [
         (
             figure.row,
@@ -246,5 +246,5 @@ def _number(value: float, spread: float = math.nan) -> str:
     return f"{value:.3g}" + (f" ± {spread:.2g}" if math.isfinite(spread) else "")
 
 
-def _ratio(figure: Figure) -> str:
+def _ratio(figure: PaperFigure) -> str:
     return f"{figure.ours / figure.paper:.2f}" if math.isfinite(figure.paper) and figure.paper else "-"

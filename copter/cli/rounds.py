@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, Options, RunOptions, command
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, command
 from copter.cli.console import print_json, seconds, table
 from copter.cli.options import Deadline, SolverName
 
@@ -27,7 +27,7 @@ _Rounds: TypeAlias = Annotated[int, typer.Option(min=1, help="Rounds, with rando
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(Options):
+class CheckOptions(CommandOptions):
     """Check what every domain promises: play random rounds, with everything that can go wrong in one."""
 
     domain: _Domain
@@ -94,7 +94,7 @@ def _run(name: str, options: DomainRunOptions) -> None:
         DomainRun(name, options, options.folder(label)) as run,
     ):
         preparing(options.solver)
-        rounds.rehearse()
+        rounds.warm_up()
 
         def played() -> Any:
             for events in events_of(domain, options.rounds, options.seed + rounds.number):

@@ -46,7 +46,7 @@ COLUMNS: Mapping[str, str] = {name: means for name, means in ROW_MEANS.items() i
 """Fields of a record that every course has, and what they mean."""
 
 
-class Run(ABC):
+class CommandRun(ABC):
     """A run with the folder that it writes into, if any, closed with what it holds however the run ends.
 
     Parameters
@@ -108,7 +108,7 @@ class Run(ABC):
             self._folder.__exit__(kind, error, trace)
 
 
-class CourseRun(Run):
+class CourseRun(CommandRun):
     """A run of a course with one solver, a row of rounds.csv for each of its records.
 
     Parameters
@@ -177,7 +177,7 @@ def follow(
             bar.update(task, completed=number if done is None else done(), now=show(record))
 
 
-def conclude(run: Run, **first: Any) -> None:
+def conclude(run: CommandRun, **first: Any) -> None:
     """Finish a run, and print its table or its JSON object, in which `first` stands before the summary."""
     summary = first | run.finish()
     if run.options.as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from copter.cli.command import Options, command
+from copter.cli.command import CommandOptions, command
 from copter.cli.console import output, progress, publish, say, seconds, table
 from copter.cli.options import JsonPath, one_of, positive
 from copter.errors import FileError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from copter.bench.report.comparison import Comparison
     from copter.bench.results import SuiteResult
-    from copter.bench.suite import Step, Suite, SuiteSettings
+    from copter.bench.suite import Suite, SuiteSettings, SuiteStep
 
 _NOTES = "notes.json"
 """In a folder of results: why copter is not the fastest on a line, by the line's name.  Written by people."""
@@ -56,7 +56,7 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteOptions(Options):
+class SuiteOptions(CommandOptions):
     """Measure every family of programs through every solver: the same rounds, one checker, equal tolerances.
 
     Each solver of a line runs in a process of its own. What is in the folder already is kept; an interrupted
@@ -171,7 +171,7 @@ class _Bar:
     def __exit__(self, *exc: object) -> None:
         self._progress.stop()
 
-    def follow(self, step: Step) -> None:
+    def follow(self, step: SuiteStep) -> None:
         """Show a step, and a line of what it came to."""
         what = f"{step.line} {step.solver}"
         if step.result is None:

@@ -20,17 +20,17 @@ from copter.program.index import Index
 from copter.program.names import sound_labels
 from copter.program.program import ContinualProgram
 from copter.program.validation import MOST_COLUMNS
-from copter.store.edit import OWN, TAKE_STARTS, ColumnNames, Columns, Edit, Entries, Runs
+from copter.store.edit import OWN, TAKE_STARTS, ColumnNames, Edit, EditedColumns, Entries, Runs
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
 _BLANK = Edit("")
 _NAMES = Edit._fields[1:]
-_RUNS: dict[str, type[Runs | Columns | Entries | ColumnNames]] = {
+_RUNS: dict[str, type[Runs | EditedColumns | Entries | ColumnNames]] = {
     "costs": Runs,
     "upper": Runs,
-    "columns": Columns,
+    "columns": EditedColumns,
     "overrides": Entries,
     "starts": Entries,
     "labels": ColumnNames,
@@ -225,7 +225,7 @@ def _forgotten(handles: Handles[Any], edit: Edit) -> None:
 
 
 def _check_columns(program: ContinualProgram, columns: Any, widths: Any) -> None:
-    _insist(isinstance(columns, Columns) and _is(columns.widths, np.int64, widths.size), "columns")
+    _insist(isinstance(columns, EditedColumns) and _is(columns.widths, np.int64, widths.size), "columns")
     _insist(np.array_equal(columns.widths, widths), "columns")
     pointer, row, value = columns[1:]
     _insist(isinstance(pointer, np.ndarray) and pointer.dtype.kind == "i", "pointers of columns")

@@ -25,7 +25,7 @@ from copter.program.sense import Sense
 from copter.store.edit import ColumnNames, Moved
 from copter.store.executor import Part
 from copter.store.local import LocalStore
-from copter.store.term_table import Kind
+from copter.store.term_table import TermKind
 from copter.terms.convex import ConvexTerm
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _unpack_store(name: str, store: ConstraintStore, file: ProgramFile, classes:
             raise file.wrong(f"has terms of the class {kind}: name it in `terms`")
         if not all(isinstance(each, str) for each in names):
             raise Unsound("classes of terms")
-        store.terms.kinds.append(Kind(classes[kind], tuple(names)))
+        store.terms.kinds.append(TermKind(classes[kind], tuple(names)))
     store.set_arrays({key: file.get(f"{name}.{key}") for key in described["arrays"]})
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.program.names import sound_labels
 from copter.store.edit import Moved
-from copter.store.slabs import Pool, Table, slice_indices
+from copter.store.slabs import GrowableArrays, SlotTable, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -93,7 +93,7 @@ def _within(values: NDArray[Any], low: int, high: int) -> bool:
     return not values.size or bool(values.min() >= low and values.max() <= high)
 
 
-def _check_free(table: Table, name: str) -> None:
+def _check_free(table: SlotTable, name: str) -> None:
     free = np.array(table._free, np.int64)
     _insist(_within(free, 0, table.size - 1), f"free slots of {name}")
     _insist(np.unique(free).size == free.size, f"free slots of {name}")
@@ -101,7 +101,7 @@ def _check_free(table: Table, name: str) -> None:
     _insist(not used[free].any(), f"free slots of {name}")
 
 
-def _check_slices(pool: Pool, starts: _Whole, lengths: _Whole, what: str) -> None:
+def _check_slices(pool: GrowableArrays, starts: _Whole, lengths: _Whole, what: str) -> None:
     """Check that live and free slices of a pool cover it, each entry once.
 
     Raise Unsound if they overlap, leave a gap, or lie outside; `what` is for messages.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 
@@ -102,7 +102,7 @@ def _sums(
 
 
 @dataclass(frozen=True)
-class Changes:
+class ProgramChanges:
     """What an update changed in the program.
 
     `rebuilt`: whether the program is a new one, because the LP has another shape; nothing is counted then.
@@ -119,7 +119,7 @@ class Changes:
 
     def __bool__(self) -> bool:
         """Whether anything changed."""
-        return self != Changes()
+        return self != ProgramChanges()
 
 
 class Formulation:
@@ -205,7 +205,7 @@ class Formulation:
         x[self.order[start[found.slot] + found.column]] = found.value
         return x
 
-    def invert(self, solution: Solution) -> Point:
+    def invert(self, solution: Solution) -> ReducedPoint:
         """Return values and prices; of a sum row its dual price. Values are NaN without an allocation."""
         x = self.values(solution) if solution.found else np.full(self.order.size, np.nan)
         y = np.zeros(self.lp.row_lower.size)
@@ -214,7 +214,7 @@ class Formulation:
         if self.sums.size:
             marginal = price(self.program.store, solution.y).marginal
             y[self.sums] = -marginal[self.program.request_slots[self._summed]] / self._factor
-        return Point(x, y)
+        return ReducedPoint(x, y)
 
     def direction(self, ray: Mapping[Hashable, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Direction of the LP's columns for one of the program's, by request."""
@@ -233,13 +233,13 @@ class Formulation:
             return False
         return not np.isin((lp.A - self.lp.A).indices, self.sums).any()
 
-    def follow(self, lp: GeneralLP, values: NDArray[np.float64] | None) -> Changes:
+    def follow(self, lp: GeneralLP, values: NDArray[np.float64] | None) -> ProgramChanges:
         """Make the program that of another LP, for which :meth:`keep` holds.
 
         `values` (n,): start of the requests with new coefficients.
         """
         columns = self._new_columns(lp, values)
-        changes = Changes(
+        changes = ProgramChanges(
             columns=columns,
             costs=self._new_costs(lp),
             bounds=self._new_widths(lp),

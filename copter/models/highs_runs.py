@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import iterations_of, load, point_of, ray_of, run_until, status_of
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
 _LARGE = 4e6
@@ -33,7 +33,7 @@ LEAST = 1e-10
 
 
 @dataclass(frozen=True)
-class Run:
+class HighsRun:
     """Result of a run of HiGHS: ``found`` where it has an answer, ``ray`` where it has one instead.
 
     ``iterations`` include those of ``crossover``. ``ray`` has prices (m,) of an infeasible LP in copter's
@@ -42,7 +42,7 @@ class Run:
 
     status: Status
     reason: str
-    found: Point | None
+    found: ReducedPoint | None
     ray: NDArray[np.float64] | None
     iterations: int
     crossover: int = 0
@@ -51,14 +51,14 @@ class Run:
 def optimize(
     lp: GeneralLP,
     *,
-    start: Point | None = None,
+    start: ReducedPoint | None = None,
     by_simplex: bool = False,
     seconds: float = np.inf,
     tolerance: float = 1e-7,
     threads: int | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Run:
-    """Run HiGHS without presolve, from the basis of a point, or from one guessed from the point.
+) -> HighsRun:
+    """HighsRun HiGHS without presolve, from the basis of a point, or from one guessed from the point.
 
     Only simplex gives rays; ``by_simplex`` asks for it at any size. The feasibility tolerance is at most
     1e-7, and HiGHS' own ``options`` override the ones set here.
@@ -81,22 +81,22 @@ def optimize(
     try:
         run_until(highs, clock)
     except Interrupted:  # and HiGHS is lost, with all that it found
-        return Run(Status.DEADLINE, clock.why(), None, None, 0)
+        return HighsRun(Status.DEADLINE, clock.why(), None, None, 0)
     return _read(highs)
 
 
-def _read(highs: highspy.Highs) -> Run:
+def _read(highs: highspy.Highs) -> HighsRun:
     """Answer, or ray, of the last run, and its iterations."""
     (status, reason), found = status_of(highs), None
     if status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         (x, y), basis = point_of(highs), highs.getBasis()
         if x is not None and y is not None:
-            found = Point(x, y, basis if basis.valid else None)
+            found = ReducedPoint(x, y, basis if basis.valid else None)
     own, crossover = iterations_of(highs)
-    return Run(status, reason, found, ray_of(highs, status), own + crossover, crossover)
+    return HighsRun(status, reason, found, ray_of(highs, status), own + crossover, crossover)
 
 
-def _strategy(start: Point | None) -> int:
+def _strategy(start: ReducedPoint | None) -> int:
     """HiGHS' number: dual from nothing, primal from a guessed basis, its choice from a true one."""
     if start is None:
         return 1

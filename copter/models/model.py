@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.models.formulation import Changes, Formulation
+from copter.models.formulation import Formulation, ProgramChanges
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.reductions import Folded, Point, Shifted, fold_rows, shift_columns
+from copter.models.reductions import Folded, ReducedPoint, Shifted, fold_rows, shift_columns
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -134,7 +134,7 @@ class Model:
         """Number of rows that became sum rows of requests."""
         return self._formulation.sums.size
 
-    def update(self, lp: GeneralLP | None = None) -> Changes:
+    def update(self, lp: GeneralLP | None = None) -> ProgramChanges:
         """Make the program that of another LP, or of the source as it is now, by edits or by rebuilding it.
 
         Raises
@@ -153,11 +153,11 @@ class Model:
             if self._formulation.made:  # now: what is wrong is said before anything changes
                 formulation.program  # noqa: B018
             self._formulation, self._values = formulation, None
-            changes = Changes(rebuilt=True)
+            changes = ProgramChanges(rebuilt=True)
         self.lp, self.rest, self._inverses = lp, rest, inverses
         return changes
 
-    def invert(self, answer: Solution) -> Point:
+    def invert(self, answer: Solution) -> ReducedPoint:
         """Return the values of the LP's columns, NaN without an allocation, and the prices of its rows."""
         point = self._formulation.invert(answer)
         if answer.found:

@@ -34,7 +34,7 @@ _FAR = 1e4
 """A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
 
 
-class Point(NamedTuple):
+class ReducedPoint(NamedTuple):
     """Values of the columns (n,), prices of the rows (m,), and the basis if they are a vertex.
 
     A price is positive where an upper bound is paid for.
@@ -48,7 +48,7 @@ class Point(NamedTuple):
 class _Inverse(Protocol):
     """The way back of a reduction."""
 
-    def invert(self, point: Point) -> Point:
+    def invert(self, point: ReducedPoint) -> ReducedPoint:
         """The point of the program that was reduced, for one of what it was reduced to."""
 
 
@@ -66,7 +66,7 @@ class Folded:
     lower_row: NDArray[np.int64]
     upper_row: NDArray[np.int64]
 
-    def invert(self, point: Point) -> Point:
+    def invert(self, point: ReducedPoint) -> ReducedPoint:
         """A reduced cost that a row's bound pays for is that row's price."""
         y = np.zeros(self.source.row_lower.size)
         y[self.kept] = point.y
@@ -75,7 +75,7 @@ class Folded:
         column = np.flatnonzero(row >= 0)
         by_row = self.source.A.tocsr()
         y[row[column]] = -reduced[column] / by_row.data[by_row.indptr[row[column]]]
-        return Point(point.x, y)
+        return ReducedPoint(point.x, y)
 
     def direction(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         """A direction of the source's columns."""
@@ -144,9 +144,9 @@ class Shifted:
     sign: NDArray[np.float64]
     shift: NDArray[np.float64]
 
-    def invert(self, point: Point) -> Point:
+    def invert(self, point: ReducedPoint) -> ReducedPoint:
         """Rows, and so their prices, are those of the source."""
-        return Point(self.shift + self.direction(point.x), point.y)
+        return ReducedPoint(self.shift + self.direction(point.x), point.y)
 
     def direction(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         """A direction of the source's columns."""

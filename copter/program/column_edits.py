@@ -19,7 +19,7 @@ from copter.program.parse import Parser
 from copter.program.sense import in_sense
 from copter.program.usage import Compressed
 from copter.program.validation import cost_vector, is_vector, number, term_of, upper_bounds
-from copter.store.edit import OWN, ColumnNames, Columns, Edit, Entries, Runs
+from copter.store.edit import OWN, ColumnNames, Edit, EditedColumns, Entries, Runs
 from copter.store.reading import given_costs, overrides_of, usage_columns
 from copter.store.reading import upper_bounds as upper_bounds_of
 from copter.store.slabs import slice_indices
@@ -253,7 +253,7 @@ def _replacement(
         slots=slots,
         sizes=widths,
         usage=OWN,
-        columns=Columns(widths, pointer.astype(width), row[entries].astype(np.int32), value[entries]),
+        columns=EditedColumns(widths, pointer.astype(width), row[entries].astype(np.int32), value[entries]),
         costs=Runs(widths, cost[source]),
         upper=None if bounds is None else Runs(widths, bounds[source]),
         overrides=_overrides(parser, named, widths, kept),

@@ -50,7 +50,7 @@ from copter.program.validation import (
     whole_number,
     whole_numbers,
 )
-from copter.store.edit import OWN, ColumnNames, Columns, Edit, Entries, Runs
+from copter.store.edit import OWN, ColumnNames, Edit, EditedColumns, Entries, Runs
 from copter.store.executor import Part
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
@@ -143,7 +143,7 @@ class Parser:
         """Columns that requests can share."""
         label = "shared columns"
         size = np.array([whole_number(label, "n_columns", n_columns)])
-        columns = Columns(size, *self.compressed(label, usage, int(size[0])))
+        columns = EditedColumns(size, *self.compressed(label, usage, int(size[0])))
         labels = ColumnNames.of([names_of(label, "columns", names, int(size[0]))])
         return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns, labels=labels)
 
@@ -361,7 +361,7 @@ class Parser:
         totals: Any,
         relation: Any,
     ) -> tuple[_Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
-        """Columns, given as (costs, sizes), and sum rows of new requests: kinds and totals."""
+        """EditedColumns, given as (costs, sizes), and sum rows of new requests: kinds and totals."""
         costs, sizes = columns
         shared = self._shared_costs(label, ids, costs, sizes)
         if shared is not None:
@@ -489,18 +489,18 @@ class Parser:
 
     def _columns_of_many(
         self, label: Hashable, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64] | int, Columns | None]:
+    ) -> tuple[NDArray[np.int64] | int, EditedColumns | None]:
         """Slots of the columns that requests share, one for all or one each, and those that are their own."""
         if isinstance(usage, SharedColumns):
             return self._shared_slot(label, ids, usage, widths), None
         if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
             return self._columns_each(ids, usage, widths)
         columns = from_matrix(label, usage, (len(self.resources), int(widths.sum())))
-        return OWN, Columns(widths, *self._by_slot(columns))
+        return OWN, EditedColumns(widths, *self._by_slot(columns))
 
     def _columns_each(
         self, ids: Sequence[Hashable], usages: Sequence[Usage], widths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64] | int, Columns | None]:
+    ) -> tuple[NDArray[np.int64] | int, EditedColumns | None]:
         slots, own = [OWN] * len(ids), []
         for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
             if isinstance(usage, SharedColumns):
@@ -508,9 +508,9 @@ class Parser:
             else:
                 own.append(self.compressed(id, usage, n))
         if len(own) == len(ids):
-            return OWN, Columns(widths, *joined(own))
+            return OWN, EditedColumns(widths, *joined(own))
         each = np.array(slots, np.int64)
-        return each, Columns(np.where(each == OWN, widths, 0), *joined(own)) if own else None
+        return each, EditedColumns(np.where(each == OWN, widths, 0), *joined(own)) if own else None
 
     def _shared_slot(
         self,

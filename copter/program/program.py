@@ -81,14 +81,14 @@ class ContinualProgram:
 
     Attributes
     ----------
-    mend : callable, optional
-        ``mend(program, x, y)`` returns a feasible allocation made from x, at prices by row slot (a primal
-        repair heuristic). ``x`` and the result are :class:`copter.store.allocation.SparseX`: integer slots
-        and columns of existing requests, ascending, and finite values. Solvers of large programs certify the
-        result in addition to their own answers, which can save them the last steps. If the function raises
-        :class:`copter.CopterError`, or returns something else, that is logged and the solve continues without
-        it. It is code and not part of the program's data: a copy in memory has it, but pickles and files do
-        not, so that it must be set again after loading.
+    primal_repair : callable, optional
+        ``primal_repair(program, x, y)`` returns a feasible allocation made from x, at prices by row slot (a
+        primal repair heuristic). ``x`` and the result are :class:`copter.store.allocation.SparseX`: integer
+        slots and columns of existing requests, ascending, and finite values. Solvers of large programs
+        certify the result in addition to their own answers, which can save them the last steps. If the
+        function raises :class:`copter.CopterError`, or returns something else, that is logged and the solve
+        continues without it. It is code and not part of the program's data: a copy in memory has it, but
+        pickles and files do not, so that it must be set again after loading.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ContinualProgram:
     (2, 2)
     """
 
-    mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
+    primal_repair: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
     def __init__(self, *, sense: Sense = "min") -> None:
         self._sense = checked_sense(type(self).__name__, sense)
@@ -111,7 +111,7 @@ class ContinualProgram:
         self._starts: Pending = {}
         self._names = NameTable()
         self.guard = Guard()
-        self.mend = None
+        self.primal_repair = None
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -996,7 +996,7 @@ class ContinualProgram:
         return self._twin(memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        twin = self._twin({}, without="mend")  # nobody edits that one while it is pickled
+        twin = self._twin({}, without="primal_repair")  # nobody edits that one while it is pickled
         return _empty, (type(twin),), vars(twin)
 
     def _twin(self, memo: dict[int, Any], without: str = "") -> Any:

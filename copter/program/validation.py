@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError, TermError
 from copter.program.handles import SharedCosts
 from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
-from copter.store.slabs import Table, contiguous
+from copter.store.slabs import SlotTable, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
 from copter.terms.compiled import addresses
@@ -378,7 +378,9 @@ def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> ND
     return factors
 
 
-def checked_overrides(counts: Any, columns: Any, values: Any, table: Table, slots: NDArray[np.int64]) -> bool:
+def checked_overrides(
+    counts: Any, columns: Any, values: Any, table: SlotTable, slots: NDArray[np.int64]
+) -> bool:
     """Whether a kernel finds the overrides of the requests in some slots valid as given."""
     if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
         return False

@@ -12,7 +12,7 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
 
 The size of the gap can be read off: it is the larger of |objective - f| and |bound - f|, f what every
 allocation costs (:mod:`copter.proof.pricing`).  Where that is next to nothing, other figures of the program
-take its place (:class:`GapSize` says which): a thousandth of the least stake of any request, or ten
+take its place (:class:`GapDenominator` says which): a thousandth of the least stake of any request, or ten
 million times the rounding error of what objective and bound are summed up from.  So a program whose every
 optimum costs 0 has an answer, and costs that cancel hide nothing.
 
@@ -38,7 +38,7 @@ from copter.compile.kernels import kernel
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
-from copter.proof.rest import Rest
+from copter.proof.rest import InactiveSums
 from copter.proof.sharp import sharp_bound, sharp_cost
 from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, least_stake
@@ -62,7 +62,7 @@ _CLOSE, _NEARLY = 1e-2, 1e-3
 """Gap and dual residual below which rounding errors and doubtful signs are checked."""
 
 
-class GapSize(enum.StrEnum):
+class GapDenominator(enum.StrEnum):
     """Kind of the denominator of a gap."""
 
     OBJECTIVE = "the objective, without what every allocation costs"
@@ -89,9 +89,9 @@ class Certificate:
 
     Attributes
     ----------
-    size : float
+    gap_denominator : float
         Denominator of the gap.
-    unavoidable : float
+    constant_cost : float
         f, the constant cost that every allocation has.
     rounding : float
         Rounding error of the terms of objective and bound, and of constant costs of requests with a choice. A
@@ -102,9 +102,9 @@ class Certificate:
 
     objective: float
     bound: float
-    size: float
-    size_is: GapSize
-    unavoidable: float
+    gap_denominator: float
+    gap_denominator_kind: GapDenominator
+    constant_cost: float
     relative: Residuals
     absolute: Residuals
     rounding: float
@@ -155,7 +155,7 @@ def measured_certificate(
     pricing: Pricing | None = None,
     *,
     threads: int | None = None,
-    rest: Rest | None = None,
+    rest: InactiveSums | None = None,
 ) -> tuple[Certificate, Measures]:
     """Return the certificate of :func:`certify` with its measures by request and by row.
 
@@ -180,7 +180,7 @@ def measured_certificate(
         request_bound, rounded = request_bound + bound, rounded + more
         shares, forced = shares + rest.shares(signed), rest.forced
     objective, decided = found.objective, abs(found.decided)
-    unavoidable = objective - found.decided
+    constant_cost = objective - found.decided
     paid, priced, unused, squares, worst, worth = row_figures(
         lower, upper, signed, found.activity, found.weight, found.step
     )
@@ -194,7 +194,7 @@ def measured_certificate(
     off = rounded + _EPS * priced
     rounding = _EPS * (found.spent + priced + shares)
     rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
-    size, size_is = _size_of_gap(store, decided, gap, rounding)
+    size, gap_denominator_kind = _size_of_gap(store, decided, gap, rounding)
     rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
@@ -226,9 +226,9 @@ def measured_certificate(
     proof = Certificate(
         objective=objective,
         bound=bound,
-        size=size,
-        size_is=size_is,
-        unavoidable=unavoidable,
+        gap_denominator=size,
+        gap_denominator_kind=gap_denominator_kind,
+        constant_cost=constant_cost,
         relative=relative,
         absolute=absolute,
         rounding=rounding,
@@ -270,9 +270,9 @@ def with_bound(proof: Certificate, bound: float) -> Certificate:
     """Return a certificate with a bound that was proved otherwise, if it is better."""
     if not bound > proof.bound:
         return proof
-    gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
+    gap = proof.near_gap * proof.gap_denominator + max(0.0, proof.near_bound - bound)
     gap = min(gap, max(0.0, proof.objective - bound) + proof.rounding)
-    relative = replace(proof.relative, gap=_relative(gap, proof.size, proof.rounding))
+    relative = replace(proof.relative, gap=_relative(gap, proof.gap_denominator, proof.rounding))
     return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 
 
@@ -307,18 +307,18 @@ def _relative(gap: float, size: float, rounding: float) -> float:
 
 def _size_of_gap(
     store: ConstraintStore, decided: float, gap: float, rounding: float
-) -> tuple[float, GapSize]:
+) -> tuple[float, GapDenominator]:
     """Return the denominator of a gap, and its kind."""
-    size, size_is = max(decided, abs(decided - gap)), GapSize.OBJECTIVE
+    size, gap_denominator_kind = max(decided, abs(decided - gap)), GapDenominator.OBJECTIVE
     if not size < math.inf:
-        return decided, size_is
+        return decided, gap_denominator_kind
     if _NOISE * rounding > size:
-        size, size_is = _NOISE * rounding, GapSize.ROUNDING
+        size, gap_denominator_kind = _NOISE * rounding, GapDenominator.ROUNDING
     if gap > 0.0:
         stake = _LITTLE * least_stake(store, size / _LITTLE)
         if size < stake < math.inf:
-            size, size_is = stake, GapSize.STAKE
-    return size, size_is
+            size, gap_denominator_kind = stake, GapDenominator.STAKE
+    return size, gap_denominator_kind
 
 
 def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.models.highs_runs import LEAST, Run, optimize
-from copter.models.reductions import Point
+from copter.models.highs_runs import LEAST, HighsRun, optimize
+from copter.models.reductions import ReducedPoint
 from copter.proof.general_lp import (
     LPRay,
     Proof,
@@ -96,8 +96,8 @@ class HighsLP:
     def solve(
         self,
         rest: GeneralLP | None = None,
-        back: Callable[[Point], Point] | None = None,
-        start: Point | None = None,
+        back: Callable[[ReducedPoint], ReducedPoint] | None = None,
+        start: ReducedPoint | None = None,
     ) -> Answer:
         """HiGHS' answer for the LP, or for what presolve left and the way back, from a start if given."""
         begin = self.clock()
@@ -118,7 +118,7 @@ class HighsLP:
             return answer
         begin = self.clock()
         larger = _enlargement(lp.c)  # HiGHS' tolerances are absolute
-        start = Point(x, larger * y, answer.basis)
+        start = ReducedPoint(x, larger * y, answer.basis)
         run = self._optimize(replace(lp, c=larger * lp.c), start=start, tolerance=LEAST)
         self.took("highs", begin)
         along = run.ray if run.status is Status.UNBOUNDED and run.ray is not None else falling(lp)
@@ -136,11 +136,11 @@ class HighsLP:
     def _optimize(
         self,
         lp: GeneralLP,
-        start: Point | None = None,
+        start: ReducedPoint | None = None,
         *,
         by_simplex: bool = False,
         tolerance: float | None = None,
-    ) -> Run:
+    ) -> HighsRun:
         found = optimize(
             lp,
             start=start,
@@ -154,7 +154,7 @@ class HighsLP:
         self.crossover += found.crossover
         return found
 
-    def _look(self, lp: GeneralLP) -> Run:
+    def _look(self, lp: GeneralLP) -> HighsRun:
         """HiGHS on an LP by a simplex that may show a ray; no part of the way to an answer."""
         return optimize(
             lp,
@@ -165,7 +165,7 @@ class HighsLP:
             options=self.plain_options,
         )
 
-    def judged(self, status: Status, reason: str, found: Point | None, by: str) -> Answer:
+    def judged(self, status: Status, reason: str, found: ReducedPoint | None, by: str) -> Answer:
         """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
         if found is None:
             return Answer(status, reason, finished_by=by)

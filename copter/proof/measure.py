@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
-from copter.proof.rest import Rest
+from copter.proof.rest import InactiveSums
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
 from copter.sums.compensated import added
@@ -66,7 +66,7 @@ class Measures(NamedTuple):
     local: float
     squares: float
 
-    def with_rest(self, rest: Rest) -> Measures:
+    def with_rest(self, rest: InactiveSums) -> Measures:
         """Return the measures together with the contribution of inactive requests."""
         return self._replace(
             objective=self.objective + rest.objective,

@@ -24,7 +24,7 @@ _EPS = 2.0**-52
 _FIGURES = 5
 
 
-class Rest(NamedTuple):
+class InactiveSums(NamedTuple):
     """Sums over requests whose allocation x has a known loss at the prices in question.
 
     `objective`: c'x; `decided`: the part that is not forced (:mod:`copter.proof.measure`); `spent`: the sum
@@ -61,7 +61,7 @@ class Rest(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """Contributions of k single requests to the sums of a :class:`Rest`.
+    """Contributions of k single requests to the sums of a :class:`InactiveSums`.
 
     They are copied from the program, so that the sums do not depend on later edits. A request has ``start[k +
     1] - start[k]`` nonzero columns, and such a column ``entry_start[e + 1] - entry_start[e]`` coefficients.
@@ -92,8 +92,8 @@ def collect(
 ) -> Contributions:
     """Copy what some requests (k,) contribute with their allocations, loss `lost` each, from a program.
 
-    `start` (k + 1,) has where the nonzeros of each begin. `step` (row slots,), of a :class:`Rest`, is lowered
-    to theirs.
+    `start` (k + 1,) has where the nonzeros of each begin. `step` (row slots,), of a :class:`InactiveSums`, is
+    lowered to theirs.
     """
     total, width = view.total[slots], view.n_columns[slots].astype(np.int32)
     collected = _collect(view, slots, start, column, step)
@@ -131,8 +131,8 @@ class RestSums:
         _add(which, *parts, sign, self._figures.limbs, self._rows.limbs, self._changed)
         self._known = None
 
-    def rest(self, step: NDArray[np.float64], local: float, squares: float, roundings: int) -> Rest:
-        """Return what they come to; the arguments are those of :class:`Rest`."""
+    def rest(self, step: NDArray[np.float64], local: float, squares: float, roundings: int) -> InactiveSums:
+        """Return what they come to; the arguments are those of :class:`InactiveSums`."""
         if self._known is None:
             self._known = tuple(self._figures.values(np.arange(_FIGURES)).tolist())
             rows = np.flatnonzero(self._changed)
@@ -140,7 +140,7 @@ class RestSums:
             self._weight[rows] = self._rows.values(2 * rows + 1)
             self._changed[rows] = False
         rows_too = self._activity.copy(), self._weight.copy(), step.copy()
-        return Rest(*self._known, *rows_too, local, squares, roundings)
+        return InactiveSums(*self._known, *rows_too, local, squares, roundings)
 
     def same(self, other: RestSums) -> bool:
         """Return whether two sums are the same, to the last bit."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import GapSize
+from copter.proof.certificate import GapDenominator
 from copter.proof.integer import gap_between
 from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
@@ -181,8 +181,8 @@ def answer_gap(solution: Solution, objective: float) -> float:
     proof = solution.certificate
     if not math.isfinite(objective) or not math.isfinite(proof.bound):
         return math.inf
-    floor = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
-    forced = proof.unavoidable if math.isfinite(proof.unavoidable) else 0.0
+    floor = 0.0 if solution.gap_denominator_kind is GapDenominator.OBJECTIVE else solution.gap_denominator
+    forced = proof.constant_cost if math.isfinite(proof.constant_cost) else 0.0
     size = max(abs(objective - forced), abs(proof.bound - forced), floor)
     return gap_between(objective, proof.bound, size)
 

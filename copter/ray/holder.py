@@ -20,7 +20,7 @@ from copter.ray.part_store import PartStore
 from copter.store.edit import Edit
 from copter.store.executor import Part, Task
 from copter.store.local import LocalStore
-from copter.store.slabs import Pool, Table, contiguous
+from copter.store.slabs import GrowableArrays, SlotTable, contiguous
 
 
 class MissedEditsError(CopterError, RuntimeError):
@@ -140,8 +140,8 @@ def _bytes_of(store: Any) -> int:
     """Bytes of a store's pools and tables, room for more included."""
     held = 0
     for each in vars(store).values():
-        if isinstance(each, Pool):
+        if isinstance(each, GrowableArrays):
             held += sum(getattr(each, name).nbytes for name in each.names)
-        elif isinstance(each, Table):
+        elif isinstance(each, SlotTable):
             held += each.whole.nbytes + each.real.nbytes + each.small.nbytes
     return held

@@ -263,7 +263,7 @@ class _Run:
         if str(exact.status) != "optimal":
             return
         found, best = solution.certificate, exact.certificate.objective  # costs, in both senses
-        size = max(1.0, abs(best), solution.size)
+        size = max(1.0, abs(best), solution.gap_denominator)
         below = (found.bound - best) / size
         above = (best - found.objective) / size
         if below > _TOLERANCE or (above > _TOLERANCE and solution.primal_residual <= _TOLERANCE * 1e-3):

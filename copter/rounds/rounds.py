@@ -38,7 +38,7 @@ _UNKNOWN_SHARE = 0.1
 _MOST_SHARE = 0.5
 """Share of the deadline that is kept for rounding at most."""
 _REHEARSED = 3
-"""Rounds that :meth:`Rounds.rehearse` plays."""
+"""Rounds that :meth:`Rounds.warm_up` plays."""
 
 
 class DomainError(CopterError, RuntimeError):
@@ -173,13 +173,13 @@ class Rounds:
         if self._journal is not None:
             self._journal.close()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Compile or load what rounds need, so that the first one has its deadline for itself.
 
         A few rounds are played on a copy of the domain, with its random events if it has ``events``, else as
         it is; so a domain without these is best rehearsed once there is something to solve.
         """
-        self.solver.rehearse()
+        self.solver.warm_up()
         trial: Any = copy.deepcopy(self.domain)
         rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
         for _ in range(_REHEARSED):

@@ -14,15 +14,15 @@ from typing import Any
 from copter.extras import extra
 from copter.ray.session import Session
 from copter.spreading.tasks import (
-    Ended,
+    FinishedTask,
     Hear,
-    Held,
     InOrder,
     Kept,
     LostTaskError,
-    Outcome,
-    Spread,
+    RemoteObjects,
     Task,
+    TaskResult,
+    TaskRunner,
     Tell,
     outcome,
 )
@@ -37,7 +37,7 @@ _POLL_SECONDS = 0.1
 _RETRIES = 1
 
 
-class OnRay(Spread):
+class OnRay(TaskRunner):
     """Runs tasks on Ray.
 
     `address`: "local" starts Ray in this process, "auto" joins the cluster of this machine,
@@ -50,8 +50,8 @@ class OnRay(Spread):
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
-    ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
+    ) -> Iterator[FinishedTask]:
+        """Run tasks; see :meth:`copter.spreading.tasks.TaskRunner.each`."""
         order = InOrder(tasks)
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
         pending: dict[ray.ObjectRef[Any], int] = {}
@@ -76,8 +76,8 @@ class OnRay(Spread):
             if mailbox is not None:
                 mailbox.shutdown(force=True)
 
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
-        """Make objects on actors, one each; see :meth:`copter.spreading.tasks.Spread.hold`."""
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
+        """Make objects on actors, one each; see :meth:`copter.spreading.tasks.TaskRunner.hold`."""
         return _HeldOnRay(makers)
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
 
 def _work(
     name: str, function: Callable[..., Any], number: int, mailbox: Queue | None, *arguments: Any
-) -> Outcome:
+) -> TaskResult:
     """Run a task in a worker."""
     task, tell = Task(name, function, arguments), _teller(number, mailbox)
     return outcome(task, tell)
@@ -125,11 +125,11 @@ def _deliver(mailbox: Queue | None, tasks: Sequence[Task], hear: Hear | None) ->
         hear(tasks[number], message)
 
 
-def _ended(task: Task, ref: ray.ObjectRef[Any]) -> Ended:
+def _ended(task: Task, ref: ray.ObjectRef[Any]) -> FinishedTask:
     try:
-        done: Outcome = ray.get(ref)
+        done: TaskResult = ray.get(ref)
     except ray.exceptions.RayError as error:
-        return Ended(task, error=LostTaskError(f"{task.name}: {type(error).__name__}: {error}"))
+        return FinishedTask(task, error=LostTaskError(f"{task.name}: {type(error).__name__}: {error}"))
     return done.ended(task)
 
 
@@ -144,7 +144,7 @@ class _Holder:
         return getattr(self._object, method)(*arguments)
 
 
-class _HeldOnRay(Held[Kept]):
+class _HeldOnRay(RemoteObjects[Kept]):
     """Objects on actors; they end when this is let go."""
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
@@ -153,6 +153,8 @@ class _HeldOnRay(Held[Kept]):
         self._actors: list[Any] = [holder.remote(make) for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects at once; see :meth:`copter.spreading.tasks.Held.each`."""
+        """Call a method of some of the objects at once; see
+        :meth:`copter.spreading.tasks.RemoteObjects.each`.
+        """
         refs = [self._actors[k].call.remote(method, given) for k, given in arguments.items()]
         return dict(zip(arguments, ray.get(refs), strict=True))

@@ -24,17 +24,17 @@ from time import perf_counter
 
 from copter.errors import SettingError
 from copter.spreading.tasks import (
-    Ended,
+    FinishedTask,
     Hear,
-    Held,
     HeldHere,
     InOrder,
     Kept,
     LostTaskError,
-    Outcome,
-    Spread,
+    RemoteObjects,
     StoppedTaskError,
     Task,
+    TaskResult,
+    TaskRunner,
     outcome,
 )
 
@@ -53,7 +53,7 @@ class _Running:
     heard: float = field(default_factory=perf_counter)
 
 
-class Processes(Spread):
+class Processes(TaskRunner):
     """Runs tasks in at most `count` processes on this machine.
 
     A process that holds more than `memory_mb` is killed, or one that is silent for `silence()` seconds.
@@ -70,8 +70,8 @@ class Processes(Spread):
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
-    ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
+    ) -> Iterator[FinishedTask]:
+        """Run tasks; see :meth:`copter.spreading.tasks.TaskRunner.each`."""
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []
         try:
@@ -91,11 +91,11 @@ class Processes(Spread):
             for one in running:
                 _leave(one)
 
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
         """Make objects in this process, which has what they are called with at hand."""
         return HeldHere(makers)
 
-    def _stopped(self, one: _Running) -> Ended | None:
+    def _stopped(self, one: _Running) -> FinishedTask | None:
         """Kill a process that holds too much memory or is silent for too long."""
         why = ""
         if math.isfinite(self._memory_mb) and _held_mb(one.process) > self._memory_mb:
@@ -106,7 +106,7 @@ class Processes(Spread):
             return None
         one.process.kill()
         _leave(one)
-        return Ended(one.task, error=StoppedTaskError(why))
+        return FinishedTask(one.task, error=StoppedTaskError(why))
 
 
 def _start(number: int, task: Task, telling: bool) -> _Running:
@@ -129,7 +129,7 @@ def _work(task: Task, pipe: Connection, telling: bool) -> None:
     try:
         pipe.send((_ENDED, done))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        pipe.send((_ENDED, Outcome(None, TypeError(f"the answer cannot be sent: {error}"))))
+        pipe.send((_ENDED, TaskResult(None, TypeError(f"the answer cannot be sent: {error}"))))
 
 
 def _belong() -> None:
@@ -147,7 +147,7 @@ def _end_after(sentinel: int) -> None:
     os._exit(1)
 
 
-def _receive(one: _Running, hear: Hear | None) -> Ended | None:
+def _receive(one: _Running, hear: Hear | None) -> FinishedTask | None:
     """Take what a process sent; return the end of its task, if that is it."""
     one.heard = perf_counter()
     try:
@@ -155,13 +155,13 @@ def _receive(one: _Running, hear: Hear | None) -> Ended | None:
     except EOFError:
         _leave(one)
         lost = LostTaskError(f"{one.task.name}: its process ended with exit code {one.process.exitcode}")
-        return Ended(one.task, error=lost)
+        return FinishedTask(one.task, error=lost)
     if kind == _TOLD:
         assert hear is not None
         hear(one.task, what)
         return None
     _leave(one)
-    ended: Ended = what.ended(one.task)
+    ended: FinishedTask = what.ended(one.task)
     return ended
 
 

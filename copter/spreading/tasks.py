@@ -44,7 +44,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedTask:
     """A task that ended, with the value or the error of its function; a note in the error names the task."""
 
     task: Task
@@ -66,7 +66,7 @@ class StoppedTaskError(LostTaskError):
     """The process of a task was killed by its starter: too much memory, or silent for too long."""
 
 
-class Held(ABC, Generic[Kept]):
+class RemoteObjects(ABC, Generic[Kept]):
     """Objects that stay where they were made, and are called there."""
 
     @abstractmethod
@@ -78,13 +78,13 @@ class Held(ABC, Generic[Kept]):
         """
 
 
-class Spread(ABC):
+class TaskRunner(ABC):
     """Where tasks run.  A context manager: leaving it ends what it started."""
 
     @abstractmethod
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
-    ) -> Iterator[Ended]:
+    ) -> Iterator[FinishedTask]:
         """Run tasks, and yield the end of each, in the order of the tasks.
 
         `hear` takes a task and what its function tells by an argument ``tell``. `alone`: no task may share
@@ -92,7 +92,7 @@ class Spread(ABC):
         """
 
     @abstractmethod
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
         """Make objects that keep something between calls, such as a program between rounds."""
 
     def close(self) -> None:  # noqa: B027 - most have started nothing
@@ -107,34 +107,34 @@ class Spread(ABC):
         self.close()
 
 
-class HeldHere(Held[Kept]):
+class HeldHere(RemoteObjects[Kept]):
     """Objects in this process."""
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
         self.objects = [make() for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of some of the objects, one after the other; see :meth:`Held.each`."""
+        """Call a method of some of the objects, one after the other; see :meth:`RemoteObjects.each`."""
         return {k: getattr(self.objects[k], method)(*given) for k, given in arguments.items()}
 
 
-class Here(Spread):
+class Here(TaskRunner):
     """In this process, one after the other."""
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
-    ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`Spread.each`."""
+    ) -> Iterator[FinishedTask]:
+        """Run tasks; see :meth:`TaskRunner.each`."""
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
             try:
-                ended = Ended(task, _call(task, tell))
+                ended = FinishedTask(task, _call(task, tell))
             except Exception as error:  # whatever somebody's task raises is its answer
-                ended = Ended(task, error=_noted(error, task))
+                ended = FinishedTask(task, error=_noted(error, task))
             yield ended
 
-    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
-        """Make objects here; see :meth:`Spread.hold`."""
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
+        """Make objects here; see :meth:`TaskRunner.hold`."""
         return HeldHere(makers)
 
 
@@ -159,13 +159,13 @@ class InOrder:
 
     tasks: Sequence[Task]
     given: int = 0
-    _waiting: dict[int, Ended] = field(default_factory=dict)
+    _waiting: dict[int, FinishedTask] = field(default_factory=dict)
 
-    def put(self, number: int, ended: Ended) -> None:
+    def put(self, number: int, ended: FinishedTask) -> None:
         """Take the answer of the task with a number."""
         self._waiting[number] = ended
 
-    def ready(self) -> Iterator[Ended]:
+    def ready(self) -> Iterator[FinishedTask]:
         """Iterate over the answers whose turn it is."""
         while self.given in self._waiting:
             yield self._waiting.pop(self.given)
@@ -192,27 +192,27 @@ class TaskError(RuntimeError):
     """An error of a task that cannot be sent: its type and what it said."""
 
 
-class Outcome(NamedTuple):
+class TaskResult(NamedTuple):
     """Result or error that a task sends; `where` is the traceback of the error."""
 
     value: Any = None
     error: Exception | None = None
     where: str = ""
 
-    def ended(self, task: Task) -> Ended:
+    def ended(self, task: Task) -> FinishedTask:
         """Return it as the end of its task."""
         if self.error is None:
-            return Ended(task, self.value)
+            return FinishedTask(task, self.value)
         self.error.__cause__ = _RemoteTraceback(self.where)
-        return Ended(task, error=_noted(self.error, task))
+        return FinishedTask(task, error=_noted(self.error, task))
 
 
-def outcome(task: Task, tell: Tell | None) -> Outcome:
+def outcome(task: Task, tell: Tell | None) -> TaskResult:
     """Run a task, in the process where it is."""
     try:
-        return Outcome(_call(task, tell))
+        return TaskResult(_call(task, tell))
     except Exception as error:  # whatever somebody's task raises is its answer
-        return Outcome(None, _sendable(error), traceback.format_exc())
+        return TaskResult(None, _sendable(error), traceback.format_exc())
 
 
 def _sendable(error: Exception) -> Exception:

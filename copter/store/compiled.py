@@ -20,7 +20,7 @@ from copter.clock import check
 from copter.errors import UnsupportedError
 from copter.store.executor import Part
 from copter.store.reading import (
-    Columns,
+    ColumnBlock,
     effective_costs,
     row_positions,
     sum_row_bounds,
@@ -149,7 +149,7 @@ def _stored_entries(part: Part) -> int:
 
 
 def append_sum_rows(
-    columns: Columns, sum_row: NDArray[np.int64]
+    columns: ColumnBlock, sum_row: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """Return CSC arrays of ``columns`` with a last entry 1 in row ``sum_row``, none if it is negative."""
     has = sum_row >= 0

@@ -124,7 +124,7 @@ class Runs(NamedTuple):
         return Runs(own, self.values[first : first + int(own.sum())])
 
 
-class Columns(NamedTuple):
+class EditedColumns(NamedTuple):
     """Compressed columns of k requests, those of each in a run.
 
     `widths` (k,): number of columns of each request; 0 for one with shared columns. `pointer` (sum(widths) +
@@ -136,7 +136,7 @@ class Columns(NamedTuple):
     row: NDArray[Any]
     value: NDArray[Any]
 
-    def sorted(self, order: NDArray[np.int64]) -> Columns:
+    def sorted(self, order: NDArray[np.int64]) -> EditedColumns:
         """The runs in another order."""
         ends = self.pointer[np.append(0, np.cumsum(self.widths))]
         entries = np.diff(ends).astype(np.int64)
@@ -146,15 +146,15 @@ class Columns(NamedTuple):
         )
         pointer = np.zeros(counts.values.size + 1, self.pointer.dtype)
         np.cumsum(counts.values, out=pointer[1:])
-        return Columns(counts.lengths, pointer, row, value)
+        return EditedColumns(counts.lengths, pointer, row, value)
 
-    def between(self, begin: int, end: int) -> Columns:
+    def between(self, begin: int, end: int) -> EditedColumns:
         """The runs of some requests next to one another, in views but for the pointer."""
         first = int(self.widths[:begin].sum())
         last = first + int(self.widths[begin:end].sum())
         low, high = int(self.pointer[first]), int(self.pointer[last])
         pointer = self.pointer[first : last + 1] - self.pointer[first]
-        return Columns(self.widths[begin:end], pointer, self.row[low:high], self.value[low:high])
+        return EditedColumns(self.widths[begin:end], pointer, self.row[low:high], self.value[low:high])
 
 
 class Entries(NamedTuple):
@@ -207,7 +207,7 @@ class Edit(NamedTuple):
     upper: float | NDArray[np.float64] | Runs | None = None
     sizes: NDArray[np.int64] | None = None
     usage: int | NDArray[np.int64] | None = None
-    columns: Columns | None = None
+    columns: EditedColumns | None = None
     costs: Runs | None = None
     vectors: NDArray[np.int64] | None = None
     scales: float | NDArray[np.float64] | None = None
@@ -263,7 +263,7 @@ class Edit(NamedTuple):
         return [(name, value) for name, value in each if isinstance(value, _BY_REQUEST) and name != "bounds"]
 
 
-_BY_REQUEST: TypeAlias = np.ndarray | Runs | Columns | Entries
+_BY_REQUEST: TypeAlias = np.ndarray | Runs | EditedColumns | Entries
 _OF_THE_PROGRAM: dict[str, Any] = {"ids": (), "labels": None, "kept": None}
 """Fields that parts do not need."""
 

@@ -5,7 +5,7 @@ times what they do.  Some kernels check (``sound_*``, ``all_within``) and change
 the careful path finds what is wrong and names it.  The others only write, and say what to give back to the
 free lists, which are Python's.
 
-The tables come as their blocks (:class:`copter.store.slabs.Table`), whose rows are named here.
+The tables come as their blocks (:class:`copter.store.slabs.SlotTable`), whose rows are named here.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.edit import Columns, Edit, Runs
+from copter.store.edit import Edit, EditedColumns, Runs
 from copter.store.executor import Executor, LocalExecutor
 from copter.store.kernels import (
     NO_TOTAL,
@@ -30,7 +30,7 @@ from copter.store.kernels import (
     write_overrides,
     write_scales,
 )
-from copter.store.slabs import Pool, contiguous, one_each, places, slice_indices
+from copter.store.slabs import GrowableArrays, contiguous, one_each, places, slice_indices
 from copter.store.store import NONE_GIVEN, ConstraintStore, NewOverrides
 
 _POOLS = ("costs", "uppers", "pointers", "entries", "coefficients", "overrides")
@@ -43,13 +43,13 @@ class LocalStore(ConstraintStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.costs = Pool(cost=np.float64)
-        self.uppers = Pool(upper=np.float64)
-        self.pointers = Pool(pointer=np.int32)
-        self.entries = Pool(row=np.int32)
-        self.coefficients = Pool(value=np.float64)
+        self.costs = GrowableArrays(cost=np.float64)
+        self.uppers = GrowableArrays(upper=np.float64)
+        self.pointers = GrowableArrays(pointer=np.int32)
+        self.entries = GrowableArrays(row=np.int32)
+        self.coefficients = GrowableArrays(value=np.float64)
         self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # that of all who store none
-        self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
+        self.overrides = GrowableArrays(column=np.int32, original=np.float64, value=np.float64)
 
     @property
     def executor(self) -> Executor:
@@ -80,7 +80,7 @@ class LocalStore(ConstraintStore):
 
     # ---- usages --------------------------------------------------------------------------------
 
-    def _add_usages(self, columns: Columns) -> NDArray[np.int64]:
+    def _add_usages(self, columns: EditedColumns) -> NDArray[np.int64]:
         """ConstraintStore the columns of one usage or of many; returns their slots."""
         table, pointer, sizes = self.usages, contiguous(columns.pointer), columns.widths
         slots = table.allocate(sizes.size)

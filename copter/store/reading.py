@@ -15,7 +15,7 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnBlock:
     """Columns of some requests in compressed form, without their sum rows.
 
     `counts` (n,): entries of each column. `row` (nnz,): positions of the rows, by the given map.
@@ -78,7 +78,7 @@ def sum_row_bounds(
 
 def usage_columns(
     store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32] | None = None
-) -> Columns:
+) -> ColumnBlock:
     """Return the entries of many requests in the resource rows.
 
     `position` (row slots,): where each row slot goes, negative for dropped rows; None: rows are row slots.
@@ -94,7 +94,7 @@ def usage_columns(
         column = np.repeat(np.arange(counts.size), counts)
         counts = np.bincount(column[~gone], minlength=counts.size)
         row, value = row[~gone], value[~gone]
-    return Columns(counts, row, value)
+    return ColumnBlock(counts, row, value)
 
 
 def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:

@@ -23,7 +23,7 @@ _KINDS = {"i8": "whole", "f8": "real", "i1": "small", "b1": "small"}
 """The block of a table that holds fields of a dtype; truth values lie among the small integers."""
 
 
-class Pool:
+class GrowableArrays:
     """Parallel growable arrays, allocated in slices of any length; `dtypes` names them as attributes."""
 
     def __init__(self, **dtypes: Any) -> None:
@@ -165,7 +165,7 @@ class Pool:
         return moved
 
 
-class Table:
+class SlotTable:
     """Slots with named scalar fields, one growable array a field; freed slots are used again.
 
     `fields` are ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
@@ -212,9 +212,9 @@ class Table:
         """Number of slots that are not free."""
         return self.size - len(self._free)
 
-    def taken(self, slots: NDArray[np.int64]) -> Table:
+    def taken(self, slots: NDArray[np.int64]) -> SlotTable:
         """Return a table of copies of some slots, in that order."""
-        some, which = Table.__new__(Table), np.append(slots, -1)
+        some, which = SlotTable.__new__(SlotTable), np.append(slots, -1)
         some._fields, some.size, some._free, some._room = self._fields, slots.size, [], slots.size
         for kind in ("whole", "real", "small"):
             setattr(some, kind, getattr(self, kind).take(which, axis=1))

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from copter.store.edit import Edit, Entries, Runs
 from copter.store.edit_log import EditLog
 from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL
-from copter.store.slabs import Table, contiguous, named, one_each, places, slice_indices, typed, under
+from copter.store.slabs import SlotTable, contiguous, named, one_each, places, slice_indices, typed, under
 from copter.store.term_table import TermTable
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ class ConstraintStore(ABC):
     def __init__(self) -> None:
         self.clock = 0
         self.n_variables = 0
-        self.rows = Table(
+        self.rows = SlotTable(
             lower=(np.float64, -np.inf),
             upper=(np.float64, np.inf),
             alive=(np.bool_, False),
             birth=(np.int64, -1),
             stamp=(np.int64, -1),
         )
-        self.usages = Table(
+        self.usages = SlotTable(
             pointer_start=(np.int64, 0),
             entry_start=(np.int64, 0),
             n_columns=(np.int64, 0),
@@ -95,13 +95,13 @@ class ConstraintStore(ABC):
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
-        self.vectors = Table(
+        self.vectors = SlotTable(
             cost_start=(np.int64, 0),
             n_columns=(np.int64, 0),
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
-        self.requests = Table(
+        self.requests = SlotTable(
             cost_start=(np.int64, 0),
             n_columns=(np.int64, 0),
             usage=(np.int64, -1),

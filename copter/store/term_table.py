@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.store.slabs import Pool, named, slice_indices, typed, under
+from copter.store.slabs import GrowableArrays, named, slice_indices, typed, under
 from copter.terms.convex import ConvexTerm, make_term
 
 _NONE = -1
 
 
-class Kind(NamedTuple):
+class TermKind(NamedTuple):
     """A class of terms and the names of its parameters."""
 
     type: type[ConvexTerm]
@@ -31,11 +31,11 @@ class TermTable:
     """Terms by request slot."""
 
     def __init__(self) -> None:
-        self.kinds: list[Kind] = []
+        self.kinds: list[TermKind] = []
         self._kind = np.full(0, _NONE, np.int16)
         self._start = np.zeros(0, np.int64)
         self._length = np.zeros(0, np.int64)
-        self._data = Pool(data=np.float64)
+        self._data = GrowableArrays(data=np.float64)
         self._given: dict[int, ConvexTerm] = {}
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class TermTable:
     def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
         """Give a request a term with its image (n,), a coefficient for each of its columns."""
         self.drop([slot])
-        kind = Kind(type(term), tuple(term.parameters))
+        kind = TermKind(type(term), tuple(term.parameters))
         if kind not in self.kinds:
             self.kinds.append(kind)
         if slot >= self._kind.size:

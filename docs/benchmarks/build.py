@@ -20,7 +20,7 @@ from typing import Any
 from copter.bench.conditions import with_commands
 from copter.bench.formats import digits, megabytes, seconds, share, small, times
 from copter.bench.report import papers
-from copter.bench.report.model import Claim, Report
+from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
     HTML,
     PICTURES,
@@ -203,7 +203,7 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows)) + "\n"
 
 
-def report_page(report: Report) -> str:
+def report_page(report: SuiteReport) -> str:
     """The text of docs/report.md."""
     head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
     return f"{head}\n\n{REPORT}{rest}{REPORT_END}"

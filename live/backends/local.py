@@ -2,7 +2,7 @@
 
 Every agent is a session of its own, so that it outlives the service, and is known by its process number and
 start time: a service that was killed finds its runs by their folders.  Where the folder of a run, which the
-job can write, and the process table differ, the process table counts.  To rehearse failures: a node whose
+job can write, and the process table differ, the process table counts.  To try out failures: a node whose
 name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
 """
 

@@ -1,4 +1,4 @@
-from copter.live.training.training import State as State
-from copter.live.training.training import Step as Step
+from copter.live.training.training import LearnedState as LearnedState
 from copter.live.training.training import Training as Training
 from copter.live.training.training import TrainingError as TrainingError
+from copter.live.training.training import TrainingStep as TrainingStep

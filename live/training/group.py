@@ -41,7 +41,7 @@ class PeerError(CopterError, RuntimeError):
     """Another process of the run is gone, does not answer, or sends what does not fit."""
 
 
-class Group:
+class ProcessGroup:
     """The processes of a run; the first one has all others as `peers`, every other one has the first."""
 
     def __init__(self, rank: int = 0, peers: Mapping[int, Connection] | None = None) -> None:
@@ -92,16 +92,16 @@ class Group:
         self._peers.clear()
 
 
-def join(folder: Path, rank: int, ranks: int) -> Group:
+def join(folder: Path, rank: int, ranks: int) -> ProcessGroup:
     """Connect with all other processes of the run that has a folder.
 
     Raises PeerError if they do not come in time, or the first one is on another machine.
     """
     if ranks == 1:
-        return Group()
+        return ProcessGroup()
     name, deadline = local_name(folder), time.monotonic() + JOIN_SECONDS
     if rank:
-        return Group(rank, {0: _find_first(folder, name, rank, deadline)})
+        return ProcessGroup(rank, {0: _find_first(folder, name, rank, deadline)})
     joined: dict[int, Connection] = {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name)
@@ -119,7 +119,7 @@ def join(folder: Path, rank: int, ranks: int) -> Group:
                 joined[int.from_bytes(peer.recv_bytes(), "little")] = peer
             except (OSError, EOFError):  # it has just ended, and its agent ends the run
                 peer.close()
-    return Group(0, joined)
+    return ProcessGroup(0, joined)
 
 
 def local_name(folder: Path) -> str:

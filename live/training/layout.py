@@ -12,7 +12,7 @@ Gradient: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """An array of any shape, or arrays by name."""
 
 
-class Layout:
+class GradientLayout:
     """Positions of the parts of a gradient in its flat vector; all gradients have the form of the first."""
 
     def __init__(self, gradient: Gradient) -> None:

@@ -41,7 +41,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What a run is told at its start.
 
     Attributes
@@ -100,10 +100,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessPlace:
     """Position of a process in its run, by the environment that the agent made."""
 
-    plan: Plan
+    plan: TrainingPlan
     job: str
     type: str
     gpus: tuple[int, ...]
@@ -122,7 +122,7 @@ class Place:
         with open(path, encoding="utf-8") as file:
             run = json.load(file)
         numbers = (int(os.environ[f"COPTER_{name}"]) for name in ("RANK", "RANKS", "LOCAL_RANK", "NODE"))
-        plan = Plan.from_dict(run["training"])
+        plan = TrainingPlan.from_dict(run["training"])
         return cls(plan, run["job"], run["type"], tuple(run["gpus"]), run["folder"], *numbers)
 
 
@@ -140,7 +140,7 @@ class StepTimes:
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainingReport:
     """Report of a run.
 
     Attributes

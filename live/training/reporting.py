@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
-from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
+from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 
 _POST_SECONDS = 3.0
 """Time after which a post is given up."""
@@ -28,7 +28,9 @@ _NO_RIGHT = (403, 404, 409, 410)
 class Reporter:
     """Posts what a run reports, and keeps what it is told; `stop` is whether the service wants it to end."""
 
-    def __init__(self, plan: Plan, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, plan: TrainingPlan, report: TrainingReport, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._plan, self._report, self._clock = plan, report, clock
         self._times: dict[int, tuple[int, float]] = {}
         self._batch: Batch | None = None
@@ -42,7 +44,7 @@ class Reporter:
         """Begin to post."""
         self._thread.start()
 
-    def note(self, report: Report, local_batch: int, seconds: float | None) -> None:
+    def note(self, report: TrainingReport, local_batch: int, seconds: float | None) -> None:
         """Take in the report after a step, and the seconds of its last pass unless they do not count."""
         with self._lock:
             self._report = report
@@ -92,7 +94,7 @@ class Reporter:
         if not self._refused:
             self.post()
 
-    def _ask(self, report: Report) -> Orders:
+    def _ask(self, report: TrainingReport) -> Orders:
         # Only the first process of a run posts; the others do not load this.
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 

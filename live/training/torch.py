@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.extras import extra
-from copter.live.training.group import SILENCE_SECONDS, Group, PeerError
-from copter.live.training.plan import Place
-from copter.live.training.training import Step, Training, TrainingError
+from copter.live.training.group import SILENCE_SECONDS, PeerError, ProcessGroup
+from copter.live.training.plan import ProcessPlace
+from copter.live.training.training import Training, TrainingError, TrainingStep
 
 with extra("torch"):
     import torch
@@ -73,7 +73,7 @@ def _of_peers() -> Iterator[None]:
         raise PeerError(f"another process is gone or silent: {error}") from error
 
 
-class _TorchGroup(Group):
+class _TorchGroup(ProcessGroup):
     """The processes of torch.distributed, which has summed the vectors before they agree."""
 
     def spread(self, content: bytes) -> bytes:
@@ -103,9 +103,9 @@ def _tensor(content: bytes) -> Any:
 class _TorchRun(Training):
     """Training whose processes find each other by torch.distributed, through a file in the run's folder."""
 
-    def _meet(self, place: Place) -> Group:
+    def _meet(self, place: ProcessPlace) -> ProcessGroup:
         if self.ranks == 1:
-            return Group()
+            return ProcessGroup()
         # No handler in Python runs while torch waits.  A process that SIGTERM ends counts as stopped.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with _of_peers():
@@ -132,7 +132,7 @@ class TorchStep:
         Factor of the learning rate for the initial batch size; :meth:`update` applies it.
     """
 
-    def __init__(self, training: TorchTraining, step: Step) -> None:
+    def __init__(self, training: TorchTraining, step: TrainingStep) -> None:
         self.number, self.batch_size = step.number, step.batch_size
         self.learning_rate_factor = step.learning_rate_factor
         self._training, self._step = training, step

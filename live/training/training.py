@@ -43,11 +43,11 @@ from numpy.typing import NDArray
 from copter.errors import CopterError, choices
 from copter.live.backends.base import STOPPED
 from copter.live.training.checkpoints import Checkpoints, CheckpointTimer
-from copter.live.training.group import Group, join
-from copter.live.training.layout import Gradient, Layout
+from copter.live.training.group import ProcessGroup, join
+from copter.live.training.layout import Gradient, GradientLayout
 from copter.live.training.loader import Loader
 from copter.live.training.pacing import Pacing
-from copter.live.training.plan import Batch, Place, Plan, Report
+from copter.live.training.plan import Batch, ProcessPlace, TrainingPlan, TrainingReport
 from copter.live.training.reporting import Reporter
 from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import ScalingRule, adascale_gain, learning_rate_factor
@@ -60,7 +60,7 @@ class TrainingError(CopterError, RuntimeError):
     """A training script does not do what a step needs, or its state is not that of its checkpoint."""
 
 
-class State(Protocol):
+class LearnedState(Protocol):
     """State that a job learns, for its checkpoints."""
 
     def save(self) -> dict[str, NDArray[Any]]:
@@ -71,7 +71,7 @@ class State(Protocol):
 
 
 class ArrayState:
-    """State in numpy arrays, which are written to in place."""
+    """LearnedState in numpy arrays, which are written to in place."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
@@ -141,7 +141,7 @@ class _Scaling:
         return float(learning_rate_factor(self.rule, noise, self.initial_batch, batch_size))
 
 
-class Step:
+class TrainingStep:
     """One step of training; made by :meth:`Training.steps`.
 
     Attributes
@@ -158,7 +158,7 @@ class Step:
         self.number, self.batch_size = training.step_count, training.batch_size
         self.learning_rate_factor = factor
         self._training, self._parts = training, parts
-        self._layout: Layout | None = None
+        self._layout: GradientLayout | None = None
         self._total = np.empty(0)
         self._squares, self._added = 0.0, 0
         self._last_pass_began = time.monotonic()
@@ -186,7 +186,7 @@ class Step:
             It has other names or shapes than the one of the pass before.
         """
         if self._layout is None:
-            self._layout = Layout(gradient)
+            self._layout = GradientLayout(gradient)
         vector = self._layout.pack(gradient)
         self._total = vector if self._added == 0 else self._total + vector
         self._squares += float(vector @ vector)
@@ -255,7 +255,7 @@ class Training:
 
     Parameters
     ----------
-    state : mapping of str to array, or State
+    state : mapping of str to array, or LearnedState
         What the job learns, which is in its checkpoints.  Arrays are changed in place: at once, if there is a
         checkpoint, and all processes begin with the same.
     examples : int
@@ -292,14 +292,14 @@ class Training:
 
     def __init__(
         self,
-        state: Mapping[str, NDArray[Any]] | State,
+        state: Mapping[str, NDArray[Any]] | LearnedState,
         *,
         examples: int,
         initial_batch: int,
         work: float,
         seed: int = 0,
     ) -> None:
-        place = Place.here()
+        place = ProcessPlace.here()
         self._place = place or _by_itself(initial_batch, work)
         self._state = ArrayState(state) if isinstance(state, Mapping) else state
         self._plan = plan = self._place.plan
@@ -318,7 +318,7 @@ class Training:
         self._reporter: Reporter | None = None
         pace = plan.pace if self.rank == 0 else None
         self._pacing = Pacing(pace, len(self._place.gpus), sum(self._place.gpus))
-        self._group = Group()
+        self._group = ProcessGroup()
         if place is not None:
             self._join(place)
 
@@ -337,7 +337,7 @@ class Training:
         """Steps at the initial batch size until the job is trained."""
         return self._plan.work
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TrainingStep]:
         """Yield the steps of the job until its work is done.
 
         If the job is told to stop, it writes a checkpoint after the current step and raises SystemExit with
@@ -380,7 +380,7 @@ class Training:
     # ---- at the beginning -----------------------------------------------------------------------
 
     @staticmethod
-    def _check(plan: Plan) -> None:
+    def _check(plan: TrainingPlan) -> None:
         if not 0 < plan.work < math.inf:
             raise ValueError(f"work = {plan.work}: must be positive")
         if plan.initial_batch < 1:
@@ -389,7 +389,7 @@ class Training:
             raise ValueError(f"rule = {plan.rule!r}: {choices(plan.rule, get_args(ScalingRule))}")
         plan.batch.check()
 
-    def _join(self, place: Place) -> None:
+    def _join(self, place: ProcessPlace) -> None:
         """Join the other processes of a run."""
         signal.signal(signal.SIGTERM, self._end_early)
         plan, saved = place.plan, None
@@ -411,7 +411,7 @@ class Training:
                 self._reporter = Reporter(plan, self._report())
                 self._reporter.start()
 
-    def _meet(self, place: Place) -> Group:
+    def _meet(self, place: ProcessPlace) -> ProcessGroup:
         """Connect with the other processes."""
         return join(Path(place.folder), self.rank, self.ranks)
 
@@ -442,14 +442,14 @@ class Training:
     def _gradient_count(self) -> int:
         return self.ranks * (self._batch.accumulation + 1)
 
-    def _begin(self, factor: float) -> Step:
+    def _begin(self, factor: float) -> TrainingStep:
         if self._began is None:
             self._began = time.monotonic()
             self._timer = CheckpointTimer(self._plan.checkpoint_seconds)
         self._pacing.begin(self._batch.local_batch, self._batch.accumulation)
         batch = self._loader.take(self.batch_size)
         parts = batch.reshape(self._batch.accumulation + 1, self.ranks, self._local)
-        return Step(self, parts[:, self.rank], factor)
+        return TrainingStep(self, parts[:, self.rank], factor)
 
     def _decide(
         self,
@@ -488,10 +488,10 @@ class Training:
         if self._reporter is not None:
             self._reporter.note(self._report(), trained.local_batch, None if first else last_pass_seconds)
 
-    def _report(self) -> Report:
+    def _report(self) -> TrainingReport:
         """Return the report of now, without the times of steps."""
         known = not math.isnan(self._noise.noise_scale)
-        return Report(
+        return TrainingReport(
             progress=self.progress,
             steps=self.step_count,
             running_seconds=0.0 if self._began is None else time.monotonic() - self._began,
@@ -532,11 +532,11 @@ class Training:
         self.step_count, self.progress = own["steps"], own["progress"]
 
 
-def _by_itself(initial_batch: int, work: float) -> Place:
+def _by_itself(initial_batch: int, work: float) -> ProcessPlace:
     """Return the place of a process that copter did not start."""
     batch = Batch(initial_batch, 0, 1.0)
-    plan = Plan("", "", "", 0, work, initial_batch, initial_batch, batch)
-    return Place(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
+    plan = TrainingPlan("", "", "", 0, work, initial_batch, initial_batch, batch)
+    return ProcessPlace(plan, "", "", (1,), "", rank=0, ranks=1, local_rank=0, node=0)
 
 
 def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import afs_shares, even_shares, first_shares, regulate
-from copter.problems.afs.roster import Pool, Roster
+from copter.problems.afs.roster import GpuPool, Roster
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
@@ -68,7 +68,7 @@ class SharePolicy(ABC):
         return given
 
     @abstractmethod
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:
         """GPUs of each job of a pool.
 
         `now`: to be asked again at a time; the pool says the rest. Result: counts that can be given out:
@@ -76,12 +76,12 @@ class SharePolicy(ABC):
         """
 
 
-def packed(pool: Pool, count: Ints) -> Ints:
+def packed(pool: GpuPool, count: Ints) -> Ints:
     """Counts of a pool after network packing."""
     return regulate(pool.curves, count)
 
 
-def raise_by_gain(pool: Pool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> int:
+def raise_by_gain(pool: GpuPool, jobs: Ints, count: Ints, free: int, gain: _Gain) -> int:
     """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
 
     `jobs`: whose counts may grow. `count`: changed in place. `free`: GPUs to give out. Result: GPUs that
@@ -107,7 +107,7 @@ class AfsL(SharePolicy):
     name = "afs-l"
     watch = ("done",)
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         count = afs_shares(
             pool.curves, pool.rows["work"], pool.gpus, key_is_work=True, ahead=pool.rows["reserved"]
         )
@@ -126,7 +126,7 @@ class AfsP(SharePolicy):
             raise ValueError(f"unit_seconds = {unit_seconds}: must be positive")
         self.unit_seconds = float(unit_seconds)
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         units = np.floor(pool.rows["ran"] / self.unit_seconds + _ROUNDING).astype(np.int64)
         stays = pool.rows["runs"] & (units == pool.rows["units"])
         self.roster.rows["units"][pool.slots] = units
@@ -139,7 +139,7 @@ class AfsP(SharePolicy):
             now.wake(now.time + float(next_end))
         return count
 
-    def uncrowded(self, pool: Pool) -> Ints:
+    def uncrowded(self, pool: GpuPool) -> Ints:
         """Shares when every job can have some, shape (n,)."""
         return afs_shares(
             pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
@@ -151,5 +151,5 @@ class AfsS(AfsP):
 
     name = "afs-s"
 
-    def uncrowded(self, pool: Pool) -> Ints:  # noqa: D102
+    def uncrowded(self, pool: GpuPool) -> Ints:  # noqa: D102
         return even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus)

@@ -2,11 +2,11 @@
 
 The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
 
-Figure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.  The
-monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2 to 70
-seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready and
+PaperFigure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.
+The monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2 to
+70 seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready and
 cancels orders that are outdated; without cancellation an order waits for the one before; without either every
-change is a full restart.  Restarts take tens of seconds (Figure 1), drawn here from 20 to 60 s a model.
+change is a full restart.  Restarts take tens of seconds (PaperFigure 1), drawn here from 20 to 60 s a model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
 from copter.problems.afs.traces import VIRTUAL_CLUSTERS, testbed, virtual_cluster
 from copter.problems.cluster.profiles.base import Profile
@@ -53,7 +53,7 @@ _UNITS = {"average JCT": "h", "p99 JCT": "h"}
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PlayedScenario:
     """A scenario, and the simulator that played it to the end."""
 
     scenario: Scenario
@@ -78,22 +78,22 @@ class Run:
         }
 
 
-def play(scenario: Scenario, policy: str, resize: Resize | None = None) -> Run:
+def play(scenario: Scenario, policy: str, resize: Resize | None = None) -> PlayedScenario:
     """Simulate a policy, by its name in the registry or one of the variants', to the end."""
     name, settings = _VARIANTS.get(policy, (policy, {}))
-    return Run(scenario, Simulator(scenario, make_policy(name, **settings), resize=resize).play())
+    return PlayedScenario(scenario, Simulator(scenario, make_policy(name, **settings), resize=resize).play())
 
 
 def _play_trace(
     effort: Effort, trace: int, policy: str, seed: int, share: float = 1.0, **settings: Any
-) -> Run:
+) -> PlayedScenario:
     """Play a virtual cluster's jobs, or a share of all that they take over CoDDL."""
     effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {policy}, seed {seed}")
     scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), jobs=_HEAD, **settings)
     return play(_quickly(scenario, share, seed), policy, Coddl()) if share < 1.0 else play(scenario, policy)
 
 
-def simulated(effort: Effort, **settings: Any) -> list[Figure]:
+def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Policies on traces, see `_sample`."""
     return grid(effort, _sample, _UNITS, **settings)
 
@@ -112,13 +112,13 @@ def _sample(
 
 def reductions(
     effort: Effort, *, baseline: str, policies: Sequence[str], field: str = "average JCT"
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """How many times lower a statistic is than a baseline's, by trace, and the range over the traces."""
     axes = {"trace": _traces(effort), "policy": (baseline, *policies)}
     return _ranged(effort, axes, "{trace}, {policy}", f"{{trace}}, {baseline}", "{trace}, {policy}", field)
 
 
-def requests(effort: Effort, *, policies: Sequence[str]) -> list[Figure]:
+def requests(effort: Effort, *, policies: Sequence[str]) -> list[PaperFigure]:
     """How many times higher the average JCT is when jobs ask for the GPUs with which they are fastest."""
     asked = {"own": {"peak_requests": False}, "peak": {"peak_requests": True}}
     axes = {"trace": _traces(effort), "policy": policies, "asked": asked}
@@ -132,7 +132,7 @@ def _traces(effort: Effort) -> Sequence[int]:
 
 def _ranged(
     effort: Effort, axes: Mapping[str, Any], row: str, of: str, over: str, field: str, **settings: Any
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """Ratios by trace, and the least and the most of them."""
     ratio = {"column": "{policy}", "of": of, "over": over, "field": field}
     derived = [
@@ -143,7 +143,7 @@ def _ranged(
     return grid(effort, _sample, _UNITS, row=row, axes=axes, derived=derived, **settings)
 
 
-def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[Figure]:
+def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[PaperFigure]:
     """JCT under Tiresias-L over that under policies, by fifths of the jobs' lengths."""
     figures = []
     for trace in traces:
@@ -151,7 +151,7 @@ def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str])
         for policy in policies:
             jobs = _play_trace(effort, trace, policy, effort.seed).simulator.job_results()
             figures += [
-                Figure(f"trace {trace}, fifth {fifth}", policy, "x", ratio)
+                PaperFigure(f"trace {trace}, fifth {fifth}", policy, "x", ratio)
                 for fifth, ratio in enumerate(_ratios_by_length(jobs, base, 5), 1)
             ]
     return figures
@@ -188,7 +188,7 @@ def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
     return Scenario(scenario.cluster, jobs, profiles)
 
 
-def bursts(effort: Effort) -> list[Figure]:
+def bursts(effort: Effort) -> list[PaperFigure]:
     """How much sooner a job completes with CoDDL's resizes than without parts of them."""
     ratio = {"row": "{burst} jobs arrive", "column": "{system}"}
     derived = [ratio | {"of": "{burst}, {system}", "over": "{burst}, CoDDL"}]
@@ -233,7 +233,7 @@ def _burst_of(kind: str, seed: int) -> Scenario:
     return Scenario(cluster, jobs, profiles)
 
 
-def curves(effort: Effort) -> list[Figure]:
+def curves(effort: Effort) -> list[PaperFigure]:
     """Fits of the formula of the stand-ins to ElasticFlow's measured curves."""
     assert effort.data is not None  # the command asks for it
     figures = []
@@ -246,8 +246,8 @@ def curves(effort: Effort) -> list[Figure]:
             found = fit(counts, speedup)
             shares.append(found.share * best / (1.0 - found.share))
             slopes.append(best / float(speedup.max()))
-            figures.append(Figure(f"{gpu} {name}", "s", "", shares[-1]))
-            figures.append(Figure(f"{gpu} {name}", "relative error", "", found.error))
-        figures.append(Figure(f"{gpu} median", "s", "", float(np.median(shares))))
-        figures.append(Figure(f"{gpu} median", "k* / speed-up", "", float(np.median(slopes))))
+            figures.append(PaperFigure(f"{gpu} {name}", "s", "", shares[-1]))
+            figures.append(PaperFigure(f"{gpu} {name}", "relative error", "", found.error))
+        figures.append(PaperFigure(f"{gpu} median", "s", "", float(np.median(shares))))
+        figures.append(PaperFigure(f"{gpu} median", "k* / speed-up", "", float(np.median(slopes))))
     return figures

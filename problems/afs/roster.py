@@ -46,7 +46,7 @@ _NO_TYPE = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class GpuPool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
     `time`: seconds. `gpus`: GPUs to share out. `rows`: a copy, with the fields `arrived` (seconds), `work`
@@ -243,7 +243,7 @@ class Roster:
 
     # ---- pools -----------------------------------------------------------------------------------
 
-    def pools(self, now: ClusterState) -> tuple[list[tuple[str, Pool]], dict[str, Configuration]]:
+    def pools(self, now: ClusterState) -> tuple[list[tuple[str, GpuPool]], dict[str, Configuration]]:
         """GPUs to share out by type, and those that jobs keep which must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
@@ -255,10 +255,10 @@ class Roster:
             slots = np.flatnonzero(there & (rows["type"] == position))
             part = rows[slots]
             curves = Curves(self._speed, self._unit, part["begin"], part["first"], part["top"])
-            listed.append((type, Pool(now.time, free[type], part, slots, curves)))
+            listed.append((type, GpuPool(now.time, free[type], part, slots, curves)))
         return listed, kept
 
-    def give(self, cluster: Cluster, type: str, pool: Pool, count: Ints) -> dict[str, Configuration]:
+    def give(self, cluster: Cluster, type: str, pool: GpuPool, count: Ints) -> dict[str, Configuration]:
         """Configurations of the jobs of a pool that get GPUs."""
         given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)

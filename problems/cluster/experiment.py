@@ -3,7 +3,8 @@
 `_Conditions` are what a policy is played under; every policy plays the same jobs of a seed.
 :class:`Setup` makes conditions of the names that the commands take.  :func:`run_tasks` are the runs of a
 setup as tasks that can be spread: everything that a run computes from is in the setup, the policy's name and
-the seed, so its :class:`Outcome` is the same wherever it runs, but for the seconds that the policy took.
+the seed, so its :class:`PolicyOutcome` is the same wherever it runs, but for the seconds that the policy
+took.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.registry import SettingsError, by_name, make_policy, trace_names
 from copter.problems.cluster.report.metrics import interval, over_seeds, summarise
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.simulation.resize import Interference, Resize, SharedNodes
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import from_file
@@ -88,7 +89,7 @@ class _Conditions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PolicyOutcome:
     """What became of one policy with one seed.
 
     `rejected`: jobs that do not fit on the cluster. `figures`: the figures of
@@ -99,16 +100,16 @@ class Outcome:
     seed: int
     scenario: Scenario
     jobs: list[JobRecord]
-    rounds: list[RoundRecord]
+    rounds: list[ClusterRecord]
     segments: list[Segment]
     rejected: tuple[str, ...]
     figures: dict[str, float]
 
 
-def _conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
+def _conclude(name: str, seed: int, simulator: Simulator) -> PolicyOutcome:
     """Collect what a simulation left."""
     jobs = simulator.job_results()
-    return Outcome(
+    return PolicyOutcome(
         name,
         seed,
         simulator.scenario,
@@ -120,7 +121,7 @@ def _conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
     )
 
 
-def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+def averages(outcomes: Sequence[PolicyOutcome]) -> dict[str, dict[str, float]]:
     """Figures of each policy over its seeds: the mean by name, `_std` and the ends of its interval beside it.
 
     Result: ``name``, ``name_std``, and the 95% interval of the mean (Student's t), ``name_low`` to
@@ -247,7 +248,7 @@ def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> li
     ]
 
 
-def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> Outcome:
+def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> PolicyOutcome:
     """Play one policy on one sample until all jobs are complete."""
     conditions = setup.conditions()
     _warm_up(conditions, policy)

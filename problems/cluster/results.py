@@ -13,7 +13,7 @@ from copter.problems.cluster.jobs import Job
 
 
 @dataclass(frozen=True)
-class RoundRecord:
+class ClusterRecord:
     """A time at which the policy was asked. `figures`: the policy's own, such as the gap of its program."""
 
     index: Annotated[int, "times that the policy was asked before"]

@@ -1,8 +1,9 @@
 """Asking a policy about a cluster, and carrying out its answer: the same in the simulator and on a live one.
 
 A cluster is a :class:`World`: a clock, nodes, jobs that report how far they are, and three verbs, start,
-resize and stop.  :class:`Rounds` looks at it, lets the estimator learn, asks the policy, checks the answer,
-lets the placer find nodes, and tells the world what is different.  No policy knows which world it is in.
+resize and stop.  :class:`ClusterRounds` looks at it, lets the estimator learn, asks the policy, checks the
+answer, lets the placer find nodes, and tells the world what is different.  No policy knows which world it is
+in.
 
 Deciding touches no world: a live cluster goes on running meanwhile, and what is decided for a job that is
 gone by then is left out.
@@ -90,7 +91,7 @@ class _Changes:
     running: int
 
 
-class Rounds(Generic[_AnyJob]):
+class ClusterRounds(Generic[_AnyJob]):
     """A policy that schedules a world.
 
     `policy`: a fresh one. `round_seconds`: in place of the policy's own; only for a policy with rounds.

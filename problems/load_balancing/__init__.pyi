@@ -4,7 +4,7 @@ from copter.problems.load_balancing.balancer import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
 from copter.problems.load_balancing.baselines import Exact as Exact
 from copter.problems.load_balancing.baselines import Parts as Parts
-from copter.problems.load_balancing.baselines import Pop as Pop
+from copter.problems.load_balancing.baselines import ShardPop as ShardPop
 from copter.problems.load_balancing.baselines import greedy as greedy
 from copter.problems.load_balancing.baselines import solve_exact as solve_exact
 from copter.problems.load_balancing.outcome import BalancingRound as BalancingRound

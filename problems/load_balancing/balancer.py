@@ -56,10 +56,10 @@ from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.spread import (
     MARGIN,
     Carried,
-    Fleet,
-    Placement,
-    PlacementError,
-    SpreadShim,
+    ReplicaShim,
+    ShardFleet,
+    ShardPlacement,
+    ShardPlacementError,
     among,
 )
 from copter.program.program import ContinualProgram, SharedColumns
@@ -127,12 +127,12 @@ class LoadBalancer:
         self._share = np.empty(0)
         self.tolerance = tolerance
         self.program = ContinualProgram()
-        self._shim = SpreadShim()
+        self._shim = ReplicaShim()
         self._arrived: list[Hashable] = []
         self._template: SharedColumns | None = None
         self._unit_load = self._unit_size = 0.0
         self._sent = _Sent()
-        self._carried: tuple[Fleet, Placement, Carried] | None = None
+        self._carried: tuple[ShardFleet, ShardPlacement, Carried] | None = None
         self._prices = np.empty(0)
 
     # ---- what is there ---------------------------------------------------------------------------
@@ -171,19 +171,19 @@ class LoadBalancer:
         pairs = zip(self._column[mine].tolist(), self._share[mine].tolist(), strict=True)
         return {servers[column]: share for column, share in pairs}
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> ShardFleet:
         """Shards and servers as the shim and the baselines see them, now and not after later events."""
-        return Fleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
+        return ShardFleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
 
-    def placement(self) -> Placement:
+    def placement(self) -> ShardPlacement:
         """Placement of the last round, without what is gone since.
 
         Returns
         -------
-        Placement
+        ShardPlacement
             Indices are those of :attr:`shards` and :attr:`servers`.
         """
-        return Placement(self._shard.copy(), self._positions()[self._column], self._share.copy())
+        return ShardPlacement(self._shard.copy(), self._positions()[self._column], self._share.copy())
 
     # ---- events ----------------------------------------------------------------------------------
 
@@ -409,13 +409,13 @@ class LoadBalancer:
             raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
 
     def measure(
-        self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
+        self, placement: ShardPlacement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
         """Return a placement as the answer of this round, with its figures; change nothing.
 
         Parameters
         ----------
-        placement : Placement
+        placement : ShardPlacement
             Indices are those of :attr:`shards` and :attr:`servers`.
         bound : float
             Lower bound on the cost of any placement within the band; NaN if there is none.
@@ -472,7 +472,7 @@ class LoadBalancer:
         self.number += 1
 
     def take(
-        self, placement: Placement, bound: float = math.nan, *, solution: Solution | None = None
+        self, placement: ShardPlacement, bound: float = math.nan, *, solution: Solution | None = None
     ) -> BalancingRound:
         """Make a placement the last one, and return its figures; raises the errors of :meth:`measure`."""
         done = self.measure(placement, bound, solution=solution)
@@ -567,7 +567,7 @@ class LoadBalancer:
             known, np.zeros(rows - known.size)
         )
 
-    def _carry(self) -> tuple[Fleet, Placement, Carried]:
+    def _carry(self) -> tuple[ShardFleet, ShardPlacement, Carried]:
         """Fleet, last placement, and what that can do; again only if something has changed."""
         fleet, last = self.fleet(), self.placement()
         if self._carried is None or not _same(self._carried[:2], (fleet, last)):
@@ -621,7 +621,7 @@ class LoadBalancer:
         fleet, last = self.fleet(), self.placement()
         try:
             placement = self._shim.repair(fleet, last)
-        except PlacementError as error:
+        except ShardPlacementError as error:
             placement = self._shim.repair(fleet, self._packed(fleet, last, error.shard, deadline))
         return self.measure(placement)
 
@@ -636,11 +636,11 @@ class LoadBalancer:
     def _rounded(
         self,
         solution: Solution,
-        fleet: Fleet,
-        last: Placement,
+        fleet: ShardFleet,
+        last: ShardPlacement,
         carried: Carried,
         deadline: float | None,
-    ) -> Placement:
+    ) -> ShardPlacement:
         """Round a solution, after last round's replicas were not enough."""
         index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
         index[self.program.request_slots] = np.arange(self._loads.size)
@@ -651,10 +651,12 @@ class LoadBalancer:
         answer = shard[good], server[good], load
         try:
             return self._shim.round(fleet, last, *answer, carried)
-        except PlacementError as error:
+        except ShardPlacementError as error:
             return self._shim.round(fleet, self._packed(fleet, last, error.shard, deadline), *answer)
 
-    def _packed(self, fleet: Fleet, last: Placement, shard: int, deadline: float | None) -> Placement:
+    def _packed(
+        self, fleet: ShardFleet, last: ShardPlacement, shard: int, deadline: float | None
+    ) -> ShardPlacement:
         """Each shard on one server, all packed anew, because the shim found no place for one."""
         seconds = _SECONDS if deadline is None else min(_SECONDS, deadline)
         packed, impossible = _pack(fleet, last, seconds)
@@ -692,14 +694,14 @@ class LoadBalancer:
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _choose_units(self, fleet: Fleet) -> None:
+    def _choose_units(self, fleet: ShardFleet) -> None:
         """Measure loads and sizes in their means, anew only when these are no longer near."""
         if not _near(fleet.mean, self._unit_load):
             self._unit_load = fleet.mean or 1.0
         if not _near(fleet.unit_size, self._unit_size):
             self._unit_size = fleet.unit_size
 
-    def _content(self, fleet: Fleet) -> _Sent:
+    def _content(self, fleet: ShardFleet) -> _Sent:
         """What the program should have of the shards."""
         loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
         scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
@@ -709,7 +711,7 @@ class LoadBalancer:
         total = np.bincount(self._shard, self._share, self._loads.size)
         self._share = self._share / total[self._shard]
 
-    def _set_rows(self, fleet: Fleet) -> None:
+    def _set_rows(self, fleet: ShardFleet) -> None:
         """A load row for each column; those of servers that are gone take nothing."""
         lower_band, upper_band = fleet.inner_band
         level = fleet.mean / self._unit_load
@@ -811,7 +813,7 @@ def _without(shard: Ints, gone: int) -> tuple[Flags, Ints]:
     return keep, rest - (rest > gone)
 
 
-def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bool:
+def _same(first: tuple[ShardFleet, ShardPlacement], second: tuple[ShardFleet, ShardPlacement]) -> bool:
     return all(
         np.array_equal(value, vars(other)[name])
         for one, other in zip(first, second, strict=True)
@@ -819,7 +821,7 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
     )
 
 
-def _pack(fleet: Fleet, last: Placement, seconds: float) -> tuple[Placement | None, bool]:
+def _pack(fleet: ShardFleet, last: ShardPlacement, seconds: float) -> tuple[ShardPlacement | None, bool]:
     """Return a placement of each shard on one server, and whether it is proven that there is none.
 
     `last`: shards stay where their largest share is if that can be. `seconds`: time limit.
@@ -850,7 +852,7 @@ def _pack(fleet: Fleet, last: Placement, seconds: float) -> tuple[Placement | No
     used = np.bincount(server, fleet.sizes, n)
     if (used > fleet.memory * (1 + SLACK)).any():
         return None, False
-    return Placement(np.arange(k), server, np.ones(k)), False
+    return ShardPlacement(np.arange(k), server, np.ones(k)), False
 
 
 def _assign(counts: Ints, group: Ints, home: Ints) -> Ints:

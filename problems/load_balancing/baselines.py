@@ -1,9 +1,9 @@
 """What balances shards without the program of :mod:`.balancer`: POP-k, branch and bound, a heuristic.
 
-POP-k (:class:`Pop`) splits servers and shards into k parts at random, each solved exactly and by itself.  The
-split is made once and kept: a new one would move every shard.  Each part balances its servers around its own
-mean, which is where the imbalance of all comes from.  Large clients are split: a shard, or a piece of one,
-with more load than a server's mean is halved until it has not; the halves go to parts at random and stay
+POP-k (:class:`ShardPop`) splits servers and shards into k parts at random, each solved exactly and by itself.
+The split is made once and kept: a new one would move every shard.  Each part balances its servers around its
+own mean, which is where the imbalance of all comes from.  Large clients are split: a shard, or a piece of
+one, with more load than a server's mean is halved until it has not; the halves go to parts at random and stay
 pieces from then on.  A piece counts its own part of the load (POP's code counts all of it in each part).
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
@@ -31,11 +31,11 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from copter.arrays import Floats, Ints
-from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import ShardFleet, ShardPlacement
 from copter.problems.pop import solve_parts
 from copter.solvers.base import Stopwatch
-from copter.solvers.milp import Effort, MilpAnswer, run_milp
-from copter.spreading.tasks import Spread
+from copter.solvers.milp import MilpAnswer, MilpEffort, run_milp
+from copter.spreading.tasks import TaskRunner
 from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-9
@@ -50,7 +50,7 @@ class Parts:
     was, or all did if that exceeded the memory of a server. `seconds`: until all answers were here.
     """
 
-    placement: Placement
+    placement: ShardPlacement
     answers: list[Exact]
     unanswered: int
     seconds: float
@@ -62,7 +62,7 @@ class _Place(NamedTuple):
     shards: Ints
     servers: Ints
     weight: Floats
-    before: Placement
+    before: ShardPlacement
 
     def carried(self, exact: Exact) -> tuple[Ints, Ints, Floats]:
         """Shards, servers and shares of the part's answer; without one those of before."""
@@ -70,14 +70,14 @@ class _Place(NamedTuple):
         return self.shards[found.shard], self.servers[found.server], found.share * self.weight[found.shard]
 
 
-class Pop:
+class ShardPop:
     """The split, and its pieces.
 
     `fleet`: its shards and servers stay the same ones; their loads may change. `parts`: at most the number of
     servers. `spread`: where parts are solved; here, one after the other, if not given.
     """
 
-    def __init__(self, fleet: Fleet, parts: int, seed: int, spread: Spread | None = None) -> None:
+    def __init__(self, fleet: ShardFleet, parts: int, seed: int, spread: TaskRunner | None = None) -> None:
         k, n = fleet.loads.size, fleet.memory.size
         if not 1 <= parts <= n:
             raise ValueError(f"{parts} parts of {n} servers: there must be between 1 and {n}")
@@ -91,8 +91,8 @@ class Pop:
 
     def solve(
         self,
-        fleet: Fleet,
-        last: Placement,
+        fleet: ShardFleet,
+        last: ShardPlacement,
         *,
         mip_gap: float,
         deadline: float | None = None,
@@ -106,7 +106,7 @@ class Pop:
         n = fleet.memory.size
         solve = partial(solve_exact, mip_gap=mip_gap, deadline=deadline, threads=1)
         places: list[_Place] = []
-        parts: list[tuple[Fleet, Placement]] = []
+        parts: list[tuple[ShardFleet, ShardPlacement]] = []
         for part in range(self.parts):
             servers = np.flatnonzero(self._part_of_server == part)
             shards, weight = self._shards_of(part)
@@ -117,8 +117,8 @@ class Pop:
             index = np.full(fleet.loads.size, -1)
             index[shards] = np.arange(shards.size)
             here = (index[last.shard] >= 0) & (position[last.server] >= 0)
-            before = Placement(index[last.shard[here]], position[last.server[here]], last.share[here])
-            own = Fleet(
+            before = ShardPlacement(index[last.shard[here]], position[last.server[here]], last.share[here])
+            own = ShardFleet(
                 fleet.loads[shards] * weight, fleet.sizes[shards], fleet.memory[servers], fleet.tolerance
             )
             places.append(_Place(shards, servers, weight, before))
@@ -133,7 +133,7 @@ class Pop:
             placement = last  # shards of a part without an answer are in the way of other parts'
         return Parts(placement, answers, unanswered, seconds)
 
-    def _split(self, fleet: Fleet) -> None:
+    def _split(self, fleet: ShardFleet) -> None:
         while True:
             large = np.flatnonzero(fleet.loads[self._shard] * self._weight > fleet.mean * (1 + 1e-9))
             if not large.size or self.parts == 1:
@@ -150,7 +150,9 @@ class Pop:
         return shards, np.bincount(self._shard[mine], self._weight[mine])[shards]
 
 
-def _joined(fleet: Fleet, last: Placement, carried: list[tuple[Ints, Ints, Floats]]) -> Placement:
+def _joined(
+    fleet: ShardFleet, last: ShardPlacement, carried: list[tuple[Ints, Ints, Floats]]
+) -> ShardPlacement:
     """One placement of all parts'; a shard that nobody serves stays where it was."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, server, share = (np.concatenate(arrays) for arrays in zip(*carried, strict=True))
@@ -160,7 +162,7 @@ def _joined(fleet: Fleet, last: Placement, carried: list[tuple[Ints, Ints, Float
     keys, where = np.unique(keys, return_inverse=True)
     share = np.bincount(where, np.concatenate((share, last.share[left])))
     total = np.bincount(keys // n, share, k)
-    return Placement(keys // n, keys % n, share / total[keys // n])
+    return ShardPlacement(keys // n, keys % n, share / total[keys // n])
 
 
 @dataclass(frozen=True)
@@ -170,15 +172,15 @@ class Exact:
     `placement`: None if it found none in time. `bound`: lower bound on the cost.
     """
 
-    placement: Placement | None
+    placement: ShardPlacement | None
     bound: float
     found: MilpAnswer
-    effort: Effort
+    effort: MilpEffort
 
 
 def solve_exact(
-    fleet: Fleet,
-    last: Placement,
+    fleet: ShardFleet,
+    last: ShardPlacement,
     *,
     mip_gap: float = 1e-4,
     deadline: float | None = None,
@@ -194,7 +196,7 @@ def solve_exact(
     return Exact(placement, max(found.bound * fleet.unit_size, 0.0), found, effort)
 
 
-def _formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
+def _formulate(fleet: ShardFleet, last: ShardPlacement) -> CompiledProgram:
     """Columns R, server after server within a shard, then X; loads and sizes in units of their means."""
     k, n = fleet.loads.size, fleet.memory.size
     loads, sizes = fleet.loads / (fleet.mean or 1.0), fleet.sizes / fleet.unit_size
@@ -228,16 +230,16 @@ def _formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
     )
 
 
-def _read(fleet: Fleet, x: Floats) -> Placement:
+def _read(fleet: ShardFleet, x: Floats) -> ShardPlacement:
     """Placement of an answer: its shares, without dust."""
     k, n = fleet.loads.size, fleet.memory.size
     share = x[: k * n] * (x[k * n :] > 0.5)
     keys = np.flatnonzero(share > _LEAST_EXACT_SHARE)
     shard, amount = keys // n, share[keys]
-    return Placement(shard, keys % n, amount / np.bincount(shard, amount, k)[shard])
+    return ShardPlacement(shard, keys % n, amount / np.bincount(shard, amount, k)[shard])
 
 
-def greedy(fleet: Fleet, last: Placement) -> Placement:
+def greedy(fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
     """Placement after the heuristic's moves.
 
     `last`: a shard is where its largest share is; one without any goes to the least loaded server with
@@ -275,4 +277,4 @@ def greedy(fleet: Fleet, last: Placement) -> Placement:
         room[most] += fleet.sizes[j]
         room[least] -= fleet.sizes[j]
     served = np.flatnonzero(server >= 0)
-    return Placement(served, server[served], np.ones(served.size))
+    return ShardPlacement(served, server[served], np.ones(served.size))

@@ -33,7 +33,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.compile.kernels import kernel
-from copter.problems.load_balancing.replicas import Replicas, Search, explore
+from copter.problems.load_balancing.replicas import Replicas, ReplicaSearch, explore
 
 _SAFE = 1e-9
 """Share of a server's mean load, or of a need, that rounding errors may make up."""
@@ -43,7 +43,7 @@ _NODES = 2000
 """Limit of branch and bound, for one cover."""
 
 
-def needed(pool: Replicas, search: Search, loads: Floats, lower: float, upper: float) -> float:
+def needed(pool: Replicas, search: ReplicaSearch, loads: Floats, lower: float, upper: float) -> float:
     """Lower bound on the size of the new replicas of any placement within the band and the memory.
 
     `pool`: those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
@@ -221,7 +221,7 @@ def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # t
 
 
 @kernel(allocates=True, inner=True)
-def _closures(pool: Replicas, search: Search, lower, upper, outward):  # type: ignore[no-untyped-def]
+def _closures(pool: Replicas, search: ReplicaSearch, lower, upper, outward):  # type: ignore[no-untyped-def]
     """Groups of overlapping closures, and disjoint closures, smaller ones first: a label a server, or -1."""
     n = pool.load_on.size
     group, extent = np.arange(n), np.full(n, n + 1)
@@ -270,7 +270,7 @@ def _join(group, i, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, grain):  # type: ignore[no-untyped-def]
+def _cuts(pool: Replicas, search: ReplicaSearch, loads, order, lower, upper, outward, grain):  # type: ignore[no-untyped-def]
     """Sum over the groups of closures of the best of: the union, disjoint closures, single servers."""
     n = pool.load_on.size
     group, apart = _closures(pool, search, lower, upper, outward)

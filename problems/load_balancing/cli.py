@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, Options, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, Solving, command
 from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from copter.bench.settings import Record
-    from copter.problems.load_balancing.scenario import Scenario
+    from copter.problems.load_balancing.scenario import ShardScenario
 
 _SHARDS, _ROUNDS, _A_SERVER = 1024, 100, 8
 
@@ -73,21 +73,21 @@ _Balance: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Fleet(Options):
+class _Fleet(CommandOptions):
     """Servers, and how loads are balanced on them."""
 
     servers: _Servers = None
     memory: _Memory = None
     balance: _Balance = 0.05
 
-    def zipf(self, shards: int | None, mode: str | None, rounds: int | None) -> Scenario:
+    def zipf(self, shards: int | None, mode: str | None, rounds: int | None) -> ShardScenario:
         """Return the scenario with Zipf loads of so many shards."""
-        from copter.problems.load_balancing.scenario import Scenario
+        from copter.problems.load_balancing.scenario import ShardScenario
 
         count = shards or _SHARDS
         kind: Mode = "stateful" if mode == "stateful" else "stateless"
         servers = self.servers or max(1, count // _A_SERVER)
-        return Scenario(count, servers, rounds or _ROUNDS, kind, self.seed, self.memory, self.balance)
+        return ShardScenario(count, servers, rounds or _ROUNDS, kind, self.seed, self.memory, self.balance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,16 +130,16 @@ class BalancingRunOptions(_Fleet, Solving, RunOptions):
                 "belongs to the Zipf loads: leave it out, or --workload", param_hint=name
             )
 
-    def scenario(self) -> Scenario:
+    def scenario(self) -> ShardScenario:
         """Return what is balanced: the loads of the file named, or Zipf's."""
         if self.workload is None:
             return self.zipf(self.shards, self.mode, self.rounds)
-        from copter.problems.load_balancing.scenario import Scenario
+        from copter.problems.load_balancing.scenario import ShardScenario
         from copter.problems.load_balancing.workload import read_loads
 
         table = read_loads(self.workload)
         servers = self.servers or max(1, len(table.shards) // _A_SERVER)
-        return Scenario.of_table(table, servers, self.rounds, self.memory, self.balance)
+        return ShardScenario.of_table(table, servers, self.rounds, self.memory, self.balance)
 
 
 def _run_load_balancing(options: BalancingRunOptions) -> None:
@@ -164,7 +164,7 @@ def _run_load_balancing(options: BalancingRunOptions) -> None:
         conclude(run, solver=options.solver)
 
 
-def _check(scenario: Scenario, names: Iterable[str], option: str) -> None:
+def _check(scenario: ShardScenario, names: Iterable[str], option: str) -> None:
     """Raise if POP is asked for more parts than there are servers, or the shards do not fit."""
     for name in names:
         pop = pop_name(name)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.domain import records_of
 from copter.bench.settings import Record
-from copter.problems.load_balancing import METHODS, BalancingRound, Pop, greedy, solve_exact
+from copter.problems.load_balancing import METHODS, BalancingRound, ShardPop, greedy, solve_exact
 from copter.problems.load_balancing.balancer import ShardDomain
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.pop import pop_name
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}
 class Balancing(Course):
     """A scenario to measure solvers on. `warming`: whether this is the small version."""
 
-    scenario: Scenario
+    scenario: ShardScenario
     warming: bool = False
 
     figures: ClassVar[Sequence[Figure]] = (
@@ -88,7 +88,7 @@ def _figures(done: BalancingRound) -> Record:
     }
 
 
-def _heuristic(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
+def _heuristic(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
@@ -100,7 +100,7 @@ def _heuristic(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]
         yield method_round(settings.name, number, solve_seconds=seconds, **_figures(done))
 
 
-def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
+def _exact(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
@@ -129,7 +129,7 @@ def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
         yield method_round(settings.name, number, **took, **fields)
 
 
-def _pop(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
+def _pop(scenario: ShardScenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
     name = pop_name(settings.name)
     assert name is not None
@@ -138,7 +138,7 @@ def _pop(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
         balancer.set_loads(loads)
         balancer.check()
         fleet, last = balancer.fleet(), balancer.placement()
-        pop = pop or Pop(fleet, name.parts, scenario.seed, spread)
+        pop = pop or ShardPop(fleet, name.parts, scenario.seed, spread)
         found = pop.solve(fleet, last, mip_gap=settings.mip_gap, deadline=settings.time_limit)
         done = balancer.take(found.placement)
         build = [answer.effort.build_seconds for answer in found.answers]

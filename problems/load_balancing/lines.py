@@ -8,7 +8,7 @@ from functools import partial
 from copter.bench.case import Case, Inputs, Profile, as_it_is
 from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
 from copter.problems.load_balancing.course import Balancing
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 
 _LPS = ("copter", "copter-cold", "copter-rebuild", *HIGHS[:3], *ORTOOLS, CVXPY[0])
 _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
@@ -29,7 +29,7 @@ def lines(inputs: Inputs) -> Sequence[Case]:
 def _one_changes(inputs: Inputs) -> Case:
     """Line of rounds in which nothing but the load of one shard changes."""
     shards, servers, rounds = 16_384, 256, 88
-    course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed, changed=1))
+    course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed, changed=1))
     return Case(
         f"shards-{shards}-1",
         "shards",
@@ -47,7 +47,7 @@ def _one_changes(inputs: Inputs) -> Case:
 
 
 def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Case:
-    course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed))
+    course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed))
     parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
     others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp")
     return Case(

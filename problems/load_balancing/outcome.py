@@ -12,7 +12,7 @@ import numpy as np
 from copter.arrays import Floats
 from copter.errors import CopterError
 from copter.problems.load_balancing.replicas import DUST
-from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import ShardFleet, ShardPlacement
 from copter.rounds.record import Move
 from copter.solution import Solution
 
@@ -30,7 +30,7 @@ class BalancingRound:
 
     Attributes
     ----------
-    placement : Placement
+    placement : ShardPlacement
         Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
     movements : int
         Replicas that were not there before the round.
@@ -41,7 +41,8 @@ class BalancingRound:
     balanced : bool
         Whether that is at most twice the tolerance.
     in_band : bool
-        Whether every server's load is within :attr:`Fleet.band`; what is, is balanced, but not the other way.
+        Whether every server's load is within :attr:`ShardFleet.band`; what is, is balanced, but not the other
+        way.
     memory : float
         Largest share of its memory that a server uses.
     bound : float
@@ -63,7 +64,7 @@ class BalancingRound:
     """
 
     number: int
-    placement: Placement
+    placement: ShardPlacement
     movements: int
     cost: float
     imbalance: float
@@ -95,7 +96,7 @@ class BalancingRound:
         return self.in_band and self.gap <= _CLOSED
 
 
-def imbalance(fleet: Fleet, placement: Placement) -> float:
+def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
     """Largest load of a server over the smallest, minus 1; infinite if a server has none.
 
     Result: 0 without any load.
@@ -106,14 +107,14 @@ def imbalance(fleet: Fleet, placement: Placement) -> float:
     return float(on.max() / on.min() - 1.0) if on.min() > 0 else math.inf
 
 
-def in_band(fleet: Fleet, placement: Placement) -> bool:
+def in_band(fleet: ShardFleet, placement: ShardPlacement) -> bool:
     """Whether the load of every server is within the band, but for dust. Result: True without any load."""
     on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
     off = np.maximum(on - upper, lower - on).clip(0.0).sum()
     return not fleet.loads.any() or bool(off <= DUST * max(1, on.size))
 
 
-def _load_on(fleet: Fleet, placement: Placement) -> Floats:
+def _load_on(fleet: ShardFleet, placement: ShardPlacement) -> Floats:
     """Loads of the servers."""
     loads = placement.share * fleet.loads[placement.shard]
     return np.bincount(placement.server, loads, fleet.memory.size).astype(np.float64, copy=False)

@@ -54,7 +54,7 @@ class Replicas(NamedTuple):
     used: Ints
 
 
-class Search(NamedTuple):
+class ReplicaSearch(NamedTuple):
     """Scratch of a breadth-first search over servers."""
 
     queue: Ints
@@ -95,10 +95,10 @@ def empty_pool(sizes: Floats, memory: Floats, capacity: int) -> Replicas:
     )
 
 
-def scratch(k: int, n: int) -> Search:
+def scratch(k: int, n: int) -> ReplicaSearch:
     """Return the scratch for k shards on n servers."""
     queue, origin, out, into, seen = np.zeros((5, n), np.int64)
-    return Search(queue, origin, out, into, seen, np.zeros(k, np.int64), np.zeros(1, np.int64))
+    return ReplicaSearch(queue, origin, out, into, seen, np.zeros(k, np.int64), np.zeros(1, np.int64))
 
 
 @kernel
@@ -183,7 +183,7 @@ def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _route(pool: Replicas, search: Search, start, amount, bound, outward):  # type: ignore[no-untyped-def]
+def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward):  # type: ignore[no-untyped-def]
     """Let load flow out of a server into those below a bound, or into it from those above; returns how much.
 
     Along replicas that there are, over other servers if need be, whose own load stays as it is.
@@ -211,7 +211,7 @@ def _route(pool: Replicas, search: Search, start, amount, bound, outward):  # ty
 
 
 @kernel(inner=True)
-def explore(pool: Replicas, search: Search, start, bound, outward):  # type: ignore[no-untyped-def]
+def explore(pool: Replicas, search: ReplicaSearch, start, bound, outward):  # type: ignore[no-untyped-def]
     """Return the nearest server that can take (outward) or give load, -1 if there is none.
 
     If there is none, the servers whose ``server_seen`` is the ``stamp`` are all it can get to (or from).
@@ -246,7 +246,7 @@ def explore(pool: Replicas, search: Search, start, bound, outward):  # type: ign
 
 
 @kernel
-def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-untyped-def]
+def settle(pool: Replicas, search: ReplicaSearch, i, lower, upper):  # type: ignore[no-untyped-def]
     """Bring one server's load between the bounds as far as replicas allow; returns what is left outside."""
     over = pool.load_on[i] - upper
     amount = max(over, lower - pool.load_on[i])
@@ -256,7 +256,7 @@ def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-
 
 
 @kernel(allocates=True)
-def balance(pool: Replicas, search: Search, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
+def balance(pool: Replicas, search: ReplicaSearch, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
     """Bring all servers' loads between the bounds as far as replicas allow; returns what is left outside.
 
     First what is too much goes where there is room, then what lacks comes from those that can spare it:

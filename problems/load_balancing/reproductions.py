@@ -15,12 +15,12 @@ import numpy as np
 
 from copter.bench.composition import compare
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, PaperFigure
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing import MODES, Mode
 from copter.problems.load_balancing.course import BURN_IN, EXACT, Balancing
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.solvers.registry import make_solver
 
 _TOLERANCE, _MIP_GAP = 1e-2, 0.05
@@ -29,25 +29,25 @@ _BRIEF = {"rounds": BURN_IN + 3, "samples": 1}
 _UNITS = {"imbalance": "%", "time a round": "s"}
 
 
-def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[Figure]:
+def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[PaperFigure]:
     """The mean load of a server, over the rounds."""
     figures = []
     for mode in MODES:
-        scenario = Scenario(shards, servers, rounds, mode, effort.seed)
+        scenario = ShardScenario(shards, servers, rounds, mode, effort.seed)
         means = np.array([each.sum() / servers for each in scenario.loads()])
         relative = means / means.mean()
         shown = {"least": relative.min(), "median": np.median(relative), "most": relative.max()}
         for what, value in shown.items():
             column = f"mean load of a server over the rounds' mean, {what}"
-            figures.append(Figure(mode, column, "x", float(value)))
+            figures.append(PaperFigure(mode, column, "x", float(value)))
         steps = 100.0 * float(np.median(np.abs(np.diff(np.log(means)))))
-        figures.append(Figure(mode, "change from round to round, median", "%", steps))
+        figures.append(PaperFigure(mode, "change from round to round, median", "%", steps))
     return figures
 
 
 def balanced(
     effort: Effort, *, parts: int, exact: bool = False, brief_pop: bool = False, **settings: Any
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """Movements, imbalance and time of each method for both kinds of loads, and how they compare.
 
     With `brief_pop` POP plays few rounds of one sample.  With `exact` the text's super-optimality is shown:
@@ -93,7 +93,7 @@ def _play(
 ) -> dict[str, float]:
     """Play a sample of the loads, and return means over its rounds."""
     effort.say(f"{row}: {shards} shards on {servers} servers")
-    scenario = Scenario(shards, servers, rounds, mode, effort.seed + k)
+    scenario = ShardScenario(shards, servers, rounds, mode, effort.seed + k)
     settings = SolverSettings(solver, _TOLERANCE, mip_gap=_MIP_GAP)
     records = measure(Balancing(scenario), settings).records[BURN_IN:]
     movements, imbalance, seconds = (
@@ -103,9 +103,9 @@ def _play(
     return {"movements a round": movements, "imbalance": 100.0 * imbalance, "time a round": seconds}
 
 
-def integrality(effort: Effort, *, shards: int, servers: int) -> list[Figure]:
+def integrality(effort: Effort, *, shards: int, servers: int) -> list[PaperFigure]:
     """How integral the answers of solvers are to the second round of loads that are drawn."""
-    scenario = Scenario(shards, servers, 2, seed=effort.seed)
+    scenario = ShardScenario(shards, servers, 2, seed=effort.seed)
     balancer = scenario.balancer()
     first, second = scenario.loads()
     balancer.set_loads(first)

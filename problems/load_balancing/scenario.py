@@ -17,7 +17,7 @@ _MEMORY = 2.0
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ShardScenario:
     """Shard j of size 1 starts on server j modulo their number; its loads come from Zipf or from a table.
 
     `memory`: the memory of each server, in shards; twice the shards a server if not given. `table`: loads of
@@ -43,7 +43,7 @@ class Scenario:
         rounds: int | None = None,
         memory: float | None = None,
         tolerance: float = TOLERANCE,
-    ) -> Scenario:
+    ) -> ShardScenario:
         """Scenario of a table of loads, its first `rounds` rounds or all.
 
         `rounds`: at most those of the table. `memory`: the memory of each server, in shards; twice the shards

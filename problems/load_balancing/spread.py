@@ -1,4 +1,4 @@
-"""SpreadShim: replicas of shards on servers, few of them new, within the memory and with balanced loads.
+"""ReplicaShim: replicas of shards on servers, few of them new, within the memory and with balanced loads.
 
 For shard load balancing: every shard is served by one or more replicas, each carries a share of the shard's
 load, a replica needs as much memory as its shard is large, and a new one is a movement that costs its size.
@@ -45,7 +45,7 @@ from copter.problems.load_balancing.bound import needed
 from copter.problems.load_balancing.replicas import (
     DUST,
     Replicas,
-    Search,
+    ReplicaSearch,
     add,
     balance,
     carry,
@@ -67,7 +67,7 @@ _EASE = 0.05
 """Share of the width of the band."""
 
 
-class PlacementError(CopterError):
+class ShardPlacementError(CopterError):
     """No place was found for a shard; `shard` is its index."""
 
     def __init__(self, shard: int) -> None:
@@ -76,7 +76,7 @@ class PlacementError(CopterError):
 
 
 @dataclass(frozen=True)
-class Placement:
+class ShardPlacement:
     """Replicas and the shares of their shards' load that they carry; ascending by shard and server.
 
     `shard`, `server` (m,). `share` (m,): > 0; those of a shard add up to 1.
@@ -95,7 +95,10 @@ class Placement:
 
 
 def among(keys: Ints, others: Ints) -> Flags:
-    """Which keys (:meth:`Placement.keys`) are also among others. `keys` (m,). `others` (k,): ascending."""
+    """Which keys (:meth:`ShardPlacement.keys`) are also among others.
+
+    `keys` (m,). `others` (k,): ascending.
+    """
     if np.array_equal(keys, others):
         return np.ones(keys.size, np.bool_)
     at = np.searchsorted(others, keys)
@@ -105,11 +108,11 @@ def among(keys: Ints, others: Ints) -> Flags:
 
 
 _NO_KEYS = np.empty(0, np.int64)
-NOWHERE = Placement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+NOWHERE = ShardPlacement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ShardFleet:
     """Shards and servers as a shim sees them.
 
     `loads`, `sizes` (k,): those of the shards; any unit of load. `memory` (n,): the memory of the servers, in
@@ -159,15 +162,15 @@ class Carried:
     band.
     """
 
-    placement: Placement
+    placement: ShardPlacement
     enough: bool
     needed: float
 
 
-class SpreadShim:
+class ReplicaShim:
     """Turns a fractional answer into replicas."""
 
-    def carry(self, fleet: Fleet, last: Placement) -> Carried:
+    def carry(self, fleet: ShardFleet, last: ShardPlacement) -> Carried:
         """Balance this round's loads along last round's replicas alone."""
         n = fleet.memory.size
         loads = fleet.loads / (fleet.mean or 1.0)
@@ -186,7 +189,7 @@ class SpreadShim:
         pool.reserve[:] = 0.0
         return Carried(_placement(pool, loads), False, needed(pool, search, loads, lower, upper))
 
-    def proven(self, fleet: Fleet, last: Placement, carried: Carried) -> Placement | None:
+    def proven(self, fleet: ShardFleet, last: ShardPlacement, carried: Carried) -> ShardPlacement | None:
         """Placement within the band that is proven to cost least, if one is found without any answer."""
         if carried.enough:
             return carried.placement
@@ -195,14 +198,14 @@ class SpreadShim:
             plain = _settle(
                 fleet, loads, last.keys(fleet.memory.size), last.share * loads[last.shard], _NO_KEYS
             )
-        except PlacementError:
+        except ShardPlacementError:
             return None
         return _placement(plain, loads) if _is_least(fleet, plain, carried) else None
 
-    def repair(self, fleet: Fleet, last: Placement) -> Placement:
+    def repair(self, fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
         """Last round's placement, brought into the memory, with all shards served; no replica for balance.
 
-        What a late round falls back to. Raise PlacementError if a shard finds no place.
+        What a late round falls back to. Raise ShardPlacementError if a shard finds no place.
         """
         n, loads = fleet.memory.size, fleet.loads / (fleet.mean or 1.0)
         pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
@@ -214,13 +217,13 @@ class SpreadShim:
 
     def round(
         self,
-        fleet: Fleet,
-        last: Placement,
+        fleet: ShardFleet,
+        last: ShardPlacement,
         shard: Ints,
         server: Ints,
         load: Floats,
         carried: Carried | None = None,
-    ) -> Placement:
+    ) -> ShardPlacement:
         """Placement near a fractional answer.
 
         `last`: the placement of the last round, without what is gone since. `shard`, `server`, `load` (m,):
@@ -239,12 +242,14 @@ class SpreadShim:
             return _placement(plain, loads)
         try:
             guided = _settle(fleet, loads, old, before, _chosen(fleet, loads, old, answered, load))
-        except PlacementError:  # replicas of the answer took the memory that others need
+        except ShardPlacementError:  # replicas of the answer took the memory that others need
             return _placement(plain, loads)
         return _placement(min(plain, guided, key=lambda pool: _worth(fleet, pool)), loads)
 
 
-def _pool(fleet: Fleet, loads: Floats, keys: Ints, old: Ints, value: Floats) -> tuple[Replicas, Search]:
+def _pool(
+    fleet: ShardFleet, loads: Floats, keys: Ints, old: Ints, value: Floats
+) -> tuple[Replicas, ReplicaSearch]:
     """Pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, is_old = keys // n, among(keys, old)
@@ -261,10 +266,10 @@ def _pool(fleet: Fleet, loads: Floats, keys: Ints, old: Ints, value: Floats) -> 
 def _memory(pool: Replicas, loads: Floats) -> None:
     lost = _keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
     if lost >= 0:
-        raise PlacementError(int(lost))
+        raise ShardPlacementError(int(lost))
 
 
-def _chosen(fleet: Fleet, loads: Floats, old: Ints, answered: Ints, load: Floats) -> Ints:
+def _chosen(fleet: ShardFleet, loads: Floats, old: Ints, answered: Ints, load: Floats) -> Ints:
     """New replicas of an answer that balance and memory leave of it, as keys (see :func:`_pool`)."""
     keys = np.union1d(old, answered)
     value = np.zeros(keys.size)
@@ -280,7 +285,7 @@ def _chosen(fleet: Fleet, loads: Floats, old: Ints, answered: Ints, load: Floats
     return chosen
 
 
-def _settle(fleet: Fleet, loads: Floats, old: Ints, before: Floats, chosen: Ints) -> Replicas:
+def _settle(fleet: ShardFleet, loads: Floats, old: Ints, before: Floats, chosen: Ints) -> Replicas:
     """Pool of old and chosen replicas, the old ones' loads as they were, brought into memory and balance."""
     keys = np.union1d(old, chosen)
     value = np.zeros(keys.size)
@@ -301,7 +306,7 @@ def _settle(fleet: Fleet, loads: Floats, old: Ints, before: Floats, chosen: Ints
     return pool
 
 
-def _keep(fleet: Fleet, pool: Replicas, search: Search) -> None:
+def _keep(fleet: ShardFleet, pool: Replicas, search: ReplicaSearch) -> None:
     """Give last round's replicas their reserves; servers at the edge of the band move inwards for that."""
     lower, upper = fleet.band
     ease = _EASE * (upper - lower)
@@ -309,7 +314,7 @@ def _keep(fleet: Fleet, pool: Replicas, search: Search) -> None:
     _revive(pool, *fleet.inner_band)
 
 
-def _worth(fleet: Fleet, pool: Replicas) -> tuple[float, float]:
+def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
     """Less is better: load outside the band, and the size of the new replicas."""
     lower, upper = fleet.band
     off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
@@ -317,12 +322,12 @@ def _worth(fleet: Fleet, pool: Replicas) -> tuple[float, float]:
     return (round(off, 6), float(fleet.sizes[pool.shard[new]].sum()))
 
 
-def _is_least(fleet: Fleet, pool: Replicas, carried: Carried) -> bool:
+def _is_least(fleet: ShardFleet, pool: Replicas, carried: Carried) -> bool:
     """Whether replicas balance the load at the cost that any placement has."""
     return _worth(fleet, pool) <= (0.0, carried.needed * (1.0 + 1e-9))
 
 
-def _placement(pool: Replicas, loads: Floats) -> Placement:
+def _placement(pool: Replicas, loads: Floats) -> ShardPlacement:
     """Replicas that carry load, or whose shard has none."""
     k, n = loads.size, pool.load_on.size
     idle = loads <= DUST
@@ -330,7 +335,7 @@ def _placement(pool: Replicas, loads: Floats) -> Placement:
     keep = keep[np.argsort(pool.shard[keep] * n + pool.server[keep])]
     shard = pool.shard[keep]
     share = np.where(idle[shard], 1.0, pool.load[keep])
-    return Placement(shard, pool.server[keep], share / np.bincount(shard, share, k)[shard])
+    return ShardPlacement(shard, pool.server[keep], share / np.bincount(shard, share, k)[shard])
 
 
 @kernel
@@ -459,7 +464,7 @@ def _new_replicas(pool: Replicas) -> Ints:
 
 
 @kernel(allocates=True)
-def _prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ignore[no-untyped-def]
+def _prune(pool: Replicas, search: ReplicaSearch, lower, upper, candidates):  # type: ignore[no-untyped-def]
     """Drop those of some replicas that the balance does not need."""
     for r in candidates:
         if pool.copies[pool.shard[r]] > 1:
@@ -467,7 +472,7 @@ def _prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: i
 
 
 @kernel(allocates=True, inner=True)
-def _try_without(pool: Replicas, search: Search, r, lower, upper):  # type: ignore[no-untyped-def]
+def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # type: ignore[no-untyped-def]
     """Drop replica r if what it carries can flow along the others; else leave all as it is."""
     i = pool.server[r]
     to = _lightest_other(pool, r)
@@ -501,7 +506,7 @@ def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: ignore[no-untyped-def]
+def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  # type: ignore[no-untyped-def]
     """Add replicas while a server is outside the band, for the worst server first.
 
     Replicas with no more load than is ``dispensable`` of their shard make way where memory is short.

@@ -1,8 +1,8 @@
 from copter.problems.placement.online.inflation import arrivals as arrivals
-from copter.problems.placement.online.plan import Planner as Planner
-from copter.problems.placement.online.play import Course as Course
+from copter.problems.placement.online.plan import ReservationPlanner as ReservationPlanner
+from copter.problems.placement.online.play import PlayedTasks as PlayedTasks
 from copter.problems.placement.online.play import play as play
-from copter.problems.placement.online.policy import Policy as Policy
+from copter.problems.placement.online.policy import PlacementPolicy as PlacementPolicy
 from copter.problems.placement.online.policy import make_policy as make_policy
 from copter.problems.placement.online.policy import policy_names as policy_names
 from copter.problems.placement.online.reserving import Reserving as Reserving
@@ -11,10 +11,10 @@ from copter.problems.placement.place import Place as Place
 from copter.problems.placement.place import PlacementError as PlacementError
 from copter.problems.placement.rounds.groups import Apart as Apart
 from copter.problems.placement.rounds.groups import Together as Together
+from copter.problems.placement.rounds.rounds import PlacementRounds as PlacementRounds
 from copter.problems.placement.rounds.rounds import Round as Round
-from copter.problems.placement.rounds.rounds import Rounds as Rounds
 from copter.problems.placement.servers import Servers as Servers
 from copter.problems.placement.servers import read_servers as read_servers
-from copter.problems.placement.tasks import Kind as Kind
+from copter.problems.placement.tasks import TaskKind as TaskKind
 from copter.problems.placement.tasks import Tasks as Tasks
 from copter.problems.placement.tasks import read_tasks as read_tasks

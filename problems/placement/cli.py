@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from copter.cli.command import Options, RunOptions, command
+from copter.cli.command import CommandOptions, RunOptions, command
 from copter.cli.console import progress, publish, say, seconds, table
 from copter.cli.options import JsonPath, existing_file, policies_option, positive
 from copter.cli.solvers import Names
@@ -43,7 +43,7 @@ def _policies() -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Lists(Options):
+class _Lists(CommandOptions):
     """Servers and tasks, as their authors publish them."""
 
     nodes: Annotated[

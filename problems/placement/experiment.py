@@ -9,11 +9,11 @@ import numpy as np
 
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.online.inflation import arrivals
-from copter.problems.placement.online.plan import Planner
-from copter.problems.placement.online.play import Course, play
+from copter.problems.placement.online.plan import ReservationPlanner
+from copter.problems.placement.online.play import PlayedTasks, play
 from copter.problems.placement.online.policy import make_policy
 from copter.problems.placement.online.reserving import CPU_WORTH
-from copter.problems.placement.rounds.rounds import Rounds
+from copter.problems.placement.rounds.rounds import PlacementRounds
 from copter.problems.placement.servers import Servers, read_servers
 from copter.problems.placement.tasks import Tasks, read_tasks
 
@@ -38,7 +38,7 @@ class Experiment:
         """Read both files."""
         return cls(read_servers(nodes), read_tasks(tasks), half)
 
-    def play(self, policy: str, seed: int) -> Course:
+    def play(self, policy: str, seed: int) -> PlayedTasks:
         """Let tasks come in the order of a seed, which is the same for every policy."""
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))
@@ -53,7 +53,9 @@ class Experiment:
         """
         worth, coming = self.tasks.asked.worth, arrivals(self.tasks, self.servers, seed)
         coming = coming[: int(np.searchsorted(np.cumsum(worth[coming]), self.servers.milli)) + 1]
-        rounds = Rounds(self.servers, self.tasks.kinds, values=np.maximum(worth, CPU_WORTH), gap=_GAP)
+        rounds = PlacementRounds(
+            self.servers, self.tasks.kinds, values=np.maximum(worth, CPU_WORTH), gap=_GAP
+        )
         many, allocated = max(1, round(_ROUND * len(self.tasks))), 0
         for begin in range(0, coming.size, many):
             ids = range(begin, min(begin + many, coming.size))
@@ -71,7 +73,7 @@ class Experiment:
         demand = self.tasks.frequency * (self.servers.milli / float(self.tasks.frequency @ worth))
         free, fleet = Free.of(self.servers), Fleet.of(self.servers, self.tasks)
         values = np.where(worth > 0, worth, CPU_WORTH).astype(np.float64)
-        planner = Planner(free, fleet, demand, values, np.random.default_rng(seed))
+        planner = ReservationPlanner(free, fleet, demand, values, np.random.default_rng(seed))
         shares = planner.improve()
         each = np.array([worth[pattern.kinds].sum() for pattern in planner.patterns])
         return 100.0 * float(shares @ each) / self.servers.milli

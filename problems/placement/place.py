@@ -12,7 +12,7 @@ from copter.compile.kernels import kernel
 from copter.errors import CopterError
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.servers import MILLI, MOST, MOST_GPUS, Servers
-from copter.problems.placement.tasks import Kind
+from copter.problems.placement.tasks import TaskKind
 
 
 class PlacementError(CopterError, ValueError):
@@ -26,7 +26,7 @@ class Place(NamedTuple):
     gpus: int
 
 
-def check(servers: Servers, kinds: Sequence[Kind]) -> None:
+def check(servers: Servers, kinds: Sequence[TaskKind]) -> None:
     """Look whether servers and kinds can be."""
     if not len(servers):
         raise PlacementError("servers: there are none")

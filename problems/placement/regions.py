@@ -30,13 +30,13 @@ from copter.extras import extra
 from copter.parallel import limit_threads
 from copter.problems.placement.occupancy import Fleet
 from copter.problems.placement.place import Place, PlacementError, check
-from copter.problems.placement.rounds.groups import Group
+from copter.problems.placement.rounds.groups import TaskGroup
 from copter.problems.placement.rounds.mixes import best_mixes
 from copter.problems.placement.rounds.relaxation import Found, settled
-from copter.problems.placement.rounds.rounds import GAP, Round, Rounds, open_servers, worth_of
+from copter.problems.placement.rounds.rounds import GAP, PlacementRounds, Round, open_servers, worth_of
 from copter.problems.placement.rounds.running import checked_kinds
 from copter.problems.placement.servers import Servers
-from copter.problems.placement.tasks import Kind, Tasks
+from copter.problems.placement.tasks import TaskKind, Tasks
 from copter.ray.session import Session, check_room
 
 with extra("ray"):
@@ -44,11 +44,11 @@ with extra("ray"):
     from ray.exceptions import RayActorError
 
 
-class _Region(Rounds):
+class _Region(PlacementRounds):
     """Rounds of the servers of one region, and what the others have to know of them; an actor's object."""
 
     def __init__(
-        self, servers: Servers, kinds: Sequence[Kind], values: ArrayLike, gap: float, threads: int
+        self, servers: Servers, kinds: Sequence[TaskKind], values: ArrayLike, gap: float, threads: int
     ) -> None:
         limit_threads(threads)
         super().__init__(servers, kinds, values=values, gap=gap)
@@ -115,14 +115,14 @@ class Regions:
     Use it as a context manager, or :meth:`close` it.
 
     `servers`: all free. Region r of R has every R-th, from the r-th on. `regions`: actors, each with one
-    processor. `values`, `gap`: of :class:`Rounds`; each region ends its round at this gap. `address`: of a
-    Ray cluster; without it the one that this process is connected to, or one of this machine.
+    processor. `values`, `gap`: of :class:`PlacementRounds`; each region ends its round at this gap.
+    `address`: of a Ray cluster; without it the one that this process is connected to, or one of this machine.
     """
 
     def __init__(
         self,
         servers: Servers,
-        kinds: Sequence[Kind],
+        kinds: Sequence[TaskKind],
         *,
         regions: int = 2,
         values: ArrayLike | None = None,
@@ -176,7 +176,7 @@ class Regions:
 
     # ---- what changes between rounds --------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait for the next round; all of them or, if anything is wrong, none."""
         ids, kind = self._new("submit", ids, kinds)
         if group is None:
@@ -258,7 +258,7 @@ class Regions:
     # ---- rounds -----------------------------------------------------------------------------------------
 
     def round(self, moves: int = 0, price: float = 0.0) -> Round:
-        """Place tasks that wait; see :meth:`Rounds.round`.
+        """Place tasks that wait; see :meth:`PlacementRounds.round`.
 
         `moves` is for all regions together, each has an even part.  A task moves within its region.
         """

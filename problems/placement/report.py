@@ -11,10 +11,10 @@ import numpy as np
 from copter.cli.command import RunOptions
 from copter.cli.console import table
 from copter.cli.plots import over_time
-from copter.cli.run import Run
+from copter.cli.run import CommandRun
 from copter.cli.runfolder import RunFolder
 from copter.problems.placement.experiment import Experiment
-from copter.problems.placement.online.play import DEMANDS, Course
+from copter.problems.placement.online.play import DEMANDS, PlayedTasks
 
 _FULL = 100
 """Demand, in percent of the GPUs, at which failures are counted."""
@@ -28,7 +28,7 @@ _ROW = {
 }
 
 
-class PlacementRun(Run):
+class PlacementRun(CommandRun):
     """Policies and seeds with the folder that they are written into, if any."""
 
     meaning = "means and standard deviations over seeds, in percent"
@@ -36,10 +36,10 @@ class PlacementRun(Run):
     def __init__(self, experiment: Experiment, options: RunOptions, path: Path | None) -> None:
         self.experiment = experiment
         self._groups = [kind.group for kind in experiment.tasks.kinds]
-        self._courses: dict[str, dict[int, Course]] = {}
+        self._courses: dict[str, dict[int, PlayedTasks]] = {}
         super().__init__(options, path, f"Placement: tasks on {len(experiment.servers)} servers")
 
-    def take(self, policy: str, seed: int, course: Course) -> None:
+    def take(self, policy: str, seed: int, course: PlayedTasks) -> None:
         """Keep what a policy came to."""
         self._courses.setdefault(policy, {})[seed] = course
 
@@ -52,7 +52,7 @@ class PlacementRun(Run):
             "policies": {name: self._of(list(courses.values())) for name, courses in self._courses.items()},
         }
 
-    def _of(self, courses: list[Course]) -> dict[str, Any]:
+    def _of(self, courses: list[PlayedTasks]) -> dict[str, Any]:
         """Return the figures of one policy; None at a demand that never came."""
         shown: dict[str, Any] = {}
         for at in DEMANDS:
@@ -84,13 +84,13 @@ class PlacementRun(Run):
             "percent of the GPUs that is allocated by what was asked for, means over seeds",
         )
 
-    def _row(self, policy: str, seed: int, course: Course) -> dict[str, Any]:
+    def _row(self, policy: str, seed: int, course: PlayedTasks) -> dict[str, Any]:
         failed = sum(place is None for place in course.places)
         row = {"policy": policy, "seed": seed, "tasks": len(course.places), "failed": failed}
         return row | {f"allocated_at_{at}": course.allocated_at(at) for at in DEMANDS}
 
     @staticmethod
-    def _line(courses: Mapping[int, Course]) -> list[float]:
+    def _line(courses: Mapping[int, PlayedTasks]) -> list[float]:
         return [float(np.mean([course.allocated_at(at) for course in courses.values()])) for at in DEMANDS]
 
     def print_summary(self) -> None:

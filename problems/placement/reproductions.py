@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure, mean_figure
+from copter.bench.reproduction import Effort, PaperFigure, mean_figure
 from copter.errors import InputError
 from copter.problems.placement.experiment import Experiment
 from copter.problems.placement.rounds.scale import measure, measure_regions
@@ -29,7 +29,7 @@ _LABELS = {"copter": "copter", "two-stages": "CvxCluster's stages", "highs": "Hi
 _ALLOCATED = "allocated at 100%"
 
 
-def allocated(effort: Effort, **settings: Any) -> list[Figure]:
+def allocated(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Percent of the GPUs that policies have allocated when 100% were asked for, by mix of tasks."""
     values: dict[tuple[str, str], list[float]] = {}
     for row in read_csv(_folder(effort) / "fgd_results.csv", ("workload", "policy", "allocated_at_100")):
@@ -52,7 +52,7 @@ def _play(
     return {_ALLOCATED: played.allocated_at(100)}
 
 
-def moves(effort: Effort, **settings: Any) -> list[Figure]:
+def moves(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Tasks that come in rounds: what 1% of them that move are worth, beside what a plan has."""
     names = ("none moves", "1% move a round", "a plan in parts")
     return grid(effort, _moves, {f"{_ALLOCATED}, {name}": "%" for name in names}, **settings)
@@ -71,7 +71,7 @@ def _moves(effort: Effort, row: str, k: int, *, mix: str) -> dict[str, float]:
     }
 
 
-def failures(effort: Effort, **settings: Any) -> list[Figure]:
+def failures(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Percent of the tasks that found no place, by what they ask for and by demand."""
     return grid(effort, _failures, {"": "%"}, **settings)
 
@@ -101,7 +101,7 @@ def _folder(effort: Effort) -> Path:
     return found
 
 
-def scale(effort: Effort, *, sizes: Sequence[int]) -> list[Figure]:
+def scale(effort: Effort, *, sizes: Sequence[int]) -> list[PaperFigure]:
     """Seconds of a round and what it is short by, by servers and system."""
     figures = []
     for size in measure(*_large(effort), sizes, seed=effort.seed, say=effort.say):
@@ -112,12 +112,12 @@ def scale(effort: Effort, *, sizes: Sequence[int]) -> list[Figure]:
             short = [100.0 * each for each in its.short]
             figures.append(mean_figure(row, f"short of the bound, {_LABELS[name]}", "%", short))
         figures.append(mean_figure(row, "a task alone", "ms", [1e3 * each for each in size.alone]))
-        figures.append(Figure(row, "tasks that run", "", float(size.tasks)))
-        figures.append(Figure(row, "tasks that come and go a round", "", float(size.changed)))
+        figures.append(PaperFigure(row, "tasks that run", "", float(size.tasks)))
+        figures.append(PaperFigure(row, "tasks that come and go a round", "", float(size.changed)))
     return figures
 
 
-def regions(effort: Effort, *, servers: int, actors: int, gap: float) -> list[Figure]:
+def regions(effort: Effort, *, servers: int, actors: int, gap: float) -> list[PaperFigure]:
     """Rounds of many tasks on actors that each have some of the servers, and end at a gap."""
     its = measure_regions(*_large(effort), servers, actors, gap=gap, seed=effort.seed, say=effort.say)
     row = f"{servers:,} servers, {actors} actors"
@@ -126,10 +126,10 @@ def regions(effort: Effort, *, servers: int, actors: int, gap: float) -> list[Fi
         mean_figure(row, "to be told what changed", "s", its.edit),
         mean_figure(row, "short of the bound of all servers", "%", [100.0 * each for each in its.short]),
         mean_figure(row, "the first rounds", "s", its.first),
-        Figure(row, "until all servers are full", "s", its.filled),
-        Figure(row, "memory", "GB", its.memory / 1e9),
-        Figure(row, "tasks that run", "", float(its.tasks)),
-        Figure(row, "tasks that come and go a round", "", float(its.changed)),
+        PaperFigure(row, "until all servers are full", "s", its.filled),
+        PaperFigure(row, "memory", "GB", its.memory / 1e9),
+        PaperFigure(row, "tasks that run", "", float(its.tasks)),
+        PaperFigure(row, "tasks that come and go a round", "", float(its.changed)),
     ]
 
 

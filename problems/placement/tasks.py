@@ -19,7 +19,7 @@ from copter.problems.placement.servers import MILLI, MOST, Servers
 from copter.problems.reading import CsvRow, read_csv
 
 
-class Kind(NamedTuple):
+class TaskKind(NamedTuple):
     """What a task asks for.
 
     Attributes
@@ -56,13 +56,13 @@ class Tasks:
 
     Attributes
     ----------
-    kinds : tuple of Kind
+    kinds : tuple of TaskKind
         All different.
     kind : (k,) ndarray
         Index of each task's kind.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[TaskKind, ...]
     kind: Ints
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class Tasks:
 
 
 class _Asked(NamedTuple):
-    """What kinds ask for, as (kinds,) arrays; :class:`Kind` has the units."""
+    """What kinds ask for, as (kinds,) arrays; :class:`TaskKind` has the units."""
 
     cpu: Ints
     memory: Ints
@@ -120,7 +120,7 @@ def read_tasks(path: str | Path) -> Tasks:
     `gpu_spec` has the models allowed, ``V100M16|V100M32``; other columns are passed over.
     """
     names: set[str] = set()
-    kinds: dict[Kind, int] = {}
+    kinds: dict[TaskKind, int] = {}
     kind_of: list[int] = []
     for row in read_csv(path, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")):
         name = row.text("name")
@@ -133,7 +133,7 @@ def read_tasks(path: str | Path) -> Tasks:
     return Tasks(tuple(kinds), np.array(kind_of, np.int64))
 
 
-def _kind(row: CsvRow) -> Kind:
+def _kind(row: CsvRow) -> TaskKind:
     """Return what a row asks for."""
     fields = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
     cpu, memory, gpus, milli = (row.whole(field) for field in fields)
@@ -143,4 +143,4 @@ def _kind(row: CsvRow) -> Kind:
     if gpus and not 0 < milli <= MILLI:
         raise row.error("gpu_milli", f"{milli} must be from 1 to {MILLI}, a share of each GPU")
     models = sorted({model.strip() for model in row.text("gpu_spec").split("|")} - {""})
-    return Kind(cpu, memory, gpus, milli if gpus else 0, tuple(models) if gpus else ())
+    return TaskKind(cpu, memory, gpus, milli if gpus else 0, tuple(models) if gpus else ())

@@ -1,11 +1,11 @@
 """Pollux' evaluation (section 5) on the authors' measurements and workloads, for `reproductions.toml`.
 
-Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  Figure 2b
+Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  PaperFigure 2b
 predicts the statistical efficiency at every batch size from the gradient noise measured at one, here the
 artifact's 3,200 (the paper's 4,000 is not in it), and compares it with that from each batch size's own noise.
-Figure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as their
-median relative error over the placements on up to four nodes, and over the larger clusters that the fit did
-not see.
+PaperFigure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as
+their median relative error over the placements on up to four nodes, and over the larger clusters that the fit
+did not see.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.cluster.estimation.fit import fit_throughput
 from copter.problems.cluster.profiles.measured import MeasuredProfile
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency, noise_scale
@@ -39,7 +39,7 @@ _NODES = 4
 _JCT = ("average JCT", "p50 JCT", "p99 JCT")
 
 
-def simulated(effort: Effort, *, shipped: str = "", **settings: Any) -> list[Figure]:
+def simulated(effort: Effort, *, shipped: str = "", **settings: Any) -> list[PaperFigure]:
     """Policies on the authors' workloads, see `_sample`, beside the result that the authors ship."""
     units, artifact = dict.fromkeys(_JCT, "s"), Artifact(effort)
 
@@ -83,7 +83,7 @@ def _times(simulator: Simulator) -> Floats:
     return np.array([record.jct for record in simulator.play().job_results()])
 
 
-def realistic(effort: Effort, *, shares: Sequence[float]) -> list[Figure]:
+def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
     """Average JCT over Pollux' by the share of jobs as their users configured them."""
     artifact, figures = Artifact(effort), []
     # Pollux goes by neither the GPUs nor the batch sizes of users.
@@ -95,7 +95,7 @@ def realistic(effort: Effort, *, shares: Sequence[float]) -> list[Figure]:
             times = [_times(artifact.simulator(policy, jobs)) for jobs in mixed]
             ratio = float(np.mean(times)) / pollux
             effort.say(f"{share:.0%} realistic, {policy}: {ratio:.2f} times Pollux' JCT")
-            figures.append(Figure(f"{share:.0%} realistic", policy, "x", ratio))
+            figures.append(PaperFigure(f"{share:.0%} realistic", policy, "x", ratio))
     return figures
 
 
@@ -107,7 +107,7 @@ def _mixed(artifact: Artifact, number: int, share: float) -> list[JobSubmission]
     return [configured[k] if k in chosen else job for k, job in enumerate(tuned)]
 
 
-def testbed(effort: Effort) -> list[Figure]:
+def testbed(effort: Effort) -> list[PaperFigure]:
     """JCT and makespan of the testbed's workload; efficiency, throughput and goodput as the text has them."""
     artifact, figures = Artifact(effort), []
     jobs, trained = artifact.jobs(_TESTBED_WORKLOAD), {}
@@ -122,13 +122,13 @@ def testbed(effort: Effort) -> list[Figure]:
             "p99 JCT": np.quantile(times, 0.99),
             "makespan": (end - begin) / _HOUR,
         }
-        figures += [Figure(policy, name, "h", float(value)) for name, value in hours.items()]
-        figures.append(Figure(policy, "efficiency", "%", 100.0 * trained[policy].efficiency))
+        figures += [PaperFigure(policy, name, "h", float(value)) for name, value in hours.items()]
+        figures.append(PaperFigure(policy, "efficiency", "%", 100.0 * trained[policy].efficiency))
     for rival in _POLICIES[1:]:
         for name in ("throughput", "goodput"):
             mine, theirs = (getattr(trained[policy], name) for policy in ("pollux", rival))
             ratios = [mine[job] / theirs[job] for job in mine if job in theirs]
-            figures.append(Figure("pollux", f"{name} over {rival}'s", "x", float(np.mean(ratios))))
+            figures.append(PaperFigure("pollux", f"{name} over {rival}'s", "x", float(np.mean(ratios))))
     return figures
 
 
@@ -166,22 +166,22 @@ class _Trained:
         return cls(float(np.mean(seen)), *each)
 
 
-def cloud(effort: Effort) -> list[Figure]:
+def cloud(effort: Effort) -> list[PaperFigure]:
     """Cost and time of training ImageNet in the cloud, by goodput over by throughput."""
     profile = Artifact(effort).profiles["imagenet"]
     goodput, throughput = (train_in_the_cloud(profile, by_goodput=by) for by in (True, False))
     ratio = "goodput over throughput"
     return [
-        Figure("goodput", "node-hours", "h", goodput.node_hours),
-        Figure("throughput", "node-hours", "h", throughput.node_hours),
-        Figure("goodput", "time", "h", goodput.hours),
-        Figure("throughput", "time", "h", throughput.hours),
-        Figure(ratio, "cost", "x", goodput.node_hours / throughput.node_hours),
-        Figure(ratio, "time", "x", goodput.hours / throughput.hours),
+        PaperFigure("goodput", "node-hours", "h", goodput.node_hours),
+        PaperFigure("throughput", "node-hours", "h", throughput.node_hours),
+        PaperFigure("goodput", "time", "h", goodput.hours),
+        PaperFigure("throughput", "time", "h", throughput.hours),
+        PaperFigure(ratio, "cost", "x", goodput.node_hours / throughput.node_hours),
+        PaperFigure(ratio, "time", "x", goodput.hours / throughput.hours),
     ]
 
 
-def efficiencies(effort: Effort) -> list[Figure]:
+def efficiencies(effort: Effort) -> list[PaperFigure]:
     """Statistical efficiency of ImageNet by batch size, and as predicted from the noise at one of them."""
     gradients = read_pollux_measurements(Artifact(effort).root / "traces")["imagenet"].gradients
     initial, sizes = float(gradients.batch_sizes[0]), gradients.batch_sizes
@@ -189,14 +189,14 @@ def efficiencies(effort: Effort) -> list[Figure]:
     predicted = efficiency(noise[sizes == _BATCH_SIZE], initial, sizes)
     actual = efficiency(noise, initial, sizes)
     return [
-        Figure(f"batch {size:.0f}", column, "", float(value))
+        PaperFigure(f"batch {size:.0f}", column, "", float(value))
         for size, *values in zip(sizes, actual, predicted, strict=True)
         for column, value in zip(("actual efficiency", "predicted efficiency"), values, strict=True)
         if size > initial
     ]
 
 
-def throughputs(effort: Effort) -> list[Figure]:
+def throughputs(effort: Effort) -> list[PaperFigure]:
     """Median errors of the fitted throughput model, by application."""
     figures = []
     for folder in sorted(path.parent for path in (Artifact(effort).root / "traces").glob("*/placements.csv")):
@@ -205,7 +205,9 @@ def throughputs(effort: Effort) -> list[Figure]:
         fitted = fit_throughput(*steps[seen].T)
         effort.say(f"{folder.name}: {', '.join(f'{value:.3g}' for value in fitted)}")
         for column, chosen in (("4 nodes", seen), ("6 to 16 nodes, unseen", ~seen)):
-            figures.append(Figure(folder.name, f"median error, {column}", "%", _error(fitted, steps[chosen])))
+            figures.append(
+                PaperFigure(folder.name, f"median error, {column}", "%", _error(fitted, steps[chosen]))
+            )
     return figures
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import even_shares
 from copter.problems.afs.policies import SharePolicy, packed
-from copter.problems.afs.roster import Pool
+from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.rivals.mechanism import Mechanism, RigidRound
 
@@ -23,7 +23,7 @@ class MaxMin(SharePolicy):
 
     name = "max-min"
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         return packed(pool, even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus))
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from copter.arrays import Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
-from copter.problems.afs.roster import Pool
+from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, pinned
@@ -143,7 +143,7 @@ class OptimusEvents(SharePolicy):
     name = "optimus-events"
     watch = ("done",)
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         count, left = first_shares(pool.curves.first, pool.order(pool.curves.first), pool.gpus)
         work = pool.rows["work"]
         raise_by_gain(

@@ -21,7 +21,7 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
-from copter.problems.afs.roster import Pool
+from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
@@ -36,7 +36,7 @@ class Srtf(SharePolicy):
     kind: Kind = "rigid"
     by_service = False
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         request = pool.rows["request"]
         left = pool.rows["work"] / pool.rows["request_speed"]
         order = pool.order(left * request if self.by_service else left)

@@ -11,7 +11,7 @@ import numpy as np
 
 from copter.arrays import Floats, Ints
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
-from copter.problems.afs.roster import Pool
+from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 
@@ -139,7 +139,7 @@ class ThemisElastic(SharePolicy):
         self._time = self._job_seconds = 0.0
         self._jobs = 0
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         self._job_seconds += self._jobs * (now.time - self._time)
         self._time, self._jobs = now.time, len(now.jobs)
         rows, mine = pool.rows, self.roster.rows
@@ -177,7 +177,7 @@ class ThemisElastic(SharePolicy):
         return count
 
 
-def _hand_out(pool: Pool, count: Ints, order: Ints, free: int) -> None:
+def _hand_out(pool: GpuPool, count: Ints, order: Ints, free: int) -> None:
     """Raise counts by a unit in turn, as long as there are GPUs."""
     while free > 0:
         step = pool.step(order, count[order])

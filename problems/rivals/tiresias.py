@@ -17,7 +17,7 @@ import numpy as np
 from copter.arrays import Ints
 from copter.problems.afs.allocation import first_shares
 from copter.problems.afs.policies import SharePolicy
-from copter.problems.afs.roster import Pool
+from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
@@ -76,7 +76,7 @@ class TiresiasL(SharePolicy):
             raise ValueError(f"limits = {limits}: must be ascending")
         self._limits = np.array([*limits, np.inf])
 
-    def shares(self, pool: Pool, now: ClusterState) -> Ints:  # noqa: D102
+    def shares(self, pool: GpuPool, now: ClusterState) -> Ints:  # noqa: D102
         rows = pool.rows
         service = rows["ran"] * rows["request"] + _ROUNDING
         queue = np.searchsorted(self._limits, service, side="right")

@@ -5,7 +5,7 @@ from copter.problems.shockwave.generator import generate as generate
 from copter.problems.shockwave.interface import MarketJob as MarketJob
 from copter.problems.shockwave.interface import RoundState as RoundState
 from copter.problems.shockwave.metrics import JobResult as JobResult
-from copter.problems.shockwave.metrics import Metrics as Metrics
+from copter.problems.shockwave.metrics import MarketMetrics as MarketMetrics
 from copter.problems.shockwave.metrics import PublishedResult as PublishedResult
 from copter.problems.shockwave.metrics import read_published as read_published
 from copter.problems.shockwave.policy import Shockwave as Shockwave

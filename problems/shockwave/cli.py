@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.command import BenchOptions, Options, RunOptions, command
+from copter.cli.command import BenchOptions, CommandOptions, RunOptions, command
 from copter.cli.console import progress
 from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
@@ -17,7 +17,7 @@ from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDI
 
 if TYPE_CHECKING:
     from copter.problems.cluster.policy import Estimator, Policy
-    from copter.problems.cluster.results import RoundRecord
+    from copter.problems.cluster.results import ClusterRecord
     from copter.problems.shockwave import RegimeJob, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 
@@ -64,7 +64,7 @@ _ShimSeconds: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PlanOptions(Options):
+class _PlanOptions(CommandOptions):
     """How Shockwave plans."""
 
     plan_rounds: _PlanRounds = 120
@@ -252,7 +252,7 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
                 _warm_up(name)
             task = bar.add_task(name, total=run.admitted, hour=0.0, queue=0)
 
-            def show(record: RoundRecord, completed: int, task: Any = task) -> None:
+            def show(record: ClusterRecord, completed: int, task: Any = task) -> None:
                 waiting = record.jobs - record.running
                 bar.update(task, completed=completed, hour=record.time / 3600.0, queue=waiting)
 

@@ -46,7 +46,7 @@ from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.plan import Plan
 from copter.problems.shockwave.tables import PlanProblem, best_price, normal_prices
 from copter.solvers.base import Stopwatch
-from copter.solvers.milp import Effort, MilpAnswer, run_milp
+from copter.solvers.milp import MilpAnswer, MilpEffort, run_milp
 from copter.store.compiled import CompiledProgram
 
 PROVEN = 1e-9
@@ -241,7 +241,7 @@ class ExactPlan:
     runs: Flags | None
     bound: float
     found: MilpAnswer
-    effort: Effort
+    effort: MilpEffort
 
 
 def solve_milp(

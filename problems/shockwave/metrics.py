@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from copter.problems.reading import Record, read_json
+from copter.problems.reading import JsonObject, read_json
 from copter.problems.shockwave.traces import RegimeJob
 
 _TOLERANT_FTF = 1.05
@@ -56,7 +56,7 @@ class JobResult:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class MarketMetrics:
     """Metrics of a schedule; all zero without jobs.
 
     Attributes
@@ -79,7 +79,7 @@ class Metrics:
     utilisation: float
 
     @classmethod
-    def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> Metrics:
+    def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> MarketMetrics:
         """Metrics of jobs on so many GPUs.
 
         Parameters
@@ -118,12 +118,12 @@ class PublishedResult:
 
     policy: str
     jobs: tuple[JobResult, ...]
-    metrics: Metrics
+    metrics: MarketMetrics
 
 
 def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedResult:
     """Read a file of the authors' ``results_json`` for a trace, in order of arrival."""
-    content = Record(path, read_json(path))
+    content = JsonObject(path, read_json(path))
     jct, ftf, live = (
         content.numbers(name, len(trace))
         for name in ("jct_list", "finish_time_fairness_list", "finish_time_fairness_themis_list")
@@ -134,7 +134,7 @@ def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedRes
     )
     unfair = np.array(ftf)
     single = {name: content.get(name, float) for name in ("makespan", "avg_jct", "cluster_util")}
-    metrics = Metrics(
+    metrics = MarketMetrics(
         single["makespan"],
         single["avg_jct"],
         float(unfair.max(initial=0.0)),

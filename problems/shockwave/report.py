@@ -13,7 +13,7 @@ import numpy as np
 from copter.cli.command import RunOptions
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
-from copter.cli.run import Run
+from copter.cli.run import CommandRun
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.extras import extra
 from copter.problems.cluster.policy import Estimator, Policy
@@ -59,7 +59,7 @@ _PLAN = {
 _SUMMARY = "the figures of the table, for each policy"
 
 
-class ShockwaveRun(Run):
+class ShockwaveRun(CommandRun):
     """Replays of one trace with the folder that they are written into, if any."""
 
     meaning = _SUMMARY

@@ -3,12 +3,12 @@
 Figures 2, 4 and 5: what it is worth to know changes of batch size before, and how well one can.
 
 Figures 11 and 17: Shockwave on the workloads that Pollux' authors published, and against Pollux itself.
-Figure 17 takes arrivals and durations of the workload: of each job the run time on the GPUs and at the batch
-size that it was tuned for, cut to the hours of Shockwave's jobs.  What runs for so long is one of Shockwave's
-models, in the mix of its traces.  In figure 11 the jobs are the workload's own, with
-the batch sizes that are best for them on the GPUs that they ask for.
+PaperFigure 17 takes arrivals and durations of the workload: of each job the run time on the GPUs and at the
+batch size that it was tuned for, cut to the hours of Shockwave's jobs.  What runs for so long is one of
+Shockwave's models, in the mix of its traces.  In figure 11 the jobs are the workload's own, with the batch
+sizes that are best for them on the GPUs that they ask for.
 
-Figure 12 (section 8.9): how far a plan is from the optimum after how many seconds, by jobs.  The paper's
+PaperFigure 12 (section 8.9): how far a plan is from the optimum after how many seconds, by jobs.  The paper's
 solver ends after 15 s with the bound gap that it then has; copter's relaxation and shim end by themselves,
 with a gap against the relaxation's certified bound.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure, mean_figure
+from copter.bench.reproduction import Effort, PaperFigure, mean_figure
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.errors import InputError
@@ -34,7 +34,7 @@ from copter.problems.shockwave import KNOWLEDGE
 from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.course import PlanCourse
 from copter.problems.shockwave.generator import ARRIVAL_SECONDS, GPU_MIX, HOURS, generate, job_of
-from copter.problems.shockwave.metrics import Metrics, read_published
+from copter.problems.shockwave.metrics import MarketMetrics, read_published
 from copter.problems.shockwave.policy import ROUND_SECONDS
 from copter.problems.shockwave.predictor import prediction_errors
 from copter.problems.shockwave.scheduler import Settings
@@ -66,7 +66,7 @@ _UNITS = {
 }
 
 
-def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[Figure]:
+def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[PaperFigure]:
     """Policies on traces, see `_sample`, with a makespan in seconds or in rounds."""
     units = _UNITS | ({"makespan": "rounds"} if rounds_shown else {})
     return grid(effort, _sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
@@ -127,7 +127,7 @@ def _run(
     return replay(jobs, gpus, make_policy(name, **options), estimator=estimator)
 
 
-def _shown(metrics: Metrics) -> dict[str, float]:
+def _shown(metrics: MarketMetrics) -> dict[str, float]:
     return {
         "makespan": metrics.makespan,
         "average JCT": metrics.average_jct,
@@ -191,7 +191,7 @@ def _paper(
     return _shown(read_published(path, _published_trace(effort, gpus)).metrics)
 
 
-def sizes(effort: Effort, **settings: Any) -> list[Figure]:
+def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
     """Makespans over Shockwave's by number of GPUs and their range, and the fairness of Shockwave."""
     over = {"of": "{policy}, {gpus} GPUs", "over": "shockwave, {gpus} GPUs"}
     ours: list[dict[str, Any]] = [
@@ -205,7 +205,7 @@ def sizes(effort: Effort, **settings: Any) -> list[Figure]:
     return simulated(effort, row="{policy}, {gpus} GPUs", derived=derived, **settings)
 
 
-def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> list[Figure]:
+def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> list[PaperFigure]:
     """How far the simulation, and the authors' own, are from the authors' runs on the physical cluster."""
     figures = simulated(effort, published=published, gpus=gpus, **settings)
     ours = {(one.row, one.column): one.ours for one in figures}
@@ -226,11 +226,11 @@ def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> l
                 for place, paper in physical.items()
                 if place[1] == column
             ]
-            figures.append(Figure(row, column, "%", float(np.mean(off))))
+            figures.append(PaperFigure(row, column, "%", float(np.mean(off))))
     return figures
 
 
-def one_job(effort: Effort) -> list[Figure]:
+def one_job(effort: Effort) -> list[PaperFigure]:
     """Fairness to one dynamic job, the one that reactive Themis is most unfair to, and to all of them."""
     jobs = _published_trace(effort, 32)
     dynamic = {job.name for job in jobs if len(job.regimes) > 1}
@@ -243,12 +243,12 @@ def one_job(effort: Effort) -> list[Figure]:
     reactive = ftf["themis, reactive"]
     name = max(sorted(reactive), key=reactive.__getitem__)
     late = {row: float(np.mean(np.array(list(ratios.values())) > 1.0)) for row, ratios in ftf.items()}
-    return [Figure(row, "FTF of one job", "", ratios[name]) for row, ratios in ftf.items()] + [
-        Figure(row, "unfair dynamic jobs", "%", 100.0 * share) for row, share in late.items()
+    return [PaperFigure(row, "FTF of one job", "", ratios[name]) for row, ratios in ftf.items()] + [
+        PaperFigure(row, "unfair dynamic jobs", "%", 100.0 * share) for row, share in late.items()
     ]
 
 
-def foresight(effort: Effort) -> list[Figure]:
+def foresight(effort: Effort) -> list[PaperFigure]:
     """The makespan of OSSP by what it knows, on three jobs and, with data, on the authors' trace."""
     cases = {"3 jobs": {"workload": "three", "gpus": 2}}
     if effort.data is not None:
@@ -265,18 +265,18 @@ def foresight(effort: Effort) -> list[Figure]:
     return simulated(effort, row="{know}, {case}", axes=axes, derived=derived, samples=1, policy="ossp")
 
 
-def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[Figure]:
+def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
     """Errors of the three rules of prediction on the jobs of the traces for numbers of GPUs."""
     jobs = [job for each in gpus for job in _published_trace(effort, each)]
     figures, curves = [], []
     for rule, errors in prediction_errors(jobs).items():
         for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
-            figures.append(Figure(f"on average: {rule}", column, "%", 100.0 * float(values.mean())))
+            figures.append(PaperFigure(f"on average: {rule}", column, "%", 100.0 * float(values.mean())))
         for share in _TRAINED:
             row = f"{share:.0%} of the training over: {rule}"
             for column, values in (("regimes", errors.regime), ("run time", errors.run_time)):
                 curves.append(
-                    Figure(row, column, "%", 100.0 * float(np.interp(share, errors.progress, values)))
+                    PaperFigure(row, column, "%", 100.0 * float(np.interp(share, errors.progress, values)))
                 )
     return figures + curves
 
@@ -296,7 +296,7 @@ def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
     return jobs
 
 
-def against_pollux(effort: Effort) -> list[Figure]:
+def against_pollux(effort: Effort) -> list[PaperFigure]:
     """Shockwave over Pollux on Pollux' workloads, 64 GPUs, and the fairness of both."""
     artifact = Artifact(effort)
     found: dict[tuple[str, str, str], list[float]] = {}
@@ -330,7 +330,7 @@ def against_pollux(effort: Effort) -> list[Figure]:
     return [mean_figure(*place, values) for place, values in found.items()]
 
 
-def overhead(effort: Effort, *, jobs: Sequence[int], gpus: int) -> list[Figure]:
+def overhead(effort: Effort, *, jobs: Sequence[int], gpus: int) -> list[PaperFigure]:
     """Largest bound gap of plans and median seconds that they take, by number of jobs."""
     figures = []
     for count in jobs:
@@ -340,6 +340,6 @@ def overhead(effort: Effort, *, jobs: Sequence[int], gpus: int) -> list[Figure]:
         gap = 100.0 * float(max(record["answer_gap"] for record in records))
         seconds = float(np.median([record["seconds"] for record in records]))
         row = f"{count:,} jobs"
-        figures.append(Figure(row, "largest bound gap", "%", gap))
-        figures.append(Figure(row, "time of a plan, median", "s", seconds))
+        figures.append(PaperFigure(row, "largest bound gap", "%", gap))
+        figures.append(PaperFigure(row, "time of a plan, median", "s", seconds))
     return figures

@@ -17,15 +17,15 @@ import numpy as np
 
 from copter.arrays import Flags
 from copter.problems.cluster.policy import Estimator, Policy
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.simulation.resize import DispatchRestart
 from copter.problems.cluster.simulation.simulator import Simulator
-from copter.problems.shockwave.metrics import JobResult, Metrics
+from copter.problems.shockwave.metrics import JobResult, MarketMetrics
 from copter.problems.shockwave.policy import ROUND_SECONDS
 from copter.problems.shockwave.traces import RegimeJob, check_names
 from copter.problems.shockwave.workloads import RESTART_SECONDS, scenario_of
 
-Watch = Callable[[RoundRecord, int], None]
+Watch = Callable[[ClusterRecord, int], None]
 """Takes the record of a round and the number of jobs complete."""
 
 
@@ -41,9 +41,9 @@ class ReplayResult:
     gpus: int
     jobs: tuple[JobResult, ...]
     rejected: tuple[str, ...]
-    rounds: tuple[RoundRecord, ...]
+    rounds: tuple[ClusterRecord, ...]
     segments: tuple[Segment, ...]
-    metrics: Metrics
+    metrics: MarketMetrics
 
     @property
     def extended(self) -> float:
@@ -105,7 +105,7 @@ def replay(
         simulator.rejected,
         tuple(simulator.records),
         tuple(simulator.segments),
-        Metrics.of(results, gpus, min((job.arrival for job in results), default=0.0)),
+        MarketMetrics.of(results, gpus, min((job.arrival for job in results), default=0.0)),
     )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from copter.arrays import Floats
 from copter.errors import InputError
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import Record, read_json
+from copter.problems.reading import JsonObject, read_json
 
 
 class Mode(StrEnum):
@@ -137,7 +137,7 @@ def read_jobs(path: str | Path) -> list[RegimeJob]:
     content = read_json(path)
     if not isinstance(content, list):
         raise InputError(path, "file", "must hold a list of jobs")
-    jobs = [_job(Record(path, entry, f"job {k}"), k) for k, entry in enumerate(content)]
+    jobs = [_job(JsonObject(path, entry, f"job {k}"), k) for k, entry in enumerate(content)]
     check_names(path, jobs)
     return sorted(jobs, key=lambda job: job.arrival)
 
@@ -151,7 +151,7 @@ def check_names(source: str | Path, jobs: Sequence[RegimeJob]) -> None:
         seen.add(job.name)
 
 
-def _job(record: Record, k: int) -> RegimeJob:
+def _job(record: JsonObject, k: int) -> RegimeJob:
     mode = record.get("mode", str)
     if mode not in set(Mode):
         raise record.error("mode", f"{mode!r} is none of {', '.join(Mode)}")
@@ -183,7 +183,7 @@ def _job(record: Record, k: int) -> RegimeJob:
 def _regime(path: str | Path, where: str, entry: Any) -> Regime:
     if not isinstance(entry, list) or len(entry) != 3:
         raise InputError(path, where, f"must be [batch size, epochs, seconds an epoch], is {entry!r}")
-    record = Record(path, dict(zip(("batch size", "epochs", "seconds"), entry, strict=True)), where)
+    record = JsonObject(path, dict(zip(("batch size", "epochs", "seconds"), entry, strict=True)), where)
     values = record.get("batch size", int), record.get("epochs", int), record.get("seconds", float)
     try:
         return Regime(*values)

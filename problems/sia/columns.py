@@ -50,7 +50,7 @@ number.  At the floor and p = -0.5 a move costs ten times as much as it is worth
 
 
 @dataclass(eq=False)
-class Choices:
+class JobChoices:
     """What a request chooses from.
 
     `key`: equal for equal columns, also between states of the cluster. `columns`: configuration of each
@@ -93,14 +93,14 @@ class _Runnable:
         smallest = np.full(len(configurations.types), np.iinfo(np.int64).max)
         np.minimum.at(smallest, types, self.gpus)
         self._smallest = smallest[types]
-        self._choices: dict[tuple[int, bool] | int, Choices] = {}
+        self._choices: dict[tuple[int, bool] | int, JobChoices] = {}
 
     @property
     def min_gpus(self) -> int:
         """Smallest number of GPUs with which the job runs."""
         return int(self.gpus.min(initial=np.iinfo(np.int64).max))
 
-    def choices(self, limit: int, has_null: bool) -> Choices:
+    def choices(self, limit: int, has_null: bool) -> JobChoices:
         """Configurations of at most ``limit`` GPUs, or the smallest of their type; all if it is negative."""
         key = (limit, has_null)
         if key not in self._choices:
@@ -111,18 +111,18 @@ class _Runnable:
             self._choices[key] = self._make(positions, has_null)
         return self._choices[key]
 
-    def only(self, configuration: int) -> Choices | None:
+    def only(self, configuration: int) -> JobChoices | None:
         """One configuration, without a choice; None if it cannot run the application."""
         choices = self._choices.get(configuration)
         if choices is None and (position := _place(self.columns, configuration)) >= 0:
             choices = self._choices[configuration] = self._make(np.array([position]), False)
         return choices
 
-    def _make(self, positions: Ints, has_null: bool) -> Choices:
+    def _make(self, positions: Ints, has_null: bool) -> JobChoices:
         columns = self.columns[positions]
         if has_null:
             columns = np.concatenate(([-1], columns))
-        return Choices((has_null, self._codes[positions].tobytes()), columns, positions)
+        return JobChoices((has_null, self._codes[positions].tobytes()), columns, positions)
 
 
 @dataclass(eq=False)
@@ -132,9 +132,9 @@ class CostRow:
     runnable: _Runnable
     costs: Floats
     lam: float
-    _blocks: dict[Choices, Floats] = field(default_factory=dict)
+    _blocks: dict[JobChoices, Floats] = field(default_factory=dict)
 
-    def block(self, choices: Choices) -> Floats:
+    def block(self, choices: JobChoices) -> Floats:
         """Costs of the columns of a request, read-only."""
         if choices not in self._blocks:
             costs = self.costs[choices.positions]
@@ -214,13 +214,13 @@ class _Handles(Generic[_Key, _Handle]):
 
 
 class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
-    """Column templates of a program by :attr:`Choices.key`."""
+    """Column templates of a program by :attr:`JobChoices.key`."""
 
     def __init__(self, program: ContinualProgram) -> None:
         super().__init__(program.forget)
         self.program = program
 
-    def take(self, choices: Choices, configurations: Configurations) -> SharedColumns:
+    def take(self, choices: JobChoices, configurations: Configurations) -> SharedColumns:
         """The handle of the columns of some choices, with one user more."""
         size = choices.columns.size
         return self._take(
@@ -228,19 +228,19 @@ class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
         )
 
 
-class VectorCache(_Handles[tuple[CostRow, Choices], SharedCosts]):
+class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
     """Cost vectors of a program by row of costs and choices."""
 
     def __init__(self, program: ContinualProgram) -> None:
         super().__init__(program.forget)
         self.program = program
 
-    def take(self, row: CostRow, choices: Choices) -> SharedCosts:
+    def take(self, row: CostRow, choices: JobChoices) -> SharedCosts:
         """Vector of the costs of some choices, counting one user more."""
         return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
-def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, Any]:
+def _usage(choices: JobChoices, configurations: Configurations) -> dict[Hashable, Any]:
     """GPUs of each type that the columns take: ``{type: (columns, GPUs)}``."""
     real = np.flatnonzero(choices.columns >= 0)
     picked = choices.columns[real]

@@ -24,7 +24,7 @@ from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile, TableProfile
-from copter.problems.reading import Record, read_json
+from copter.problems.reading import JsonObject, read_json
 
 _HARDWARE_CLASSES = {
     "dgx-ext": "DGX-A100-40GB",
@@ -91,14 +91,14 @@ def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
     return Cluster(types).scaled(scale)
 
 
-def _constants(folder: Path) -> Record:
+def _constants(folder: Path) -> JsonObject:
     if not folder.is_dir():
         raise InputError(folder, "profiles", "no such folder")
     path = folder / _CONSTANTS
-    return Record(path, read_json(path))
+    return JsonObject(path, read_json(path))
 
 
-def _read_npz(path: Path, constants: Record) -> Profile:
+def _read_npz(path: Path, constants: JsonObject) -> Profile:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -112,7 +112,7 @@ def _read_npz(path: Path, constants: Record) -> Profile:
         raise InputError(path, "goodput" if "goodput" in arrays else "num_gpus", str(error)) from None
 
 
-def _training(path: Path, arrays: dict[str, np.ndarray], constants: Record) -> Profile:
+def _training(path: Path, arrays: dict[str, np.ndarray], constants: JsonObject) -> Profile:
     for name in ("progress", "gpu_type", "num_nodes", "num_gpus"):
         if name not in arrays:
             raise InputError(path, name, "is missing")
@@ -140,7 +140,7 @@ def _synthetic(path: Path, arrays: dict[str, np.ndarray]) -> Profile:
 
 def _read_batch_inference(path: Path) -> dict[str, Profile]:
     profiles: dict[str, Profile] = {}
-    document = Record(path, read_json(path))
+    document = JsonObject(path, read_json(path))
     for name in document.fields:
         record = document.record(name)
         speedup, types = record.amount("sim_speedup"), record.record("gpu_profiles")

@@ -125,7 +125,7 @@ class SiaRound:
         return math.inf if self.rounded is None else self.rounded.gap
 
 
-class Shim(Protocol):
+class JobShim(Protocol):
     """Makes an integral allocation of a fractional one."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:

@@ -34,10 +34,10 @@ from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia import COSTS, Costs
-from copter.problems.sia.columns import Choices, Objective, RowCache, Sources
-from copter.problems.sia.interface import InfeasibleRoundError, Shim, SiaError, SiaJob, SiaRound
+from copter.problems.sia.columns import JobChoices, Objective, RowCache, Sources
+from copter.problems.sia.interface import InfeasibleRoundError, JobShim, SiaError, SiaJob, SiaRound
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, losers, modes
-from copter.problems.sia.requests import Pick, Requests
+from copter.problems.sia.requests import JobRequests, Pick
 from copter.program.program import ContinualProgram
 from copter.rounds.record import Move, binding_of
 from copter.rounds.rounds import Rounds
@@ -67,7 +67,7 @@ class SiaPolicy:
         Program to edit, for example one that records; must be empty.
     costs : "own" or "shared"
         Whether each job's request has costs of its own, or jobs of one application and level share theirs.
-    shim : Shim, optional
+    shim : JobShim, optional
         By default :class:`copter.shims.choose_one.ChooseOneShim`.
 
     Examples
@@ -91,7 +91,7 @@ class SiaPolicy:
         scale_up_limit: float | None = 2.0,
         program: ContinualProgram | None = None,
         costs: Costs = "own",
-        shim: Shim | None = None,
+        shim: JobShim | None = None,
     ) -> None:
         if scale_up_limit is not None and not scale_up_limit >= 1:
             raise ValueError(f"scale_up_limit = {scale_up_limit}: must be at least 1, or None")
@@ -106,7 +106,7 @@ class SiaPolicy:
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
         self._table = JobTable()
-        self._requests = Requests(self.program, self._table, shared=costs == "shared")
+        self._requests = JobRequests(self.program, self._table, shared=costs == "shared")
         self._sources = Sources()
         self._slots: dict[Hashable, int] = {}
         self._ids: dict[int, Hashable] = {}
@@ -130,7 +130,7 @@ class SiaPolicy:
         """Current configuration of every job."""
         return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
 
-    def choices(self) -> dict[Hashable, Choices]:
+    def choices(self) -> dict[Hashable, JobChoices]:
         """What each job chose from in the last round."""
         return {
             job: self._requests.choices(slot)
@@ -347,7 +347,7 @@ class SiaPolicy:
         )
 
     @property
-    def shim(self) -> Shim:
+    def shim(self) -> JobShim:
         """The shim in use."""
         return self._shim
 

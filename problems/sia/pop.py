@@ -33,7 +33,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
-from copter.spreading.tasks import Held, HeldHere
+from copter.spreading.tasks import HeldHere, RemoteObjects
 
 MILP = "highs-milp"
 
@@ -99,7 +99,7 @@ class Pop:
         self.figures: dict[str, float] = {}
         own: dict[str, Any] = {"mip_gap": mip_gap} if solver == MILP else {}
         make = partial(_PopPart, solver, own, round_seconds=round_seconds, **settings)
-        self._parts: Held[_PopPart]
+        self._parts: RemoteObjects[_PopPart]
         if ray is None:
             self._parts, self._mail = HeldHere([make] * parts), None
         else:

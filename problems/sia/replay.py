@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from copter.problems.cluster.nodes import NodeChange
-from copter.problems.cluster.results import JobRecord, RoundRecord
+from copter.problems.cluster.results import ClusterRecord, JobRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
-from copter.problems.sia.columns import Choices
+from copter.problems.sia.columns import JobChoices
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.proof.integer import integer_figures
@@ -103,7 +103,7 @@ class Replay:
             self.records.append(record)
             yield record
 
-    def _record(self, played: RoundRecord) -> SiaRecord:
+    def _record(self, played: ClusterRecord) -> SiaRecord:
         decided = self.scheduler.last
         assert decided is not None and decided.solution is not None
         solution, rounded, program = decided.solution, decided.rounded, self.policy.program
@@ -304,7 +304,7 @@ class _Evolution:
 
     def __init__(self, policy: SiaPolicy) -> None:
         self.policy = policy
-        self._choices: dict[Hashable, Choices] = {}
+        self._choices: dict[Hashable, JobChoices] = {}
         self._values: dict[tuple[Hashable, int], float] = {}
         self._variables = 0
 
@@ -339,7 +339,7 @@ class _Evolution:
         return figures
 
     def _nonzeros(
-        self, solution: Solution, choices: dict[Hashable, Choices]
+        self, solution: Solution, choices: dict[Hashable, JobChoices]
     ) -> dict[tuple[Hashable, int], float]:
         """Values that are not 0, by job and code of the configuration, -1 for none."""
         codes = self.policy.cluster.configurations.codes
@@ -352,7 +352,7 @@ class _Evolution:
             values[job, int(codes[configuration]) if configuration >= 0 else -1] = value
         return values
 
-    def _common(self, choices: dict[Hashable, Choices]) -> int:
+    def _common(self, choices: dict[Hashable, JobChoices]) -> int:
         """Number of variables in both programs."""
         common = 0
         for job, now in choices.items():
@@ -366,7 +366,7 @@ class _Evolution:
                 common += before.has_null and now.has_null
         return common
 
-    def _in_both(self, variable: tuple[Hashable, int], choices: dict[Hashable, Choices]) -> bool:
+    def _in_both(self, variable: tuple[Hashable, int], choices: dict[Hashable, JobChoices]) -> bool:
         job, code = variable
         both = [table.get(job) for table in (self._choices, choices)]
         return all(
@@ -375,6 +375,6 @@ class _Evolution:
         )
 
 
-def _codes(choices: Choices) -> np.ndarray:
+def _codes(choices: JobChoices) -> np.ndarray:
     """Codes of the configurations of some choices."""
     return np.frombuffer(choices.key[1], np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 from copter.cli.command import RunOptions
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative, over_time, round_times
-from copter.cli.run import Run
+from copter.cli.run import CommandRun
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.results import JobRecord, columns
 from copter.problems.cluster.simulation.simulator import Simulator
@@ -28,7 +28,7 @@ _SUMMARY = (
 )
 
 
-class SiaRun(Run):
+class SiaRun(CommandRun):
     """A replay with the folder that it writes into, if any."""
 
     meaning = _SUMMARY

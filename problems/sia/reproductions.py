@@ -18,7 +18,7 @@ import numpy as np
 
 from copter.bench.composition import compare
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, PaperFigure
 from copter.problems.cluster.estimation.estimators import Remember, make_estimator
 from copter.problems.cluster.placement import Placer, SiaPlacer
 from copter.problems.cluster.policy import Estimator
@@ -158,7 +158,7 @@ def simulated(
     changes: Sequence[Mapping[str, Any]] = (),
     burst: bool = False,
     **settings: Any,
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """Policies on samples of workloads, see `_sample`, and by how much rows' average JCTs differ.
 
     `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples; with
@@ -226,7 +226,7 @@ def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, s
     return play(scenario, POLICIES[policy], effort.seed + k).hours
 
 
-def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> list[Figure]:
+def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> list[PaperFigure]:
     """GPU-hours a job by model, and their shares by GPU type, of each policy on the authors' workloads."""
     found = effort.each(_hours, [(trace, name, k) for name in policies for k in range(effort.seeds)])
     figures = []
@@ -237,15 +237,15 @@ def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> lis
         for model in sorted({model for model, _ in keys}):
             parts = {type: value for (known, type), value in mean.items() if known == model}
             total = sum(parts.values())
-            figures.append(Figure(f"{model}: {name}", "GPU-hours a job", "h", total))
+            figures.append(PaperFigure(f"{model}: {name}", "GPU-hours a job", "h", total))
             figures += [
-                Figure(f"{model}: {name}", f"on {type}", "%", 100.0 * value / total)
+                PaperFigure(f"{model}: {name}", f"on {type}", "%", 100.0 * value / total)
                 for type, value in parts.items()
             ]
     return figures
 
 
-def evolution(effort: Effort, *, gpus: int, hours: float) -> list[Figure]:
+def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
     """How far the answer of the program moves over a day, and how integral it is."""
     scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
     policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
@@ -261,7 +261,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[Figure]:
             "least": np.nanmin(values),
             "most": np.nanmax(values),
         }
-        figures += [Figure(name, what, "%", float(value)) for what, value in shown.items()]
+        figures += [PaperFigure(name, what, "%", float(value)) for what, value in shown.items()]
     largest = {
         "path_x": max(record.running + record.queue for record in records),
         "path_n": max(record.n_variables for record in records),
@@ -270,11 +270,14 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[Figure]:
         total = float(np.nansum([getattr(record, name) for record in records]))
         # Over T rounds the path has T^e times the size of the largest round: Definition 1 has a small e.
         exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
-        figures += [Figure(name, "sum over the rounds", "", total), Figure(name, "exponent", "", exponent)]
+        figures += [
+            PaperFigure(name, "sum over the rounds", "", total),
+            PaperFigure(name, "exponent", "", exponent),
+        ]
     return figures
 
 
-def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
+def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
     """How integral the answers of solvers are to one round of a cluster in a steady state."""
     replay = SteadyReplay(gpus, jobs, 4, make_solver("copter", tolerance=1e-6), seed=effort.seed)
     for _ in replay.run():
@@ -282,7 +285,7 @@ def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
     return compare(replay.policy.program, effort.say)
 
 
-def hybrid(effort: Effort) -> list[Figure]:
+def hybrid(effort: Effort) -> list[PaperFigure]:
     """Play Sia with a hybrid-parallel GPT that has an hour for itself; then 40 jobs arrive within 25 minutes.
 
     The throughput of the GPT is compared with that of one replica times the replicas.
@@ -302,7 +305,7 @@ def hybrid(effort: Effort) -> list[Figure]:
         held["congestion"].append(_mean_gpus(segments, _ALONE, arrived + _ALONE / 2))
         held["at the end"].append(_mean_gpus(segments, min(last, end - _ALONE / 4), end))
     return _scaling(profile) + [
-        Figure(row, "GPUs of the GPT", "", sum(gpus) / len(gpus)) for row, gpus in held.items()
+        PaperFigure(row, "GPUs of the GPT", "", sum(gpus) / len(gpus)) for row, gpus in held.items()
     ]
 
 
@@ -314,7 +317,7 @@ def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
     return held / (end - begin)
 
 
-def _scaling(profile: HybridProfile) -> list[Figure]:
+def _scaling(profile: HybridProfile) -> list[PaperFigure]:
     """Throughput on all GPUs of a type over that of one replica times the replicas."""
     figures = []
     for type, (nodes, gpus) in _SHAPES.items():
@@ -323,5 +326,5 @@ def _scaling(profile: HybridProfile) -> list[Figure]:
         one = float(parameters.throughput(1, 1, MICROBATCHES))
         many = float(parameters.throughput(nodes, replicas, MICROBATCHES))
         row = f"{replicas} replicas of {stages} {type}"
-        figures.append(Figure(row, "throughput over linear", "x", many / (replicas * one)))
+        figures.append(PaperFigure(row, "throughput over linear", "x", many / (replicas * one)))
     return figures

@@ -10,8 +10,8 @@ import numpy as np
 from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.sia.columns import (
-    Choices,
     CostRow,
+    JobChoices,
     Objective,
     TemplateCache,
     VectorCache,
@@ -20,13 +20,13 @@ from copter.problems.sia.columns import (
 from copter.problems.sia.jobs import FREE, NONE, PINNED, JobTable
 from copter.program.program import ContinualProgram
 
-Pick: TypeAlias = tuple[CostRow, Choices, int]
+Pick: TypeAlias = tuple[CostRow, JobChoices, int]
 """Costs and choices of a job, and its mode."""
 _PIECE = 1 << 21
 """Columns that are added at once: the copies that a call makes of them are small beside a large program."""
 
 
-class Requests:
+class JobRequests:
     """What the program was told about each job, by slot of the job table.
 
     `shared`: whether jobs of one application and level share a cost vector.
@@ -36,11 +36,11 @@ class Requests:
         self.program, self.table = program, table
         self.templates = TemplateCache(program)
         self.vectors = VectorCache(program) if shared else None
-        self._vector_keys: dict[int, tuple[CostRow, Choices]] = {}
-        self._choices: dict[int, Choices] = {}
+        self._vector_keys: dict[int, tuple[CostRow, JobChoices]] = {}
+        self._choices: dict[int, JobChoices] = {}
         self._costs: dict[int, Floats] = {}
 
-    def choices(self, slot: int) -> Choices:
+    def choices(self, slot: int) -> JobChoices:
         """What a job chooses from."""
         return self._choices[slot]
 
@@ -92,7 +92,7 @@ class Requests:
         picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:
-        """Requests of jobs that arrived, in bulk for each set of columns."""
+        """JobRequests of jobs that arrived, in bulk for each set of columns."""
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
             row, choices, _ = picks[slot]
@@ -125,7 +125,7 @@ class Requests:
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
         recosted: list[int] = []
-        replaced: dict[int, tuple[Choices, int]] = {}
+        replaced: dict[int, tuple[JobChoices, int]] = {}
         for (slot, (row, choices, mode)), current in zip(picks.items(), held, strict=True):
             costs, old, last = row.block(choices), self._choices[slot], self._costs[slot]
             at = choices.find(current) if current >= 0 and mode != PINNED else NONE
@@ -147,7 +147,7 @@ class Requests:
     def _replace(
         self,
         jobs: Mapping[int, Hashable],
-        replaced: Mapping[int, tuple[Choices, int]],
+        replaced: Mapping[int, tuple[JobChoices, int]],
         picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:

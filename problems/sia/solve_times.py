@@ -1,9 +1,9 @@
 """Seconds of Sia's policy by COpter, by parts (POP-k) and by LP*, and of its relaxation by solvers.
 
-The jobs of Table 4.1 and Figure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs on 512
-GPUs, 10,000 on 2,560, 40,000 on 10,240.  For 100,000 jobs on 25,600 GPUs, of which they publish none, the
-largest day is drawn on: every job comes twice or three times, its copies within five minutes of it.  Solve
-time is that of the whole policy, with edits and shim; of POP-k the longest part's.  LP* is copter at a
+The jobs of Table 4.1 and PaperFigure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs
+on 512 GPUs, 10,000 on 2,560, 40,000 on 10,240.  For 100,000 jobs on 25,600 GPUs, of which they publish none,
+the largest day is drawn on: every job comes twice or three times, its copies within five minutes of it.
+Solve time is that of the whole policy, with edits and shim; of POP-k the longest part's.  LP* is copter at a
 tolerance at which its answers are proven optimal where HiGHS takes too long.
 
 The rounds of Figures 4.3 and 4.6 are those of a generated cluster in a steady state.
@@ -24,8 +24,8 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.bench.grid import grid
-from copter.bench.reproduction import Effort, Figure
-from copter.bench.rounds import Job, measure
+from copter.bench.reproduction import Effort, PaperFigure
+from copter.bench.rounds import BenchJob, measure
 from copter.bench.rounds import play as play_rounds
 from copter.bench.settings import Record, SolverSettings
 from copter.bench.solvers import entrant
@@ -47,11 +47,11 @@ _APART_SECONDS = 300.0
 _DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
 """Folder and number of the authors' days, by GPUs."""
 _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
-"""Percentiles of solve times: the distribution of Figure 4.5."""
+"""Percentiles of solve times: the distribution of PaperFigure 4.5."""
 _WARM_UP_HOURS = 0.1
 """Hours that are played before, untimed: kernels are compiled then."""
 _TOLERANCE, _ROUNDS = 1e-4, 4
-"""Tolerance and rounds of the relaxations of Figure 4.3; the first round is left out."""
+"""Tolerance and rounds of the relaxations of PaperFigure 4.3; the first round is left out."""
 _LIMIT = 60.0
 """Seconds that a round may take: one that takes longer is a solver's last."""
 _POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
@@ -112,7 +112,7 @@ def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 
 def days(
     effort: Effort, *, gpus: int, samples: int | None = None, hours: float | None = None, **settings: Any
-) -> list[Figure]:
+) -> list[PaperFigure]:
     """Policies on the authors' days for a number of GPUs, played for some hours or to the end."""
     solves = [f"solve p{percent}" for percent in _PERCENTS]
     columns = ["average JCT", "makespan"] if hours is None else []
@@ -146,7 +146,7 @@ def _day(
     return play(scenario, make_policy(name, **options), hours)
 
 
-def policies(effort: Effort, *, factors: Sequence[int]) -> list[Figure]:
+def policies(effort: Effort, *, factors: Sequence[int]) -> list[PaperFigure]:
     """Milliseconds of policies by the size of the cluster, the workload in proportion."""
     figures = []
     for factor in factors:
@@ -161,13 +161,15 @@ def policies(effort: Effort, *, factors: Sequence[int]) -> list[Figure]:
             seconds = [record.policy_seconds for record in simulator.run()]
             for percent in (25, 50, 75, 95):
                 ours = 1000.0 * float(np.percentile(seconds, percent))
-                figures.append(Figure(f"{cluster.gpus} GPUs: {name}", f"policy p{percent}", "ms", ours))
+                figures.append(PaperFigure(f"{cluster.gpus} GPUs: {name}", f"policy p{percent}", "ms", ours))
     return figures
 
 
-def relaxations(effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[Figure]:
+def relaxations(
+    effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]
+) -> list[PaperFigure]:
     """Median seconds of a round by numbers of GPUs and jobs and by solver, NaN once one passed the limit."""
-    figures: list[Figure] = []
+    figures: list[PaperFigure] = []
     there = list(solvers)
     for gpus, jobs in sizes:
         with TemporaryDirectory() as folder:
@@ -176,18 +178,20 @@ def relaxations(effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple
                 label = entrant(solver).label
                 effort.say(f"{label}: {jobs} jobs on {gpus} GPUs")
                 settings = SolverSettings(solver, _TOLERANCE, time_limit=_LIMIT)
-                played = play_rounds(Job(course, settings, limit=_LIMIT, warm_up_seconds=10.0)).records[1:]
+                played = play_rounds(BenchJob(course, settings, limit=_LIMIT, warm_up_seconds=10.0)).records[
+                    1:
+                ]
                 seconds = [record["seconds"] for record in played if record["status"] == "optimal"]
                 middle = std = math.nan
                 if len(seconds) < _ROUNDS - 1:
                     there.remove(solver)
                 else:
                     middle, std = float(np.median(seconds)), float(np.std(seconds, ddof=1))
-                figures.append(Figure(f"{gpus} GPUs", label, "s", middle, std=std))
+                figures.append(PaperFigure(f"{gpus} GPUs", label, "s", middle, std=std))
     return figures
 
 
-def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
+def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
     """What solver, differential interface and warm start gain, one on the other, round by round.
 
     The same recorded rounds are solved four times: by a general solver that gets a new model each round, by
@@ -219,7 +223,7 @@ def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[Figure]:
     for name, values in ratios.items():
         p10, p50, p90 = np.percentile(values, (10, 50, 90)).tolist()
         shown = {"mean": float(values.mean()), "median": p50, "p10": p10, "p90": p90}
-        figures += [Figure(name, what, "x", value) for what, value in shown.items()]
+        figures += [PaperFigure(name, what, "x", value) for what, value in shown.items()]
     return figures
 
 

@@ -4,7 +4,7 @@ from copter.problems.traffic.baselines import Allocated as Allocated
 from copter.problems.traffic.baselines import lp_top as lp_top
 from copter.problems.traffic.baselines import pop as pop
 from copter.problems.traffic.baselines import shortest_path as shortest_path
-from copter.problems.traffic.course import Event as Event
+from copter.problems.traffic.course import TrafficEvent as TrafficEvent
 from copter.problems.traffic.course import drift as drift
 from copter.problems.traffic.course import failures as failures
 from copter.problems.traffic.matrices import POISSON_FLAT as POISSON_FLAT

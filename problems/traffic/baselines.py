@@ -42,7 +42,7 @@ from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.spreading.tasks import Spread
+    from copter.spreading.tasks import TaskRunner
 
 _QUANTILE, _LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
@@ -113,7 +113,7 @@ def pop(
     split: float = 0.0,
     seed: int = 0,
     solver: str = _SOLVER,
-    spread: Spread | None = None,
+    spread: TaskRunner | None = None,
     **settings: Any,
 ) -> Allocated:
     """Solve k parts of the problem and put them together.
@@ -273,7 +273,12 @@ def is_method(name: str) -> bool:
 
 
 def run_method(
-    settings: SolverSettings, traffic: TrafficState, *, seed: int, split: float, spread: Spread | None = None
+    settings: SolverSettings,
+    traffic: TrafficState,
+    *,
+    seed: int,
+    split: float,
+    spread: TaskRunner | None = None,
 ) -> Allocated:
     """Serve the demands of now with one of :data:`METHODS`.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar, cast
 
 import typer
 
-from copter.cli.command import BenchOptions, Options, OverActors, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, CommandOptions, OverActors, RunOptions, Solving, command
 from copter.cli.console import errors, progress, seconds
 from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
 from copter.cli.solvers import Names, check_known
@@ -79,7 +79,7 @@ _Rounds: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class _NetworkOptions(Options):
+class _NetworkOptions(CommandOptions):
     """A network, its demands, their paths, and what changes from round to round."""
 
     topology: Annotated[

@@ -137,7 +137,7 @@ def _busy(volumes: Floats, chosen: Ints) -> Floats:
 
 
 @dataclass(frozen=True)
-class Event:
+class TrafficEvent:
     """Changes before a round: new volumes, links that fail, links that come back, by their numbers."""
 
     volumes: Floats | None = None
@@ -159,7 +159,7 @@ class Event:
             getattr(traffic, name)(change)
 
 
-def _events_of(instance: Instance, change: str, seed: int) -> Iterator[Event]:
+def _events_of(instance: Instance, change: str, seed: int) -> Iterator[TrafficEvent]:
     """Events of round after round, without end, from the demands of the first matrix on."""
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
@@ -171,16 +171,16 @@ def _events_of(instance: Instance, change: str, seed: int) -> Iterator[Event]:
         while True:
             pair, moved = int(rng.choice(np.flatnonzero(volumes[0]))), moved.copy()
             moved[pair] = volumes[0][pair] * rng.uniform(0.5, 1.5)
-            yield Event(moved)
+            yield TrafficEvent(moved)
     elif change == "sequence":
-        yield from (Event(volumes[number % len(volumes)]) for number in itertools.count(1))
+        yield from (TrafficEvent(volumes[number % len(volumes)]) for number in itertools.count(1))
     else:
-        yield from map(Event, drift(cast(Drift, change), instance.paths.source, volumes[0], seed=seed))
+        yield from map(TrafficEvent, drift(cast(Drift, change), instance.paths.source, volumes[0], seed=seed))
 
 
 def _schedule(
     instance: Instance, changes: Sequence[str], rounds: int, seed: int
-) -> Iterator[tuple[str, Event]]:
+) -> Iterator[tuple[str, TrafficEvent]]:
     """Kind of change and event of each round: the first matrix as it is, then ``rounds`` - 1 of each kind.
 
     Each kind begins from the first matrix with all links up, whatever kinds were before.
@@ -189,7 +189,7 @@ def _schedule(
     is ``first``.
     """
     volumes, none = instance.volumes[0], np.zeros(0, np.int64)
-    yield "first", Event(volumes)
+    yield "first", TrafficEvent(volumes)
     down = none
     for change in changes:
         for number, event in zip(range(rounds - 1), _events_of(instance, change, seed), strict=False):
@@ -247,7 +247,7 @@ class TrafficCourse(Course):
         return Play(self._rounds(traffic, events, solver), solver.stopping(), traffic.program)
 
     def _rounds(
-        self, traffic: TrafficEngineering, events: Iterator[tuple[str, Event]], solver: Solver
+        self, traffic: TrafficEngineering, events: Iterator[tuple[str, TrafficEvent]], solver: Solver
     ) -> Iterator[Record]:
         rounds = Rounds(TrafficDomain(traffic), solver)
         for change, event in events:
@@ -257,7 +257,7 @@ class TrafficCourse(Course):
             yield record | {"change": change, "parallel_seconds_estimated": record["seconds"]}
 
     def _method_rounds(
-        self, traffic: TrafficState, events: Iterator[tuple[str, Event]], settings: SolverSettings
+        self, traffic: TrafficState, events: Iterator[tuple[str, TrafficEvent]], settings: SolverSettings
     ) -> Iterator[Record]:
         named = pop_name(settings.name)
         spread = None if named is None else named.spread()
@@ -364,7 +364,7 @@ def _drift(
         yield volume
 
 
-def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[Event]:
+def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[TrafficEvent]:
     """Events of round after round, without end: some links fail, those of the round before come back.
 
     `count`: links that are down in a round, of those that have a capacity. The two directions between two
@@ -379,11 +379,11 @@ def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[Event
     return _failures(list(lines.values()), count, np.random.default_rng(seed))
 
 
-def _failures(lines: list[list[int]], count: int, random: np.random.Generator) -> Iterator[Event]:
+def _failures(lines: list[list[int]], count: int, random: np.random.Generator) -> Iterator[TrafficEvent]:
     down = np.zeros(0, np.int64)
     while True:
         chosen = random.choice(len(lines), count, replace=False)
         failed = np.array(sorted(link for line in chosen for link in lines[line]), np.int64)
         # A line that is chosen twice in a row stays down.
-        yield Event(None, np.setdiff1d(failed, down), np.setdiff1d(down, failed))
+        yield TrafficEvent(None, np.setdiff1d(failed, down), np.setdiff1d(down, failed))
         down = failed

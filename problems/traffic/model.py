@@ -124,7 +124,7 @@ class TrafficEngineering(TrafficState):
         if len(self.program) or self.program.resource_ids:
             raise EditError("traffic", "program", len(self.program), "must be empty")
         self.shim = FlowShim() if objective == "max-flow" else UtilisationShim()
-        self._let_mend()
+        self._set_primal_repair()
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
         self._moved = 0
@@ -142,12 +142,12 @@ class TrafficEngineering(TrafficState):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._let_mend()
+        self._set_primal_repair()
 
-    def _let_mend(self) -> None:
-        """Let the program mend by the shim: pickle leaves that out."""
+    def _set_primal_repair(self) -> None:
+        """Set the program's primal repair to the shim's; pickle leaves it out."""
         if isinstance(self.shim, FlowShim):
-            self.program.mend = self.shim.mend
+            self.program.primal_repair = self.shim.primal_repair
 
     # ---- demands ---------------------------------------------------------------------------------
 

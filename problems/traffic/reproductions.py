@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, PaperFigure
 from copter.bench.results import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
@@ -51,7 +51,7 @@ def _networks(effort: Effort) -> dict[str, str | Path]:
     return there or {"generated, 250 nodes": _GENERATED}
 
 
-def demands(effort: Effort) -> list[Figure]:
+def demands(effort: Effort) -> list[PaperFigure]:
     """What share of the volume the largest demands have."""
     figures = []
     for label, source in _networks(effort).items():
@@ -63,7 +63,7 @@ def demands(effort: Effort) -> list[Figure]:
                 largest = volumes[: max(1, round(volumes.size * percent / 100))].sum()
                 share = 100.0 * float(largest / volumes.sum())
                 column = f"volume of the largest {percent}% of the demands"
-                figures.append(Figure(f"{label}, {model}", column, "%", share))
+                figures.append(PaperFigure(f"{label}, {model}", column, "%", share))
     return figures
 
 
@@ -81,7 +81,7 @@ def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
     return replace(instance, topology=replace(topology, capacity=topology.capacity / scale))
 
 
-def flows(effort: Effort, *, model: str) -> list[Figure]:
+def flows(effort: Effort, *, model: str) -> list[PaperFigure]:
     """Flow over the optimum, and time, of each method on each network."""
     figures = []
     for label, source in _networks(effort).items():
@@ -89,7 +89,7 @@ def flows(effort: Effort, *, model: str) -> list[Figure]:
     return figures
 
 
-def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> list[Figure]:
+def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> list[PaperFigure]:
     rounds, left_out = (4, 1) if effort.quick else (_ROUNDS, _LEFT_OUT)
     played: list[SolverResult] = []
     with TemporaryDirectory() as folder:
@@ -115,10 +115,10 @@ def _flows_on(effort: Effort, model: str, label: str, source: str | Path) -> lis
     for name, one in zip(_METHODS, played, strict=True):
         records = one.records[left_out:]
         optimality = 100.0 * float(np.mean([record["optimality"] for record in records]))
-        figures.append(Figure(f"{label}: {name}", "flow over the optimum", "%", optimality))
+        figures.append(PaperFigure(f"{label}: {name}", "flow over the optimum", "%", optimality))
         seconds = [record["seconds"] for record in records]
         mean = float(np.mean(seconds))
-        figures.append(Figure(f"{label}: {name}", "time a round", "s", mean, std=_deviation(seconds)))
+        figures.append(PaperFigure(f"{label}: {name}", "time a round", "s", mean, std=_deviation(seconds)))
     return figures
 
 

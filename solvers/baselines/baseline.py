@@ -73,7 +73,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BaselineAnswer:
     """Answer of a baseline, in its own order of columns and rows.
 
     `x` (n,), `dual`: None if there are none; the row duals are in the baseline's sign. `warm`: how the run
@@ -139,7 +139,7 @@ class Baseline(ClockedSolver):
                     break
         except Interrupted:
             edit = clock() if edit is None else edit
-            late = Outcome(_ended(clock), clock.why(), details={"seconds": clock() - edit})
+            late = BaselineAnswer(_ended(clock), clock.why(), details={"seconds": clock() - edit})
             unanswered = _Read(late, None, np.zeros(program.store.rows.size), UNKNOWN)
             best = unanswered if best is None else best.followed_by(unanswered)
         assert best is not None and edit is not None
@@ -150,7 +150,7 @@ class Baseline(ClockedSolver):
         """Give the solver the program as it is now; this is the round's edit time."""
 
     @abstractmethod
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         """Run the solver, at its tolerance times ``sharper``; ``details["seconds"]`` are those of the run.
 
         It must end ``reserve`` seconds before the clock is over, which reading its answer takes.
@@ -164,11 +164,13 @@ class Baseline(ClockedSolver):
         """Whether an optimum of the solver is one within the wanted tolerance."""
         return certificate.within(self.tolerance)
 
-    def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
+    def _proof(
+        self, program: ContinualProgram, outcome: BaselineAnswer, proof: Certificate
+    ) -> IntegerProof | None:
         """Return the proof of an integral answer; None for a solver of relaxations."""
         return None
 
-    def _read(self, program: ContinualProgram, layout: Layout, outcome: Outcome) -> _Read:
+    def _read(self, program: ContinualProgram, layout: Layout, outcome: BaselineAnswer) -> _Read:
         """Certify what the solver found."""
         y = np.zeros(program.store.rows.size)
         if outcome.dual is not None:
@@ -236,7 +238,7 @@ def _ended(clock: Clock) -> Status:
 class _Read:
     """Answer of a baseline, in the program's slots and certified; without an x, only the prices are."""
 
-    outcome: Outcome
+    outcome: BaselineAnswer
     x: SparseX | None
     y: NDArray[np.float64]
     certificate: Certificate

@@ -24,7 +24,7 @@ from copter.clock import Clock, check_for
 from copter.extras import extra
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
 from copter.solvers.settings import Setting, one_of
 from copter.store.compiled import compile_program
@@ -103,7 +103,7 @@ class CvxpyLP(Baseline):
     def _sharpenings(self) -> int:
         return _SHARPENINGS
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         check_for(0.0)
         options = self._options(sharper, clock.left(reserve))
         watch = Stopwatch()
@@ -115,7 +115,9 @@ class CvxpyLP(Baseline):
                 self._problem.unpack_results(raw, self._chain, self._back)
             word = self._problem.status
         except cp.SolverError as error:
-            return Outcome(Status.NUMERICAL_ERROR, f"{self.backend}: {error}", details={"seconds": watch()})
+            return BaselineAnswer(
+                Status.NUMERICAL_ERROR, f"{self.backend}: {error}", details={"seconds": watch()}
+            )
         stats = self._problem.solver_stats
         iterations = int(getattr(stats, "num_iters", 0) or 0)
         status = _STATUS.get(word, Status.NUMERICAL_ERROR)
@@ -125,7 +127,9 @@ class CvxpyLP(Baseline):
             x, dual = np.clip(x, 0.0, self._upper), self._duals()
         else:
             x = None
-        return Outcome(status, f"{self.backend}: {word}", x, dual, iterations, details={"seconds": seconds})
+        return BaselineAnswer(
+            status, f"{self.backend}: {word}", x, dual, iterations, details={"seconds": seconds}
+        )
 
     def _duals(self) -> NDArray[np.float64]:
         """Row duals in the baseline's sign: what cvxpy's are, turned round."""

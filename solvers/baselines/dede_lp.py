@@ -36,7 +36,7 @@ from copter.clock import Clock, Interrupted
 from copter.errors import SolverError, UnsupportedError
 from copter.proof.certificate import certify
 from copter.solution import Solution, Status
-from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.settings import Setting, one_of
@@ -118,7 +118,7 @@ class DeDe(Baseline):
     def _limit(self) -> float:
         return _NO_LIMIT if self.deadline is None else self.deadline
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         assert self._worker is not None
         spent, iterations, status, reason = 0.0, 0, Status.OPTIMAL, "DeDe: less than 1% of change"
         while True:
@@ -126,7 +126,7 @@ class DeDe(Baseline):
             try:
                 shares, seconds = self._worker.iterate(at_once, self._limit - spent)
             except Interrupted:
-                return Outcome(Status.DEADLINE, "DeDe: deadline", details={"seconds": self._limit})
+                return BaselineAnswer(Status.DEADLINE, "DeDe: deadline", details={"seconds": self._limit})
             x = np.clip(shares * self._unit, 0.0, self._compiled.upper)
             spent, iterations = spent + seconds, iterations + _AT_ONCE
             if self.rule == "own" or self._within(x):
@@ -136,7 +136,7 @@ class DeDe(Baseline):
                 break
         dual = -self._y[self._layout.row_slots]
         count = iterations if self.rule == "ours" else 0
-        return Outcome(status, reason, x, dual, count, details={"seconds": spent})
+        return BaselineAnswer(status, reason, x, dual, count, details={"seconds": spent})
 
     def _within(self, x: NDArray[np.float64]) -> bool:
         layout = self._layout

@@ -37,11 +37,11 @@ from copter.proof.integer import IntegerProof, gap_between
 from copter.solution import Start, Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, BaselineAnswer, Layout
 from copter.solvers.exact.certain import completed
 from copter.solvers.exact.checks import WILD, keeps, wild
 from copter.solvers.features import Feature
-from copter.solvers.milp import Effort, MilpAnswer, read_answer, run_milp
+from copter.solvers.milp import MilpAnswer, MilpEffort, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
 
@@ -176,7 +176,7 @@ class HighsRebuild(Baseline):
         # its gap is branch and bound's
         return certificate.relative.primal <= max(self.tolerance, _MIP_FEASIBILITY)
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         highs, compiled, left = self._highs, self._compiled, reserve
         if self.method in _SHARPENED:
             option, least = _SHARPENED[self.method]
@@ -192,7 +192,7 @@ class HighsRebuild(Baseline):
             return self._integral(found, seconds, clock, left)
         return outcome_of(highs, status_of(highs), compiled.upper, seconds)
 
-    def _run_apart(self, clock: Clock, reserve: float, left: float) -> Outcome:
+    def _run_apart(self, clock: Clock, reserve: float, left: float) -> BaselineAnswer:
         """Branch and bound in a process of its own."""
         compiled, watch = self._compiled, Stopwatch()
         seconds = clock.left(reserve)
@@ -201,10 +201,12 @@ class HighsRebuild(Baseline):
                 _branch_and_bound, compiled, self.mip_gap, seconds, self.threads, clock=clock
             )
         except ProcessDied as died:
-            return Outcome(Status.NUMERICAL_ERROR, str(died), None, None, 0, details={"seconds": watch()})
+            return BaselineAnswer(
+                Status.NUMERICAL_ERROR, str(died), None, None, 0, details={"seconds": watch()}
+            )
         return self._integral(found, effort.seconds, clock, left)
 
-    def _integral(self, found: MilpAnswer, seconds: float, clock: Clock, left: float) -> Outcome:
+    def _integral(self, found: MilpAnswer, seconds: float, clock: Clock, left: float) -> BaselineAnswer:
         """Branch and bound's answer, judged exactly."""
         compiled = self._compiled
         lp = flat_lp(compiled)
@@ -224,14 +226,16 @@ class HighsRebuild(Baseline):
                     f"{reason}, to tolerances that are too wide for these numbers",
                 )
         details = {"seconds": seconds, "mip_gap": found.gap, "mip_bound": found.bound if known else -math.inf}
-        return Outcome(status, reason, x, dual, found.nodes, details=details)
+        return BaselineAnswer(status, reason, x, dual, found.nodes, details=details)
 
-    def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
+    def _proof(
+        self, program: ContinualProgram, outcome: BaselineAnswer, proof: Certificate
+    ) -> IntegerProof | None:
         """HiGHS' own bound, and the gap to it, if its point keeps all rows."""
         if self.method != "milp" or outcome.x is None or outcome.details["mip_bound"] == -math.inf:
             return None
         bound, columns = outcome.details["mip_bound"], program.n_variables
-        size = proof.size
+        size = proof.gap_denominator
         gap = gap_between(proof.objective, bound, size)
         return IntegerProof(
             bound=bound,
@@ -262,10 +266,10 @@ def outcome_of(
     upper: NDArray[np.float64],
     seconds: float,
     warm: Start = COLD,
-) -> Outcome:
+) -> BaselineAnswer:
     """Return what a run that ended in some way found, its columns moved into their bounds."""
     x, y = point_of(highs)
-    return Outcome(
+    return BaselineAnswer(
         *ended,
         None if x is None else np.clip(x, 0.0, upper),
         None if y is None else -y,
@@ -277,7 +281,7 @@ def outcome_of(
 
 def _branch_and_bound(
     compiled: CompiledProgram, gap: float, seconds: float, threads: int | None
-) -> tuple[MilpAnswer, Effort]:
+) -> tuple[MilpAnswer, MilpEffort]:
     """Run branch and bound, called in a process of its own."""
     deadline = None if seconds == math.inf else seconds
     return run_milp(compiled, compiled.integrality, mip_gap=gap, deadline=deadline, threads=threads)

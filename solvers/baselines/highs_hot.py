@@ -40,7 +40,7 @@ from copter.models.highs import Engine, check, load, run_until, set_option, stat
 from copter.models.highs_units import fits
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, BaselineAnswer, Layout
 from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, outcome_of, simplex_options
 from copter.solvers.features import Feature
 from copter.solvers.inner.scaling import root_mean_square
@@ -157,7 +157,7 @@ class HighsHot(Baseline):
             set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         model, self._model = self._model, None  # a run that is given up has the model still
         assert model is not None
         highs, watch = model.highs, Stopwatch()
@@ -427,7 +427,7 @@ def _vertex(
     ends = np.cumsum(store.requests.n_columns[slots])
     copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))
     left = None if deadline is None else max(0.0, deadline - watch())
-    solver = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads, hand_over=False)
+    solver = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads, fall_back=False)
     solution = solver.solve(copy.program)
     if solution.status is not Status.OPTIMAL:
         return None

@@ -23,7 +23,7 @@ from copter.extras import extra
 from copter.native import run_apart
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, BaselineAnswer, Layout
 from copter.solvers.features import Feature
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
@@ -92,7 +92,7 @@ class Glop(Baseline):
         )
         return Layout.of(program)
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         solver = ModelSolverHelper("glop")
         if clock.left(reserve) < math.inf:
             solver.set_time_limit_in_seconds(clock.left(reserve))
@@ -112,7 +112,7 @@ class Glop(Baseline):
         x = dual = None
         if solver.has_solution():
             x, dual = np.clip(solver.variable_values(), 0.0, self._upper), np.array(solver.dual_values())
-        return Outcome(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
+        return BaselineAnswer(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
 
 
 class Pdlp(Baseline):
@@ -161,7 +161,7 @@ class Pdlp(Baseline):
     def _sharpenings(self) -> int:
         return _SHARPENINGS
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
         tolerance, left = self.tolerance * sharper, clock.left(reserve)
         # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations only.
         check_for(_SETUP * self._edit)
@@ -183,7 +183,7 @@ class Pdlp(Baseline):
         else:
             self._memory = _Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
         details = {"seconds": seconds, "own_tolerance": tolerance}
-        return Outcome(status, reason, x, dual, iterations, self._warm, details)
+        return BaselineAnswer(status, reason, x, dual, iterations, self._warm, details)
 
     def _parameters(self, tolerance: float, limit: float | None) -> Any:
         parameters = solvers_pb2.PrimalDualHybridGradientParams()

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from copter.compile.kernels import kernel
 
 if TYPE_CHECKING:
-    from copter.solvers.exact.rest import Rest
+    from copter.solvers.exact.rest import ResidualMilp
 
 _BAND_BITS = 62
 """Bits of a state, which is one number."""
@@ -66,7 +66,7 @@ class _Problem(NamedTuple):
     wasted: float
 
 
-def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] | None:
+def choose(rest: ResidualMilp, most: float) -> tuple[NDArray[np.float64] | None, float] | None:
     """Return the allocation of least objective if it is below ``most``, and a bound on every objective.
 
     The point is None if none is better than ``most``, the best known objective or infinity. None instead of
@@ -94,7 +94,7 @@ def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] 
     return x, base + best
 
 
-def _problem(rest: Rest) -> _Problem | None:
+def _problem(rest: ResidualMilp) -> _Problem | None:
     """The rest as choices; None if it has another shape."""
     k = rest.slot.size
     matrix = rest.lp.A.tocsc()

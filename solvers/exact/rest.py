@@ -35,7 +35,7 @@ _BUDGET = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
+class ResidualMilp:
     """A mixed-integer program of some of the columns that are left (residual MILP).
 
     `lp`: first the columns, then the remaining parts of rows and of totals. `slot`, `column` (k,): of these
@@ -116,7 +116,7 @@ def rest_of(
     left: Survivors,
     mask: NDArray[np.bool_],
     near: NDArray[np.float64] | None = None,
-) -> Rest:
+) -> ResidualMilp:
     """Return the program of the columns in `mask` (k,) of those that are left; all others are 0.
 
     `y` (row slots,). `near` (k,): small addition to the cost of a unit of each.
@@ -162,10 +162,10 @@ def rest_of(
         offset=left.offset / unit,
         integral=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
     )
-    return Rest(lp, slot, column, m, unit)
+    return ResidualMilp(lp, slot, column, m, unit)
 
 
-def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Rest:
+def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> ResidualMilp:
     """Return the program of the columns in `mask` (k,) of those left, unscaled and in its own costs."""
     slot, column, table = left.slot[mask], left.column[mask], store.requests
     row, value, counts = _entries(store, slot, column)
@@ -192,4 +192,4 @@ def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool
         offset=0.0,
         integral=table.integral[slot],
     )
-    return Rest(lp, slot, column, m)
+    return ResidualMilp(lp, slot, column, m)

@@ -106,7 +106,7 @@ class Search:
         self.bound, self.cost = self.floor, math.inf
         self.x: SparseX | None = None
         self.certificate: Certificate | None = None
-        self.size = relaxed.size
+        self.gap_denominator = relaxed.gap_denominator
         self.runs = self.nodes = 0
         self.grain: float | None = None
         self._excess = np.empty(0)
@@ -118,7 +118,7 @@ class Search:
         """Integer gap of the best allocation so far."""
         if self.certificate is None:
             return math.inf
-        return gap_between(self.cost, self.bound, self.size)
+        return gap_between(self.cost, self.bound, self.gap_denominator)
 
     def run(self) -> _Found:
         """Search until the gap is closed, nothing more can be done, or the clock is over."""
@@ -172,14 +172,14 @@ class Search:
         if cost > self.cost + allowance:
             return True
         self.x, self.cost, self.certificate = x, cost, proof
-        self.size = proof.size  # also where the best costs nothing
+        self.gap_denominator = proof.gap_denominator  # also where the best costs nothing
         return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
     def _first(self) -> tuple[Status, str]:
         """Find an allocation in wider and wider neighbourhoods; return why there is none otherwise."""
-        slack = _FIRST * self.relaxed.size if self.floor > -math.inf else math.inf
+        slack = _FIRST * self.relaxed.gap_denominator if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)
             if left.slot.size > self.most_columns:
@@ -190,7 +190,7 @@ class Search:
                     return Status.INFEASIBLE, "no integral allocation within rows and bounds"
                 why = f"branch and bound found none that keeps rows and bounds: {answer.reason}"
                 return Status.UNPROVED, why
-            slack = _WIDER * slack if slack < self.relaxed.size else math.inf
+            slack = _WIDER * slack if slack < self.relaxed.gap_denominator else math.inf
         return Status.ITERATION_LIMIT, ""
 
     def _improve(self) -> tuple[Status, str]:
@@ -264,7 +264,7 @@ class Search:
         rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
         # ties are settled by less than any gap: only what is wanted beyond the least is left open
-        wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.size
+        wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.gap_denominator
         gap = wanted / rest.unit
         clock = self.clock if clock is None else clock
         try:
@@ -308,7 +308,9 @@ class Search:
             return unproved
         here = unscaled_rest(self.store, left, mask)
         known = None if self.x is None else here.point(self.x)
-        found = settle(here.lp, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
+        found = settle(
+            here.lp, known, gap=_EXACTLY * self.integer_gap * self.gap_denominator, clock=self.clock
+        )
         self.nodes += found.nodes
         if found.x is not None:
             self._offer(here.allocation(found.x))
@@ -327,7 +329,7 @@ class Search:
         owners = np.unique(left.slot)
         units = np.where(table.relation[owners] != NO_TOTAL, table.total[owners], 0.0).sum()
         units += left.upper[table.relation[left.slot] == NO_TOTAL].sum()
-        most = _TIES * self.integer_gap * self.size
+        most = _TIES * self.integer_gap * self.gap_denominator
         if not 0.0 < units < math.inf:
             return None, 0.0
         return np.where(_among(left, self.last), 0.0, most / units), most

@@ -19,7 +19,7 @@ from copter.solvers.milp import MilpAnswer, confirmed, read_answer
 
 if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
-    from copter.solvers.exact.rest import Rest
+    from copter.solvers.exact.rest import ResidualMilp
 
 _OPTIONS = {
     "presolve": "off",  # it takes longer than what comes after it, but where most of a program is left
@@ -33,7 +33,7 @@ _RESERVE, _START = 0.02, 1.0
 
 
 def branch_and_bound(
-    rest: Rest,
+    rest: ResidualMilp,
     clock: Clock,
     start: NDArray[np.float64] | None,
     gap: float = 0.0,

@@ -22,7 +22,7 @@ from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_runs import terms
 from copter.models.model import Model
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.proof.highs_lp import SHARPER, Answer, HighsLP
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver
@@ -67,7 +67,7 @@ def solve_lp(
     polish: bool = False,
     threads: int | None = None,
     highs_options: Mapping[str, Any] | None = None,
-    start: Point | None = None,
+    start: ReducedPoint | None = None,
     own: bool = True,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
@@ -87,9 +87,9 @@ def solve_lp(
         Whether the answer is to be a vertex.
     highs_options : mapping, optional
         Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
-    start : Point, optional
-        Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
-        them without presolve.  If that ends without an answer everything begins anew.
+    start : ReducedPoint, optional
+        ReducedPoint and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on
+        from them without presolve.  If that ends without an answer everything begins anew.
     own : bool
         Whether the own solver is one of the parts.
 
@@ -107,7 +107,7 @@ def solve_lp(
     tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
         entry = solver_entry(solver, also=(AUTO,))
-        alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
+        alone = {"fall_back": False} if "fall_back" in setting_defaults(entry.load()) else {}
         # its program is shifted to 0: what its objective is relative to may be more than the LP's
         solver = entry.make(tolerance=SHARPER * tolerance, threads=threads, **alone)
     alone_by = None if isinstance(solver, str) else solver
@@ -138,9 +138,9 @@ class _Solve(HighsLP):
     solver: Solver | None
     polish: bool
     solution: Solution | None = None
-    reached: Point | None = None
+    reached: ReducedPoint | None = None
 
-    def run(self, presolving: bool, start: Point | None, own: bool) -> Answer:
+    def run(self, presolving: bool, start: ReducedPoint | None, own: bool) -> Answer:
         answer = None if start is None else self._from(start)
         if answer is None:
             answer = self._parts(presolving, own)
@@ -152,7 +152,7 @@ class _Solve(HighsLP):
             solution=self.solution,
         )
 
-    def _from(self, start: Point) -> Answer | None:
+    def _from(self, start: ReducedPoint) -> Answer | None:
         """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
         answer = self.solve(start=start)
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
@@ -168,7 +168,7 @@ class _Solve(HighsLP):
             if back.claim is not None:
                 return self.without_optimum(back.claim, "presolve")
             if back.solved:
-                nothing = back.invert(Point(np.empty(0), np.zeros(left.A.shape[0])))
+                nothing = back.invert(ReducedPoint(np.empty(0), np.zeros(left.A.shape[0])))
                 found = self.judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self.sharper(found)
         own = None
@@ -193,7 +193,7 @@ class _Solve(HighsLP):
         """
         begin = self.clock()
         solver = self.solver or ProximalPoint(
-            tolerance=SHARPER * self.tolerance, threads=self.threads, hand_over=False
+            tolerance=SHARPER * self.tolerance, threads=self.threads, fall_back=False
         )
         model = Model(left, share=MOSTLY_SUMS, build=False)
         if self.solver is None and not model.n_sums:
@@ -209,5 +209,5 @@ class _Solve(HighsLP):
         if not solution.found:
             return Answer(solution.status, solution.reason, finished_by=solver.name)
         x, y, _ = model.invert(solution)
-        self.reached = Point(np.clip(x, left.lower, left.upper), y)
+        self.reached = ReducedPoint(np.clip(x, left.lower, left.upper), y)
         return self.judged(solution.status, solution.reason, back.invert(self.reached), solver.name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import Engine, check, from_highs, load
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.solution import Status
 
 _CLAIMS = {
@@ -36,7 +36,7 @@ class Presolved:
         """Whether nothing is left."""
         return self.rest is not None and not self.rest.c.size
 
-    def invert(self, point: Point) -> Point:
+    def invert(self, point: ReducedPoint) -> ReducedPoint:
         """A vertex stays one."""
         highs, rest = self.highs, self.rest
         if highs is None or rest is None:
@@ -50,7 +50,9 @@ class Presolved:
             basis.valid = True
         check(highs.postsolve(solution, given or basis), "postsolve")
         whole, basis = highs.getSolution(), highs.getBasis()
-        return Point(np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None)
+        return ReducedPoint(
+            np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None
+        )
 
 
 def presolve(lp: GeneralLP, **options: Any) -> tuple[GeneralLP, Presolved]:

@@ -20,7 +20,7 @@ from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_runs import terms
 from copter.models.model import Model
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.proof.general_lp import prove
 from copter.proof.highs_lp import SHARPER, Answer
 from copter.solution import Solution, Status
@@ -42,7 +42,7 @@ class WarmLP:
 
     def __init__(self, patience: float = 1.0) -> None:
         self.patience = patience
-        self._own = ProximalPoint(hand_over=False)
+        self._own = ProximalPoint(fall_back=False)
         self.reset()
 
     def __reduce__(self) -> tuple[type[WarmLP], tuple[float]]:
@@ -52,7 +52,7 @@ class WarmLP:
         """Forget all answers."""
         self._own.reset()
         self._shape: tuple[int, ...] = ()
-        self._found: Point | None = None
+        self._found: ReducedPoint | None = None
         self._model: Model | None = None
         self._failures = 0
         self._pause: float = 0
@@ -93,7 +93,7 @@ class WarmLP:
             own=model is None,
         )
         if answer.status is Status.OPTIMAL and answer.x is not None and answer.y is not None:
-            self._found = Point(answer.x, answer.y, answer.basis)
+            self._found = ReducedPoint(answer.x, answer.y, answer.basis)
         if start is None:
             return answer, why
         if not answer.warm_started:
@@ -133,7 +133,7 @@ class WarmLP:
             self._pause = _PAUSE**self._failures
             return None
         self._failures = 0
-        self._found = Point(x, y)
+        self._found = ReducedPoint(x, y)
         return Answer(
             Status.OPTIMAL,
             solution.reason,

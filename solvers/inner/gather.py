@@ -106,7 +106,7 @@ def _slack_part(
     return slacks
 
 
-class Held(NamedTuple):
+class LeftOut(NamedTuple):
     """What a working set leaves out.
 
     `usage` (row slots,): usage of the requests outside the set. `rows` (row slots,): rows that the set sees;
@@ -121,7 +121,7 @@ def gather(
     store: ConstraintStore,
     slot: NDArray[np.int64],
     column: NDArray[np.int64],
-    held: Held | None = None,
+    held: LeftOut | None = None,
     stands_for: NDArray[np.float64] | None = None,
     tuning: SetTuning | None = None,
 ) -> WorkingSet:
@@ -261,7 +261,7 @@ def _take(
     store: ConstraintStore,
     slot: NDArray[np.int64],
     column: NDArray[np.int64],
-    held: Held | None,
+    held: LeftOut | None,
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
     """Read the columns, and their entries in the rows that are seen."""
@@ -324,7 +324,7 @@ def _take_forced(first, relation, total, pointer, row, value, forced):  # type: 
 
 
 def _row_bounds(
-    store: ConstraintStore, taken: _Taken, held: Held | None
+    store: ConstraintStore, taken: _Taken, held: LeftOut | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds of the rows without what is held; none of rows that are not seen."""
     rows = store.rows

@@ -64,7 +64,7 @@ _GOLDEN = 0.6180339887498949
 
 
 @dataclass
-class Point:
+class DualPoint:
     """An evaluation of psi: value, gradient and the projection that it is of."""
 
     y: NDArray[np.float64]
@@ -77,7 +77,7 @@ def _norm(v: NDArray[np.float64]) -> float:
     return math.sqrt(dot(v, v))
 
 
-def _paid_for(here: Point) -> tuple[float, float]:
+def _paid_for(here: DualPoint) -> tuple[float, float]:
     """Return y'r and |y|'|r| for the rows' violations r; the second has a typical price where y is less."""
     price, off = abs(here.y), abs(here.gradient)
     typical = float(price.sum()) / max(1, int(np.count_nonzero(price)))
@@ -121,17 +121,17 @@ class SemismoothNewton:
         self._elastic = 0.0
         self._rows = RowTest(working)
 
-    def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
+    def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> DualPoint:
         """Return psi, its gradient and the projection at prices y, for centre z and length sigma > 0."""
         self.sums.begin(centre, sigma)
         return self._evaluate(y)
 
-    def _evaluate(self, y: NDArray[np.float64]) -> Point:
+    def _evaluate(self, y: NDArray[np.float64]) -> DualPoint:
         """The same for the step under way."""
         at = self.sums.project(y)
         gradient = at.activity.copy()
         value = price_rows(self.working, y, at.value, gradient)
-        return Point(y, at, value - 0.5 * self._elastic * dot(y, y), gradient - self._elastic * y)
+        return DualPoint(y, at, value - 0.5 * self._elastic * dot(y, y), gradient - self._elastic * y)
 
     def solve(
         self,
@@ -174,7 +174,7 @@ class SemismoothNewton:
             here, left = there, self._left(there, closeness)
         return result(limit)
 
-    def _left(self, here: Point, closeness: float) -> float:
+    def _left(self, here: DualPoint, closeness: float) -> float:
         """Return the size of the gradient over its tolerance."""
         if self._elastic:
             return float(np.linalg.norm(here.gradient)) / closeness
@@ -212,7 +212,7 @@ class SemismoothNewton:
         rows = self.working.row_scale.size
         return least_violation(step, centre, rows, limit, self.stop, tuning.elastic)
 
-    def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
+    def _direction(self, here: DualPoint, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         w, damping = self.working, self._damping * sigma + self._elastic
         active = np.flatnonzero((here.gradient != 0) | (here.y != 0))
@@ -232,7 +232,7 @@ class SemismoothNewton:
         return step
 
     def _conjugate_gradients(
-        self, here: Point, curvature: Curvature, sigma: float, damping: float
+        self, here: DualPoint, curvature: Curvature, sigma: float, damping: float
     ) -> NDArray[np.float64]:
         systems, diagonal = self.tuning.systems, sigma * curvature.diagonal() + damping
         step: NDArray[np.float64]
@@ -246,12 +246,12 @@ class SemismoothNewton:
                 break
         return step
 
-    def _search(self, here: Point, step: NDArray[np.float64]) -> Point | None:
+    def _search(self, here: DualPoint, step: NDArray[np.float64]) -> DualPoint | None:
         """Return a point along the (kinked) ray that is higher and not too steep; None if none was found."""
         line, spread = self.tuning.line, 0.5 * self.sums.centre_square / self.sums.sigma
         steepness, slope = dot(here.gradient, here.gradient), dot(here.gradient, step)
         bracket = 1.0, 0.0, math.inf
-        best: Point | None = None
+        best: DualPoint | None = None
         for _ in range(line.steps):
             there = self._evaluate(along_ray(self.working, here.y, step, bracket[0]))
             enough, ends, bracket = _judge(

@@ -14,7 +14,7 @@ from copter.program.sense import in_sense
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
 from copter.solvers.proximal.rational import solve_in_rationals
-from copter.solvers.proximal.run import End, Run
+from copter.solvers.proximal.run import End, SolveContext
 from copter.solvers.proximal.state import Iterate
 from copter.store.allocation import dense_to_sparse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.steps import StepsResult
 
 
-def accept_unchanged(run: Run, state: State) -> End | None:
+def accept_unchanged(run: SolveContext, state: State) -> End | None:
     """The last answer, if the program was not edited since and it is good enough."""
     if not run.begin.how.warm or state.proof is None:
         return None
@@ -35,7 +35,7 @@ def accept_unchanged(run: Run, state: State) -> End | None:
     return End(Status.OPTIMAL, "nothing changed since the last answer, which is optimal", last)
 
 
-def accept_first(run: Run, now: Iterate) -> End | None:
+def accept_first(run: SolveContext, now: Iterate) -> End | None:
     """Return the end of the solve if the first pass shows it already."""
     if now.pricing.request_bound == np.inf:
         ray = farkas_ray(run.program, np.zeros_like(now.y), run.options.threads)
@@ -47,7 +47,7 @@ def accept_first(run: Run, now: Iterate) -> End | None:
     )
 
 
-def accept(run: Run, now: Iterate, found: StepsResult | None = None) -> End | None:
+def accept(run: SolveContext, now: Iterate, found: StepsResult | None = None) -> End | None:
     """Return the end of the solve if an iterate is optimal, its steps proved a ray, or time is over."""
     ray, by_highs = (None, False) if found is None else (found.ray, found.by_highs)
     how = ", by HiGHS" if by_highs else ""
@@ -56,28 +56,28 @@ def accept(run: Run, now: Iterate, found: StepsResult | None = None) -> End | No
         return _by_ray(run, now, ray)
     if end is None and run.budget.late():
         return out_of_time(run)
-    if end is None and found is not None and (by_highs or run.hand_over.gave_up):
+    if end is None and found is not None and (by_highs or run.fall_back.gave_up):
         return _in_rationals(run)
     return end
 
 
-def stuck(run: Run) -> End:
+def stuck(run: SolveContext) -> End:
     """The end where steps lead no further."""
     reason = f"no optimum was proved: no progress beyond a residual of {run.worst:.1e}"
     return _in_rationals(run) or End(Status.UNPROVED, reason, run.incumbent)
 
 
-def out_of_time(run: Run) -> End:
+def out_of_time(run: SolveContext) -> End:
     """The end by the clock."""
     clock = run.budget.clock
     status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
     reason, compiling = clock.why(), compile_seconds() - run.compiled
     if compiling > 0.1 * clock():
-        reason += f"; {compiling:.1f} s of it went into compiling: solver.rehearse() does that before"
+        reason += f"; {compiling:.1f} s of it went into compiling: solver.warm_up() does that before"
     return End(status, reason, run.incumbent)
 
 
-def _optimal(run: Run, now: Iterate, reason: str) -> End | None:
+def _optimal(run: SolveContext, now: Iterate, reason: str) -> End | None:
     """The end if an iterate is optimal, at prices next to its own if need be."""
     tolerance, tuning = run.budget.tolerance, run.options.tuning
     if now.certificate.nearly(tolerance):
@@ -86,14 +86,14 @@ def _optimal(run: Run, now: Iterate, reason: str) -> End | None:
     if not now.certificate.within(tolerance):
         return None
     primal = now.certificate.relative.primal
-    if primal > tuning.steps.feasible * tolerance and run.hand_over.can():
+    if primal > tuning.steps.feasible * tolerance and run.fall_back.can():
         return None  # no point next to it meets the rows: what they are off by may be what decides
-    if run.hand_over.gave_up and primal > tuning.hand_over.met:
+    if run.fall_back.gave_up and primal > tuning.fall_back.met:
         return None
     return End(Status.OPTIMAL, reason, now)
 
 
-def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
+def _by_ray(run: SolveContext, now: Iterate, ray: Ray) -> End:
     """Infeasible by a ray; unbounded if there is a feasible point too, else infeasible, or unproved."""
     value = ray.value if ray.kind == "infeasible" else in_sense(ray.value, run.program.sense)
     reason = f"a ray proves it (value {value:.3g})"
@@ -112,10 +112,10 @@ def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
     return End(Status.UNPROVED, reason, run.incumbent)
 
 
-def _in_rationals(run: Run) -> End | None:
+def _in_rationals(run: SolveContext) -> End | None:
     """Solve a tiny program by a simplex method in rational numbers, once in a solve."""
     program, store, threads = run.program, run.program.store, run.options.threads
-    if run.in_rationals or not run.options.hand_over or store.terms:
+    if run.in_rationals or not run.options.fall_back or store.terms:
         return None
     run.in_rationals = True
     found = solve_in_rationals(program, run.budget.clock)

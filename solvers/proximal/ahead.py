@@ -21,7 +21,7 @@ from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solvers.inner.compiled_newton import CompiledNewton
 from copter.solvers.inner.working_set import WorkingSet
-from copter.solvers.proximal.solver import INNER, ProximalPoint, rehearse_few_changes
+from copter.solvers.proximal.solver import INNER, ProximalPoint, warm_up_few_changes
 from copter.solvers.registry import make_solver
 from copter.terms.convex import LogTerm
 
@@ -62,7 +62,7 @@ def _compile_shim() -> None:
 
 def _compile_rounds() -> None:
     """Solve small programs of all kinds, by each inner solver."""
-    ProximalPoint().rehearse()
+    ProximalPoint().warm_up()
 
 
 def _compile_terms() -> None:
@@ -86,7 +86,7 @@ def _compile_flows() -> None:
 
 def _compile_few_changes() -> None:
     """Solve rounds in which few requests of many change."""
-    rehearse_few_changes()
+    warm_up_few_changes()
 
 
 PARTS: dict[str, Callable[[], None]] = {

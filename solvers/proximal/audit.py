@@ -127,11 +127,15 @@ def _figures(
     figures = {
         "objective": (math.fsum(paid), proof.objective, (summed + 4) * _UNIT * math.fsum(map(abs, paid))),
         "bound": (whole.near_bound, proof.near_bound, most),
-        "gap": (whole.near_gap * whole.size, proof.near_gap * proof.size, most),
+        "gap": (whole.near_gap * whole.gap_denominator, proof.near_gap * proof.gap_denominator, most),
         "primal residual": (primal, proof.relative.primal, _ROUNDING),
         "excess": (excess, proof.absolute.primal, _ROUNDING * largest * float(abs(x.value).sum())),
-        "unavoidable cost": (whole.unavoidable, proof.unavoidable, most + _ROUNDING * abs(whole.unavoidable)),
-        "size of the gap": (whole.size, proof.size, most),
+        "constant cost": (
+            whole.constant_cost,
+            proof.constant_cost,
+            most + _ROUNDING * abs(whole.constant_cost),
+        ),
+        "denominator of the gap": (whole.gap_denominator, proof.gap_denominator, most),
     }
     return [
         f"{name} {ours!r}, all columns say {theirs!r}"

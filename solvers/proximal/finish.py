@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from copter.clock import Interrupted
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
-from copter.models.reductions import Point
+from copter.models.reductions import ReducedPoint
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.proximal.steps import StepsResult
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.state import Budget
-    from copter.solvers.proximal.tuning import HandOverTuning
+    from copter.solvers.proximal.tuning import FallBackTuning
 
 log = logging.getLogger("copter")
 
@@ -49,7 +49,7 @@ class HandOver:
     """
 
     def __init__(
-        self, program: ContinualProgram, budget: Budget, tuning: HandOverTuning, allowed: bool
+        self, program: ContinualProgram, budget: Budget, tuning: FallBackTuning, allowed: bool
     ) -> None:
         self.program, self.budget, self.tuning = program, budget, tuning
         self.successes, self.gave_up = 0, False
@@ -131,7 +131,7 @@ class HandOver:
         """The answer of a run in the units of the program; None if it has none that is of use."""
         from copter.models.highs import point_of, ray_of
 
-        point, ray, violation = Point(np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
+        point, ray, violation = ReducedPoint(np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
         known = ray_of(highs, status)
         if status is Status.INFEASIBLE and known is not None:
             violation = known[: back.sharp.size] * back.sharp * working.row_scale
@@ -144,7 +144,7 @@ class HandOver:
             x, y = point_of(highs)
             if x is None or y is None:
                 return None
-            point = Point(np.clip(x, 0.0, lp.upper), y)
+            point = ReducedPoint(np.clip(x, 0.0, lp.upper), y)
         else:
             return None
         x, y, _ = back.invert(point)
@@ -162,9 +162,9 @@ class _InUnits(NamedTuple):
     sharp: NDArray[np.float64]
     factor: float
 
-    def invert(self, point: Point) -> Point:
+    def invert(self, point: ReducedPoint) -> ReducedPoint:
         """Values of the set's columns, and prices of the program's rows alone."""
-        return Point(point.x * self.unit, point.y[: self.sharp.size] * self.sharp / self.factor)
+        return ReducedPoint(point.x * self.unit, point.y[: self.sharp.size] * self.sharp / self.factor)
 
 
 def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:

@@ -323,7 +323,8 @@ class InactiveSet:
     last block with a request counts. `active`: slots of all other requests of that revision, ascending.
     `low`, `high` (row slots,): least and largest coefficient of each row, 0 counted, over the inactive
     requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`, `squares`:
-    of :class:`copter.proof.rest.Rest`; they stay when requests become active, as valid if looser bounds.
+    of :class:`copter.proof.rest.InactiveSums`; they stay when requests become active, as valid if looser
+    bounds.
     `longest`: coefficients of the longest column of an inactive request so far. `fixed`: whether requests
     keep their allocation instead of their best vertex. `rounds`: solves since the set was made from all
     requests. `gap`, `gap_each`: gap of the last solve, and what each edited request is expected to add if

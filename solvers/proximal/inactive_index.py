@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.proof.margins import OWN_COLUMNS, best_vertices, lengthen, widen
-from copter.proof.rest import Contributions, Rest, RestSums, collect
+from copter.proof.rest import Contributions, InactiveSums, RestSums, collect
 from copter.solvers.memory import LastX
 from copter.solvers.proximal.inactive import ACTIVE, Block, InactiveSet, combined, find, starts, updated
 from copter.store.allocation import SparseX, distinct
@@ -334,7 +334,7 @@ class InactiveIndex:
 
     # ---- sums --------------------------------------------------------------------------------------
 
-    def rest(self) -> Rest:
+    def rest(self) -> InactiveSums:
         """Return what the inactive requests add to certificates."""
         roundings = 8 + self._longest if self.fixed else 0
         return self._sums.rest(self._step, self.local, self.squares, roundings)
@@ -402,7 +402,9 @@ class InactiveIndex:
         return self.inactive
 
     def note_violations(self, local: float, squares: float) -> None:
-        """Take note that boxes and sum rows are violated by so much; see :class:`copter.proof.rest.Rest`."""
+        """Take note that boxes and sum rows are violated by so much; see
+        :class:`copter.proof.rest.InactiveSums`.
+        """
         self.local, self.squares = max(self.local, local), max(self.squares, squares)
 
     # ---- parts -------------------------------------------------------------------------------------

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 from copter.clock import Interrupted
 from copter.compile.kernels import kernel
-from copter.proof.certificate import Certificate, GapSize, measured_certificate, right_signs
+from copter.proof.certificate import Certificate, GapDenominator, measured_certificate, right_signs
 from copter.proof.pricing import price
 from copter.solution import CHURN_THRESHOLD, Kept, Solution, Start, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
-from copter.solvers.inner.gather import Held, gather, union
+from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.memory import LastX, LastY, joined
 from copter.solvers.proximal.audit import audit
 from copter.solvers.proximal.full_pass import FullPass
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
     from copter.solvers.inner.working_set import WorkingSet
-    from copter.solvers.proximal.run import Options
+    from copter.solvers.proximal.run import SolveOptions
     from copter.solvers.proximal.tuning import LazyTuning
     from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
@@ -125,7 +125,7 @@ def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
     return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
 
 
-def can_hold(program: ContinualProgram, options: Options) -> bool:
+def can_hold(program: ContinualProgram, options: SolveOptions) -> bool:
     """Whether columns are held at their bounds while rows are met, so that requests may become inactive.
 
     The answer must not depend on where the requests are stored, because it affects the solution.
@@ -135,7 +135,7 @@ def can_hold(program: ContinualProgram, options: Options) -> bool:
     return plain and is_large(program, tuning) and not _is_network(program, tuning)
 
 
-def why_none(program: ContinualProgram, state: State, options: Options) -> FullPass | None:
+def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> FullPass | None:
     """Why the solve that begins in a state is not to make requests inactive; None if it is."""
     tuning, store = options.tuning.lazy, program.store
     if store.terms:
@@ -163,7 +163,7 @@ def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
 
 
 def make_inactive(
-    program: ContinualProgram, state: State, clock: Clock, options: Options, cache: IndexCache
+    program: ContinualProgram, state: State, clock: Clock, options: SolveOptions, cache: IndexCache
 ) -> State:
     """Return the state of an optimum with all requests inactive that can be, if there is time."""
     assert state.x is not None and state.y is not None and state.proof is not None
@@ -197,7 +197,7 @@ def make_inactive(
 def solve_active(
     program: ContinualProgram,
     state: State,
-    options: Options,
+    options: SolveOptions,
     clock: Clock,
     starts: Starts,
     cache: IndexCache,
@@ -245,7 +245,12 @@ class _Round:
     """State that the parts of one solve share."""
 
     def __init__(
-        self, program: ContinualProgram, index: InactiveIndex, slack: float, options: Options, budget: Budget
+        self,
+        program: ContinualProgram,
+        index: InactiveIndex,
+        slack: float,
+        options: SolveOptions,
+        budget: Budget,
     ) -> None:
         self.program, self.index, self.options, self.budget = program, index, options, budget
         self.slack = slack if slack > 0.0 else math.inf
@@ -360,7 +365,7 @@ class _Round:
             raise _Undecided(FullPass.TOO_LOSSY)
         x = joined(index.known).surviving()
         point = self.certify(with_starts(x, starts, self.program.store.requests.n_columns), y)
-        little = options.tuning.lazy.little_lost * options.tolerance * point.certificate.size
+        little = options.tuning.lazy.little_lost * options.tolerance * point.certificate.gap_denominator
         active = index.active()
         poor = active[(point.measures.loss > little) & (find(given, active) < 0)]
         if poor.size:
@@ -417,7 +422,7 @@ class _Round:
     def working(self, some: _Excerpt, x: SparseX, pricing: Pricing) -> WorkingSet:
         """Return the active requests on what the inactive ones leave of the rows."""
         rows, x = some.store.rows, some.local(x)
-        held = Held(self.index.rest().activity, rows.alive[: rows.size])
+        held = LeftOut(self.index.rest().activity, rows.alive[: rows.size])
         columns = union(pricing.slot, pricing.column, x.slot, x.column)
         return gather(some.store, *columns, held, tuning=self.options.tuning.working_set)
 
@@ -442,7 +447,7 @@ class _Round:
         pricing = pricing or self.price(some, y)
         rest = self.index.rest()
         proof, found = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
-        if proof.size_is is GapSize.STAKE:
+        if proof.gap_denominator_kind is GapDenominator.STAKE:
             raise _Undecided(FullPass.NO_STAKE)
         budget.end_pass()
         log.debug(
@@ -465,7 +470,7 @@ class _Round:
         tuning = options.tuning
         working = self.working(some, point.x, point.pricing)
         sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))
-        aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.size)
+        aim = Aim(tuning.goal_share * options.tolerance, sigma, 0.0, point.certificate.gap_denominator)
         x = some.local(point.x)
         found = run_steps(some.store, working, "newton", self.budget, x, point.y, aim, tuning, hold=True)
         if found.violation is not None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.errors import CopterError
-from copter.proof.certificate import GapSize
+from copter.proof.certificate import GapDenominator
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.inner.gather import gather
@@ -32,7 +32,7 @@ from copter.solvers.proximal.columns import ColumnSet
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.incremental import IndexCache, can_hold, make_inactive, solve_active, why_none
 from copter.solvers.proximal.partial import PartialSteps
-from copter.solvers.proximal.run import End, Options, Run
+from copter.solvers.proximal.run import End, SolveContext, SolveOptions
 from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
 from copter.solvers.proximal.state import Iterate, State
 from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
@@ -55,7 +55,7 @@ def init() -> State:
 def solve(
     program: ContinualProgram,
     state: State,
-    options: Options,
+    options: SolveOptions,
     clock: Clock,
     starts: Starts,
     cache: IndexCache | None = None,
@@ -73,7 +73,7 @@ def solve(
         return found
     why = state.full_pass if state.inactive is None else found
     state = state.whole()
-    run = Run.of(program, state, options, clock, starts, why)
+    run = SolveContext.of(program, state, options, clock, starts, why)
     run.holds, none = can_hold(program, options), why_none(program, state, options)
     with one_blas_thread(program.store.rows.size):
         try:
@@ -94,7 +94,7 @@ def solve(
     return _solution(run, end), left
 
 
-def _loop(run: Run) -> End:
+def _loop(run: SolveContext) -> End:
     """Price and certify; accept, or restrict and step."""
     budget, tuning = run.budget, run.options.tuning
     now, flow, first = _first(run)
@@ -132,7 +132,7 @@ def _loop(run: Run) -> End:
     return End(Status.ITERATION_LIMIT, "iteration limit reached", run.incumbent)
 
 
-def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
+def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, float]:
     """The first iterate, A x of a sample if it is at the prices of one, and a first length of steps."""
     begin, store, sigma = run.begin, run.program.store, run.options.tuning.steps
     now, warm = None, begin.how.warm
@@ -150,7 +150,9 @@ def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
     return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
 
 
-def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) -> tuple[Iterate, End | None]:
+def _request_rounds(
+    run: SolveContext, now: Iterate, flow: NDArray[np.float64] | None
+) -> tuple[Iterate, End | None]:
     """Rounds in which only some of the requests move, until that is the end or leads no further."""
     partial = PartialSteps(run.program, run.budget, run.options.tuning, flow, run.holds)
     if run.begin.how.warm:
@@ -181,13 +183,15 @@ def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) ->
 # ---- the steps ---------------------------------------------------------------------------------------
 
 
-def price(run: Run, y: NDArray[np.float64]) -> Pricing:
+def price(run: SolveContext, y: NDArray[np.float64]) -> Pricing:
     """A pass over all columns at prices y, (row slots,)."""
     run.budget.begin_pass()
     return run.screening.price(y)
 
 
-def _certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0) -> Iterate:
+def _certify(
+    run: SolveContext, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0
+) -> Iterate:
     """Certify (x, y), found by steps on so many columns, by a pass at y; keep it if it is the best."""
     options, budget, store = run.options, run.budget, run.program.store
     now = Iterate.of(store, x, y, pricing, options.threads)
@@ -210,20 +214,22 @@ def _certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, col
     return now
 
 
-def _restrict(run: Run, columns: ColumnSet) -> WorkingSet:
+def _restrict(run: SolveContext, columns: ColumnSet) -> WorkingSet:
     """The program on some of its columns, in units of its own."""
     tuning = run.options.tuning.working_set
     return gather(run.program.store, columns.slot, columns.column, tuning=tuning)
 
 
-def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
+def _step(
+    run: SolveContext, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int
+) -> StepsResult:
     """Take steps on a set, no closer than the columns left out allow, or have HiGHS finish it where they
     stall.
 
     `first`, `sigma`: see :class:`Aim`. `idle`: consecutive passes without progress.
     """
     options, tuning, proof = run.options, run.options.tuning, now.certificate
-    found = run.hand_over.finish(working, idle, proof.size)
+    found = run.fall_back.finish(working, idle, proof.gap_denominator)
     if found is not None:
         return found
     goal = tuning.goal_share * run.budget.tolerance
@@ -232,8 +238,8 @@ def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: floa
         goal = max(goal, tuning.gap_share * min(proof.near_gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
     method = "cd" if descend else _method(options)
-    floored = whole or proof.size_is is not GapSize.OBJECTIVE
-    aim = Aim(goal, first, sigma, proof.size if floored else 0.0)
+    floored = whole or proof.gap_denominator_kind is not GapDenominator.OBJECTIVE
+    aim = Aim(goal, first, sigma, proof.gap_denominator if floored else 0.0)
     program = run.program
     at = now.x, now.y
     return run_steps(
@@ -252,17 +258,17 @@ def _step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: floa
 # ---- their parts -------------------------------------------------------------------------------------
 
 
-def _method(options: Options) -> Method:
+def _method(options: SolveOptions) -> Method:
     """The inner solver to begin with."""
     return "cd" if options.inner == "cd" else "newton"
 
 
-def _sampled(run: Run, x: SparseX, y: NDArray[np.float64]) -> Sampled:
+def _sampled(run: SolveContext, x: SparseX, y: NDArray[np.float64]) -> Sampled:
     """Prices of a sample of the requests, found from (x, y)."""
     return sampled_prices(run.program, x, y, _method(run.options), run.budget, run.options.tuning)
 
 
-def _many_requests(run: Run, pricing: Pricing) -> bool:
+def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
     """Whether the program has enough columns or requests, and rows, for partial steps at first."""
     tuning, program = run.options.tuning.partial, run.program
     if len(program.resource_slots) < tuning.rows_from:
@@ -271,7 +277,7 @@ def _many_requests(run: Run, pricing: Pricing) -> bool:
     return many and run.options.inner != "cd" and not program.store.terms
 
 
-def _at_prices(run: Run, now: Iterate, y: NDArray[np.float64]) -> Iterate:
+def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     """The allocation at other prices, if these prove more."""
     there = _certify(run, now.x, y, price(run, y))
     log.debug(
@@ -283,7 +289,7 @@ def _at_prices(run: Run, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     return there if there.certificate.near_bound > now.certificate.near_bound else now
 
 
-def _recertified(run: Run, last: Iterate, x: SparseX) -> Iterate:
+def _recertified(run: SolveContext, last: Iterate, x: SparseX) -> Iterate:
     """An allocation at the prices, and by the pass, of an earlier iterate; kept if it is the best."""
     now = Iterate.of(run.program.store, x, last.y, last.pricing, run.options.threads)
     run.keep(now)
@@ -292,7 +298,7 @@ def _recertified(run: Run, last: Iterate, x: SparseX) -> Iterate:
     return now
 
 
-def _repaired(run: Run, now: Iterate) -> Iterate:
+def _repaired(run: SolveContext, now: Iterate) -> Iterate:
     """Return the program's own repair of an iterate if it is better, else the iterate."""
     if run.repair is None:
         return now
@@ -305,21 +311,21 @@ def _repaired(run: Run, now: Iterate) -> Iterate:
     except Interrupted:
         raise
     except CopterError as error:
-        log.warning("the program's mend is left out of this solve: %s", error)
+        log.warning("the program's primal_repair is left out of this solve: %s", error)
         run.repair = None
         return now
     there = _recertified(run, now, x)
     return there if there.better_than(now) else now
 
 
-def _solution(run: Run, end: End) -> Solution:
+def _solution(run: SolveContext, end: End) -> Solution:
     """The solution that a solve ends with."""
     best, x = end.best, None
     if best is not None and end.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
         # zeros that break rows are where a cold solve begins, no allocation
         some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
         x = best.x if some else None
-    handed = run.hand_over.successes
+    handed = run.fall_back.successes
     return make_solution(
         run.program,
         x,

@@ -16,8 +16,9 @@ Rows that are far from their bounds are left out, unless they are all that bound
 step would violate them.  The certificate is always that of the whole program, so a choice that was too narrow
 shows as a gap, and is widened; where prices are worth little to begin with, all move at once.
 
-Where the program mends what it is given (``program.mend``), steps end before rows are met: most of their
-iterations would go into that, and a domain's repair does it in one pass.  What it returns is certified too.
+Where the program mends what it is given (``program.primal_repair``), steps end before rows are met: most of
+their iterations would go into that, and a domain's repair does it in one pass.  What it returns is certified
+too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
-from copter.solvers.inner.gather import Held, gather, union
+from copter.solvers.inner.gather import LeftOut, gather, union
 from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
@@ -125,7 +126,7 @@ class PartialSteps:
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
         self._flow, self._share, self._sharper, self._moved = flow, self.tuning.share, False, 0
-        self._loose = self.tuning.loose * budget.tolerance if program.mend is not None else 0.0
+        self._loose = self.tuning.loose * budget.tolerance if program.primal_repair is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._needed = _needed(self.store)
 
@@ -148,7 +149,7 @@ class PartialSteps:
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage, sigma = row_activity(store, kept, threads=budget.threads), 0.0
         for _ in range(self.tuning.row_passes):
-            working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
+            working = gather(store, slot, column, LeftOut(usage, seen), tuning=self._all_tuning.working_set)
             aim = self._aim(now, sigma)
             at, tuning = (moved, y), self._all_tuning
             steps = run_steps(
@@ -208,12 +209,14 @@ class PartialSteps:
     def _aim(self, now: Iterate, sigma: float) -> Aim:
         """Return the aim of the steps, relative to the whole program."""
         goal = self._all_tuning.goal_share * self.budget.tolerance
-        return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.size, self._loose)
+        return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.gap_denominator, self._loose)
 
     def _choose(self, now: Iterate, seen: NDArray[np.bool_]) -> Iterate:
         """Let more requests move; those that do not and lose get what they would choose at these prices."""
         loss = self._losses(now)
-        losing = loss > _threshold(loss, self.tuning.ignored * self.budget.tolerance * now.certificate.size)
+        losing = loss > _threshold(
+            loss, self.tuning.ignored * self.budget.tolerance * now.certificate.gap_denominator
+        )
         choices = Choices.of(self.store, now.y, now.pricing, seen, self.budget.threads)
         fixed = losing & (np.isinf(loss) | (choices.column == -2))
         fresh = np.flatnonzero(losing & ~fixed & ~self._moves)

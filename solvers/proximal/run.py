@@ -30,14 +30,14 @@ _Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "Sparse
 
 
 @dataclass(frozen=True)
-class Options:
+class SolveOptions:
     """How a program is solved; see :class:`copter.solvers.proximal.solver.ProximalPoint`."""
 
     tolerance: float
     inner: Literal["auto", "cd", "newton"] = "auto"
     iteration_limit: int = 20_000
     warm_start: bool = True
-    hand_over: bool = True
+    fall_back: bool = True
     callback: Callable[[int, Certificate], None] | None = None
     threads: int | None = None
     tuning: ProximalTuning = ProximalTuning()
@@ -45,20 +45,20 @@ class Options:
 
 
 @dataclass
-class Run:
+class SolveContext:
     """State that the steps of one solve share.
 
-    `repair`: the program's own, ``program.mend``; None once it failed. `before`: the allocation that churn is
-    counted against. `compiled`: seconds that this process had spent on compiling before. `why`: why all
-    columns are read. `in_rationals`: whether rational numbers were tried. `holds`: whether columns are held
-    at their bounds while rows are met, because a request between its bounds cannot become inactive.
+    `repair`: the program's own, ``program.primal_repair``; None once it failed. `before`: the allocation that
+    churn is counted against. `compiled`: seconds that this process had spent on compiling before. `why`: why
+    all columns are read. `in_rationals`: whether rational numbers were tried. `holds`: whether columns are
+    held at their bounds while rows are met, because a request between its bounds cannot become inactive.
     """
 
     program: ContinualProgram
-    options: Options
+    options: SolveOptions
     budget: Budget
     screening: Screening
-    hand_over: HandOver
+    fall_back: HandOver
     begin: WarmStart
     repair: _Repair | None
     before: SparseX | None
@@ -73,11 +73,11 @@ class Run:
         cls,
         program: ContinualProgram,
         state: State,
-        options: Options,
+        options: SolveOptions,
         clock: Clock,
         starts: Starts,
         why: FullPass,
-    ) -> Run:
+    ) -> SolveContext:
         """A solve that begins where a state says, with the starts that came with edits."""
         tuning, threads = options.tuning, options.threads
         budget = Budget(options.tolerance, clock, options.iteration_limit, threads, tuning.most_piece)
@@ -87,9 +87,9 @@ class Run:
             options,
             budget,
             Screening(program.store, threads, tuning, begin.slack),
-            HandOver(program, budget, tuning.hand_over, options.hand_over),
+            HandOver(program, budget, tuning.fall_back, options.fall_back),
             begin,
-            program.mend,
+            program.primal_repair,
             churn_base(state.answer, program),
             compile_seconds(),
             why,

@@ -40,7 +40,7 @@ from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.proximal.incremental import IndexCache, is_large
 from copter.solvers.proximal.loop import init, solve
-from copter.solvers.proximal.run import Options
+from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.state import State
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from copter.solvers.settings import Setting, count, function, one_of, switch
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
 INNER: tuple[Inner, ...] = ("newton", "cd")
 USUAL = ProximalTuning()
-_REHEARSAL = 2.0
+_WARM_UP_PROGRAM = 2.0
 """Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
 _REQUESTS, _WIDE = 12, 200
 """Requests of each kind, and rows, of the programs that are solved before a first round."""
@@ -85,7 +85,7 @@ class ProximalPoint(ClockedSolver):
         Limit on inner iterations over the whole solve.
     warm_start : bool
         Whether to start from the last answer for the same program.
-    hand_over : bool
+    fall_back : bool
         Whether HiGHS may finish where the method stalls, or has used half of the iteration limit
         (:mod:`copter.solvers.proximal.finish`); how often it did is in ``Solution.details["hand_overs"]``.
     callback : callable, optional
@@ -119,7 +119,7 @@ class ProximalPoint(ClockedSolver):
     inner = Setting(one_of("auto", "cd", "newton"))
     iteration_limit = Setting(count)
     warm_start = Setting(switch)
-    hand_over = Setting(switch)
+    fall_back = Setting(switch)
     callback = Setting(function)
     tuning = Setting(_tuning)
     audit = Setting(_rounds)
@@ -128,20 +128,20 @@ class ProximalPoint(ClockedSolver):
         self,
         name: str = "copter",
         *,
-        inner: Inner = Options.inner,
-        iteration_limit: int = Options.iteration_limit,
-        warm_start: bool = Options.warm_start,
-        hand_over: bool = Options.hand_over,
+        inner: Inner = SolveOptions.inner,
+        iteration_limit: int = SolveOptions.iteration_limit,
+        warm_start: bool = SolveOptions.warm_start,
+        fall_back: bool = SolveOptions.fall_back,
         callback: Callable[[int, Certificate], None] | None = None,
         tuning: ProximalTuning = USUAL,
-        audit: int = Options.audit,
+        audit: int = SolveOptions.audit,
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
         self.inner = inner
         self.iteration_limit = iteration_limit
         self.warm_start = warm_start
-        self.hand_over = hand_over
+        self.fall_back = fall_back
         self.callback = callback
         self.tuning = tuning
         self.audit = audit
@@ -157,7 +157,7 @@ class ProximalPoint(ClockedSolver):
         """Forget the last answer."""
         self._state = init()
 
-    def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
+    def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Solve programs in every way that a round may need, outside of any round and deadline.
 
         From then on this process compiles a kernel at its first call (:mod:`copter.compile.first_calls`).
@@ -177,14 +177,14 @@ class ProximalPoint(ClockedSolver):
         if program is None:
             return
         if is_large(program, self.tuning.lazy):
-            rehearse_few_changes()
+            warm_up_few_changes()
         starts = program.take_starts()
         try:
             first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
             solution = first.solve(program)
             for _ in range(2 if self.inner == "auto" else 0):
-                descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
-                descent.solve(program, deadline=_REHEARSAL)
+                descent = ProximalPoint(self.name, inner="cd", fall_back=False, tolerance=self.tolerance)
+                descent.solve(program, deadline=_WARM_UP_PROGRAM)
         finally:
             program.return_starts(starts)
         if shim is not None and solution.found:
@@ -208,12 +208,12 @@ class ProximalPoint(ClockedSolver):
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
-        options = Options(
+        options = SolveOptions(
             self.goal,
             self.inner,
             self.iteration_limit,
             self.warm_start,
-            self.hand_over,
+            self.fall_back,
             self.callback,
             self.threads,
             self.tuning,
@@ -230,7 +230,7 @@ class ProximalPoint(ClockedSolver):
         return solution
 
 
-def rehearse_few_changes() -> None:
+def warm_up_few_changes() -> None:
     """Solve rounds that read active requests only, of programs much smaller than those that do."""
     lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
     program, solver = _mixed(_WIDE // 10), ProximalPoint(tuning=replace(USUAL, lazy=lazy))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from copter.clock import check
 from copter.compile.kernels import kernel
-from copter.solvers.inner.gather import Held, gather
+from copter.solvers.inner.gather import LeftOut, gather
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, Method, run_steps
@@ -82,7 +82,7 @@ def sampled_prices(
 
 def _sample(
     program: ContinualProgram, tuning: ProximalTuning
-) -> tuple[WorkingSet, Held | None, NDArray[np.float64]] | None:
+) -> tuple[WorkingSet, LeftOut | None, NDArray[np.float64]] | None:
     """Return a sample as a working set, what it leaves out, and the sampling weight of each request.
 
     None if the program is small, or a sample could not determine every price.
@@ -111,12 +111,12 @@ def _sample(
     return working, held, stands_for
 
 
-def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
+def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> LeftOut | None:
     """Return what each request without a choice uses; they must not be sampled with a weight."""
     if not decided.size:
         return None
     x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])
-    return Held(row_activity(store, x), store.rows.alive[: store.rows.size])
+    return LeftOut(row_activity(store, x), store.rows.alive[: store.rows.size])
 
 
 # ---- toggled rows -----------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ class LazyTuning:
 
 
 @dataclass(frozen=True)
-class HandOverTuning:
+class FallBackTuning:
     """When HiGHS finishes a working set (:mod:`copter.solvers.proximal.finish`).
 
     None of the programs of ``copter.bench.tuning`` stalls, so none of these numbers was measured there.
@@ -298,7 +298,7 @@ class ProximalTuning:
     seconds_a_column : to restrict the program to some columns and to begin steps on them; with a deadline
         that leaves less, the solve ends (600,000 columns: 0.2 s)
     most_piece : share of a deadline that is kept for one more piece of work at most (chosen)
-    screening, sample, steps, partial, hand_over, lazy, working_set, newton, descent : see there
+    screening, sample, steps, partial, fall_back, lazy, working_set, newton, descent : see there
     """
 
     goal_share: float = 0.3
@@ -311,7 +311,7 @@ class ProximalTuning:
     sample: SampleTuning = SampleTuning()
     steps: StepsTuning = StepsTuning()
     partial: PartialTuning = PartialTuning()
-    hand_over: HandOverTuning = HandOverTuning()
+    fall_back: FallBackTuning = FallBackTuning()
     lazy: LazyTuning = LazyTuning()
     working_set: SetTuning = SetTuning()
     newton: NewtonTuning = NewtonTuning()

@@ -12,7 +12,7 @@ import pytest
 from copter.bench.machine import peak_memory_mb
 from copter.bench.recording import Recorded
 from copter.bench.results import SolverResult
-from copter.bench.rounds import Job, measure, run
+from copter.bench.rounds import BenchJob, measure, run
 from copter.bench.rounds import warm_up as warm_up_solver
 from copter.bench.settings import SolverSettings
 from copter.bench.statistics import ablation, keeps_edits, spread, summarise
@@ -146,7 +146,7 @@ def test_copter_starts_warm_after_the_first_round(measured):
 
 @pytest.mark.long
 def test_an_isolated_replay_also_knows_its_peak_memory(recorded):
-    ((one, _),) = run([Job(recorded, SolverSettings("copter", tolerance=1e-6))], Processes(1))
+    ((one, _),) = run([BenchJob(recorded, SolverSettings("copter", tolerance=1e-6))], Processes(1))
     assert len(one.records) == ROUNDS
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         bare, grown = pool.submit(_grown_by, 200).result()

@@ -6,7 +6,7 @@ import pytest
 
 from copter.bench import calm
 from copter.bench.course import Course, Play, method_round
-from copter.bench.rounds import Job, play
+from copter.bench.rounds import BenchJob, play
 from copter.bench.settings import SolverSettings
 
 
@@ -63,7 +63,7 @@ class Looking(Course):
 def test_rounds_are_timed_in_calm_and_keep_the_reading(readings):
     listed, _ = readings
     gc.unfreeze()
-    found = play(Job(Looking(), SolverSettings("mine")))
+    found = play(BenchJob(Looking(), SolverSettings("mine")))
     assert gc.isenabled() and not gc.get_freeze_count()
     assert [(one["collects"], one["t_yardstick"]) for one in found.records] == [(False, 1.0)] * 3
     assert not listed

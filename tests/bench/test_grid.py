@@ -129,10 +129,10 @@ quick.compared = false
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     code = (
-        "from copter.bench.reproduction import Figure\n"
+        "from copter.bench.reproduction import PaperFigure\n"
         "def figures(effort, size, axes):\n"
         "    shown = {'one': size, 'two': len(axes['x'])}\n"
-        "    return [Figure('row', column, '', float(value)) for column, value in shown.items()]\n"
+        "    return [PaperFigure('row', column, '', float(value)) for column, value in shown.items()]\n"
     )
     (tmp_path / "papers_of_a_test.py").write_text(code)
     (tmp_path / "papers_of_a_test.toml").write_text(TABLE)

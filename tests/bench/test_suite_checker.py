@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter.bench.checks import CHECKERS, Checked, Checks
+from copter.bench.checks import CHECKERS, CheckedSolver, Checks
 from copter.bench.settings import SolverSettings
 from copter.bench.synthetic import Synthetic
 from copter.solution import Allocation
@@ -53,7 +53,7 @@ def small_program():
 
 def test_a_claim_that_does_not_hold_is_found():
     program, solver = small_program()
-    honest, liar = Checked(solver), Checked(Liar(make_solver("copter", tolerance=1e-6)))
+    honest, liar = CheckedSolver(solver), CheckedSolver(Liar(make_solver("copter", tolerance=1e-6)))
     judged = []
     for one in (honest, liar):
         solution = one.solve(program)
@@ -66,7 +66,7 @@ def test_a_claim_that_does_not_hold_is_found():
 
 def test_the_checker_takes_no_time_of_the_solver():
     program, solver = small_program()
-    checked = Checked(solver)
+    checked = CheckedSolver(solver)
     solution = checked.solve(program)
     checked.checking = 0.25
     edit, solve = checked.seconds(solution, 1.0)

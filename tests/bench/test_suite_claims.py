@@ -8,13 +8,13 @@ from copter.bench.checks import CHECKERS, Checks, problems, unconfirmed
 from copter.bench.results import LineResult, SolverResult, SuiteResult
 from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing.course import Balancing
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.shockwave.course import PlanCourse
 from support.sample_suite import line as line_of
 from support.sample_suite import solver
 
 COURSES = {
-    "shards": (Balancing(Scenario(12, 3, 3, seed=1)), 0.05, "certificate"),
+    "shards": (Balancing(ShardScenario(12, 3, 3, seed=1)), 0.05, "certificate"),
     "shockwave": (PlanCourse(8, 4, 2), 1e-3, "bound"),
 }
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from copter.bench import machine, reproduction
-from copter.bench.reproduction import Figure, Reproduction
+from copter.bench.reproduction import PaperFigure, Reproduction
 from support.commands import invoke
 
 
@@ -30,7 +30,7 @@ class Made:
             if name in self.broken:
                 raise ValueError("no such thing")
             self.seeds.setdefault(name, []).append(effort.seeds)
-            return [Figure("x", "y", "h", 1.0, 2.0)]
+            return [PaperFigure("x", "y", "h", 1.0, 2.0)]
 
         return measure
 

@@ -35,7 +35,7 @@ from copter.durable.edits import pack_edit
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
 from copter.errors import ConcurrentUseError
-from copter.store.edit import Columns, Edit, Entries, Runs
+from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from support.journal_rounds import essence, make_round
 from support.rich_program import Square, edit, rich, same_answers
 from support.strategies import snapshot
@@ -580,7 +580,7 @@ def refuse_round(path, edit, begin):
 
 
 def one_column(row=0):
-    return Columns(np.array([1]), np.array([0, 1]), np.array([row]), np.ones(1))
+    return EditedColumns(np.array([1]), np.array([0, 1]), np.array([row]), np.ones(1))
 
 
 @pytest.mark.parametrize(
@@ -639,13 +639,13 @@ def test_numbers_that_no_verb_takes_are_refused(tmp_path, fields):
 @pytest.mark.parametrize(
     "columns",
     [
-        Columns(np.array([1]), np.array([0, 1]), np.array([0, 0]), np.ones(1)),
-        Columns(np.array([1]), np.array([0, 2]), np.array([0]), np.ones(1)),
-        Columns(np.array([1]), np.array([-1, 1]), np.array([0]), np.ones(1)),
-        Columns(np.array([1]), np.array([1, 0]), np.array([0]), np.ones(1)),
-        Columns(np.array([1]), np.array([0, 1]), np.array([0]), np.array([np.inf])),
-        Columns(np.array([1]), np.array([0, 1]), np.array([0.5]), np.ones(1)),
-        Columns(np.array([2]), np.array([0, 1]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0, 0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([0, 2]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([-1, 1]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([1, 0]), np.array([0]), np.ones(1)),
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0]), np.array([np.inf])),
+        EditedColumns(np.array([1]), np.array([0, 1]), np.array([0.5]), np.ones(1)),
+        EditedColumns(np.array([2]), np.array([0, 1]), np.array([0]), np.ones(1)),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(tmp_path, columns):

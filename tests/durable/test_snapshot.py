@@ -314,7 +314,10 @@ def test_every_attribute_is_in_the_file_or_found_again():
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
     saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts", "_names", "_sense"}
-    assert set(vars(program)) == saved | {"guard", "mend"}  # of whoever uses the program, not of what it is
+    assert set(vars(program)) == saved | {
+        "guard",
+        "primal_repair",
+    }  # of whoever uses the program, not of what it is
     tables = {"rows", "usages", "vectors", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
     assert set(vars(program.store)) == tables | {

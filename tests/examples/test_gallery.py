@@ -73,4 +73,4 @@ def test_objectives_are_those_of_highs_within_the_certified_gap(file: Path) -> N
         assert abs(mine.solution.objective - exact.objective) <= (mine.solution.gap + 1e-6) * size
         worse = mine.answer.objective - exact.objective
         worse = -worse if rounds.domain.program.sense == "max" else worse
-        assert -1e-6 * size <= worse <= (mine.gap + 1e-6) * max(size, mine.solution.size)
+        assert -1e-6 * size <= worse <= (mine.gap + 1e-6) * max(size, mine.solution.gap_denominator)

@@ -5,7 +5,7 @@ from live_comparison import CLASSES, TYPES, Result, document, draw, run_of, seco
 from live_runs import read_run
 
 from copter.live.files import ClusterFile, read_toml
-from copter.live.training.plan import Plan
+from copter.live.training.plan import TrainingPlan
 
 
 def test_only_what_users_ask_for_differs_between_sizes():
@@ -29,7 +29,7 @@ def test_a_run_has_the_size_and_the_batch_of_its_user(tmp_path):
     run = run_of(job, tmp_path, "t4", "t4-1")
     run.write()
     read = read_run(run.folder)
-    plan = Plan.from_dict(dict(read.training))
+    plan = TrainingPlan.from_dict(dict(read.training))
     assert read.gpus == (4,) and plan.work == job.work and not plan.url
     assert 4 * plan.batch.local_batch * (plan.batch.accumulation + 1) == pytest.approx(
         job.batch_size, rel=0.2

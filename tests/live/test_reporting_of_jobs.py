@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from copter.live.training.plan import Batch, Orders, Plan, Report, StepTimes
+from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 from copter.live.training.reporting import Reporter
 from support.training_runs import Service, orders
 
@@ -26,11 +26,11 @@ class Clock:
 
 
 def report(steps):
-    return Report(float(steps), steps, 1.0, (), None, None, 8, 0.0)
+    return TrainingReport(float(steps), steps, 1.0, (), None, None, 8, 0.0)
 
 
 def make(url, clock, lease=10.0):
-    plan = Plan(url, "word", "", 1, 10.0, 8, 8, Batch(8, 0, 1.0), lease_seconds=lease)
+    plan = TrainingPlan(url, "word", "", 1, 10.0, 8, 8, Batch(8, 0, 1.0), lease_seconds=lease)
     return Reporter(plan, report(0), clock)
 
 

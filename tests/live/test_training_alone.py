@@ -9,7 +9,7 @@ import pytest
 from copter.live.examples import digits
 from copter.live.examples.regression import generate
 from copter.live.training import Training, TrainingError
-from copter.live.training.layout import Layout
+from copter.live.training.layout import GradientLayout
 from copter.live.training.plan import Batch
 from copter.live.training.training import ArrayState, _Scaling
 
@@ -93,12 +93,12 @@ def test_a_checkpoint_of_another_script_is_refused_by_name():
 
 def test_gradients_keep_their_form_and_precision():
     parts = {"a": np.ones((2, 3), np.float32), "b": np.float32(4.0)}
-    layout = Layout(parts)
+    layout = GradientLayout(parts)
     vector = layout.pack(parts)
     assert vector.dtype == np.float32 and vector.size == 7
     found = layout.unpack(vector)
     assert found["a"].shape == (2, 3) and found["b"].shape == () and found["b"] == 4.0
-    assert Layout([1, 2]).pack([3, 4]).dtype == np.float64
+    assert GradientLayout([1, 2]).pack([3, 4]).dtype == np.float64
     with pytest.raises(ValueError, match=r"a \(3,\), b \(\): those before had a \(2, 3\), b \(\)"):
         layout.pack({"a": np.ones(3), "b": 1.0})
 

@@ -8,10 +8,10 @@ from scipy.sparse import csc_array
 
 from copter import CopterError, EditError, ProximalPoint, make_solver
 from copter.models import formulation
-from copter.models.formulation import Changes
+from copter.models.formulation import ProgramChanges
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model
-from copter.models.reductions import Point, fold_rows
+from copter.models.reductions import ReducedPoint, fold_rows
 from copter.proof.general_lp import prove
 from copter.solvers.general import linprog
 from copter.solvers.general.hybrid import solve_lp
@@ -31,7 +31,7 @@ def allocation(seed=0):
 
 
 def changed(lp, what):
-    """The LP with other numbers, and the count of Changes that says so."""
+    """The LP with other numbers, and the count of changes that says so."""
     c, A, high = lp.c.copy(), lp.A.toarray(), lp.row_upper.copy()
     if what == "costs":
         c[3] -= 1
@@ -79,7 +79,7 @@ def test_a_bound_that_is_a_row_changes_without_a_new_program():
     high = lp.row_upper.copy()
     high[-1] = 0.125
     lp = replace(lp, row_upper=high)
-    assert live.update(lp) == Changes(bounds=1)
+    assert live.update(lp) == ProgramChanges(bounds=1)
     check(live, lp, ProximalPoint().solve(live.program))
 
 
@@ -108,7 +108,7 @@ def test_another_shape_is_another_program(what):
         low = lp.row_lower.copy()
         low[0] = 0.5
         lp = replace(lp, row_lower=low)
-    assert live.update(lp) == Changes(rebuilt=True)
+    assert live.update(lp) == ProgramChanges(rebuilt=True)
     assert live.program is not before
     check(live, lp, ProximalPoint().solve(live.program))
 
@@ -191,4 +191,4 @@ def test_prices_of_folded_rows_prove_the_optimum(seed):
         bounds=np.stack([lp.lower, lp.upper], axis=1),
     )
     assert answer.proof.objective == pytest.approx(found.fun)
-    assert prove(lp, answer.x, fold.invert(Point(answer.x, answer.y)).y).worst <= 1e-6
+    assert prove(lp, answer.x, fold.invert(ReducedPoint(answer.x, answer.y)).y).worst <= 1e-6

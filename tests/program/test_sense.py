@@ -23,7 +23,7 @@ from copter import (
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.ray.distributed import DistributedProgram
 from copter.solvers.general import read_mps, solve_lp
-from copter.solvers.generation import Missing, generations
+from copter.solvers.generation import MissingColumns, generations
 from support.in_parts import InProcess
 
 SOLVERS = ("copter", "copter-exact", "copter-cold", "highs-hot", "highs-milp")
@@ -83,8 +83,12 @@ def same(low, high):
     assert (low.status, low.iterations, low.found) == (high.status, high.iterations, high.found)
     assert [part.tobytes() for part in low.nonzeros] == [part.tobytes() for part in high.nonzeros]
     assert low.y.tobytes() == high.y.tobytes() and dict(low.price) == dict(high.price)
-    assert (low.gap, low.relative, low.size) == (high.gap, high.relative, high.size)
-    assert (-low.objective, -low.bound, -low.unavoidable) == (high.objective, high.bound, high.unavoidable)
+    assert (low.gap, low.relative, low.gap_denominator) == (high.gap, high.relative, high.gap_denominator)
+    assert (-low.objective, -low.bound, -low.constant_cost) == (
+        high.objective,
+        high.bound,
+        high.constant_cost,
+    )
     assert vars(low.certificate) == vars(high.certificate)
     assert (low.integer is None) == (high.integer is None)
     if low.integer is not None:
@@ -166,7 +170,7 @@ def test_the_forced_value_is_in_the_sense_of_the_program():
     low.add_resource("gpu", upper=3)
     low.add_request("a", [-5.0, -7.0], {"gpu": [1, 2]}, total=1, relation="==")
     solver, other = make_solver("copter"), make_solver("copter")
-    assert solver.solve(program).unavoidable == -other.solve(low).unavoidable
+    assert solver.solve(program).constant_cost == -other.solve(low).constant_cost
 
 
 def test_unbounded_has_a_ray_of_positive_value_and_unknown_bounds_are_infinite():
@@ -288,7 +292,7 @@ def test_column_generation_has_an_upper_bound():
     program = ContinualProgram(sense="max")
     program.add_resource("gpu", upper=2)
     program.add_request("a", [1.0], {"gpu": [1]})
-    steps = iter([Missing(1, 5.0), Missing(0, 0.0)])
+    steps = iter([MissingColumns(1, 5.0), MissingColumns(0, 0.0)])
 
     def pricing(solution):
         missing = next(steps)

@@ -12,7 +12,7 @@ from copter.proof.pricing import price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
 from copter.solvers.inner.gather import gather
-from copter.solvers.inner.newton import Point, SemismoothNewton
+from copter.solvers.inner.newton import DualPoint, SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
@@ -211,7 +211,7 @@ def test_gradient_is_the_derivative_of_psi(kind, seed):
         )
 
 
-def flags_at(newton: SemismoothNewton, point: Point):
+def flags_at(newton: SemismoothNewton, point: DualPoint):
     """Which columns are free, and which sum rows are tight."""
     return newton.sums.flags(point.at, np.arange(newton.working.slot.size))
 

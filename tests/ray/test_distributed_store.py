@@ -8,8 +8,8 @@ import pytest
 from copter import ContinualProgram, EditError, make_solver
 from copter.errors import UnusableError
 from copter.ray.distributed import DistributedProgram
-from copter.store.edit import Columns, Edit, Entries, Runs
-from copter.store.slabs import Pool
+from copter.store.edit import Edit, EditedColumns, Entries, Runs
+from copter.store.slabs import GrowableArrays
 from copter.store.view import cap_of, cost_of, paid_for
 from support.in_parts import InProcess
 
@@ -93,7 +93,7 @@ def test_the_driver_keeps_no_column():
     fill(program, np.random.default_rng(0))
     program.store.executor.flush()
     store = program.store
-    assert not any(isinstance(each, Pool) for each in vars(store).values())
+    assert not any(isinstance(each, GrowableArrays) for each in vars(store).values())
     assert not store.executor._log
 
 
@@ -122,7 +122,7 @@ def test_an_edit_is_cut_by_part_and_by_neighbours():
     lengths = np.array([2, 1, 3, 1, 0])
     given = np.array([True, True, False, True, True])
     widths = np.array([1, 0, 2, 0, 0])
-    columns = Columns(widths, np.array([0, 2, 2, 3]), np.array([50, 51, 40]), np.array([5.0, 5.1, 4.0]))
+    columns = EditedColumns(widths, np.array([0, 2, 2, 3]), np.array([50, 51, 40]), np.array([5.0, 5.1, 4.0]))
     edit = Edit(
         "update_requests",
         slots=slots,

@@ -9,7 +9,7 @@ import pytest
 
 from copter.ray.holder import Holder, MissedEditsError, writable
 from copter.store.edit import Edit
-from copter.store.term_table import Kind
+from copter.store.term_table import TermKind
 from copter.terms.convex import LogTerm
 
 
@@ -36,7 +36,7 @@ def test_arrays_are_found_wherever_they_are():
 
 
 def test_a_class_is_left_as_it_is():
-    kind = Kind(OwnTerm, ("weight", "offset"))
+    kind = TermKind(OwnTerm, ("weight", "offset"))
     assert writable(kind) == kind
 
 

@@ -19,7 +19,7 @@ from copter import ConcurrentUseError, ContinualProgram, Journal, ProximalPoint,
 from copter.clock import Clock
 from copter.durable.soundness import check_program
 from copter.solvers.proximal.loop import solve as solve_from
-from copter.solvers.proximal.run import Options
+from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning
 from rounds.edits import Editor
 from rounds.judges import judge, require
@@ -372,7 +372,7 @@ class Game:
         state = self.solver._state
         pending, solver = self.program.take_starts(), self.solver
         starts = state.starts(self.program, pending)
-        options = Options(solver.tolerance, solver.inner, threads=solver.threads, tuning=solver.tuning)
+        options = SolveOptions(solver.tolerance, solver.inner, threads=solver.threads, tuning=solver.tuning)
         answers = [solve_from(self.program, state, options, Clock(None), starts) for _ in range(2)]
         again = solve_from(*pickle.loads(pickle.dumps((self.program, state))), options, Clock(None), starts)
         first = bits(answers[0][0])

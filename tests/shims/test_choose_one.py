@@ -81,7 +81,7 @@ def test_allocations_fit_and_their_gap_holds_against_brute_force(seed):
     assert answer.objective == pytest.approx(packing.cost(choice), abs=1e-9)
     best = packing.best()
     assert answer.objective >= best - 1e-9
-    assert answer.objective - best <= answer.gap * max(solution.size, abs(answer.objective)) + 1e-9
+    assert answer.objective - best <= answer.gap * max(solution.gap_denominator, abs(answer.objective)) + 1e-9
 
 
 @given(seed=seeds)

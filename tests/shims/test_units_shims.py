@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, CopterError, make_solver
-from copter.problems.load_balancing.spread import Fleet, Placement, PlacementError, SpreadShim
+from copter.problems.load_balancing.spread import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
@@ -89,20 +89,20 @@ def test_placements_do_not_depend_on_units(seed, load, size):
     k, n = 25, 5
     sizes, loads = rng.choice([0.0, 1.0, 3.0, 0.1], k), np.round(1e3 / (1 + np.arange(k)) ** 1.2)
     memory = np.full(n, max(sizes.max(), sizes.sum() / n) * rng.choice([1.05, 1.3, 2.0]))
-    last = Placement(np.arange(k), rng.integers(0, n, k), np.ones(k))
+    last = ShardPlacement(np.arange(k), rng.integers(0, n, k), np.ones(k))
     x = rng.random((k, n)) * (rng.random((k, n)) < 0.3)
     shard, server = np.nonzero(x)
 
     def placed(loads, sizes, memory):
-        fleet = Fleet(loads, sizes, memory, 0.05)
+        fleet = ShardFleet(loads, sizes, memory, 0.05)
         answer = (x * (loads / fleet.mean / np.maximum(x.sum(1), 1e-9))[:, None])[shard, server]
         try:
-            return SpreadShim().round(fleet, last, shard, server, answer)
-        except PlacementError as error:
+            return ReplicaShim().round(fleet, last, shard, server, answer)
+        except ShardPlacementError as error:
             return error.shard
 
     one, other = placed(loads, sizes, memory), placed(loads * load, sizes * size, memory * size)
-    if isinstance(one, Placement):
+    if isinstance(one, ShardPlacement):
         assert all(np.array_equal(vars(one)[name], vars(other)[name]) for name in vars(one))
     else:
         assert one == other

@@ -136,7 +136,7 @@ def cut(program, x, y):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_a_program_mends_is_certified_like_any_answer(seed):
     program, totals = packing(seed)
-    program.mend = cut
+    program.primal_repair = cut
     solver, reference = (
         ProximalPoint(tolerance=1e-3, tuning=ALWAYS),
         make_solver("highs-simplex", tolerance=1e-9),
@@ -155,7 +155,7 @@ def test_a_mend_that_is_no_use_changes_no_answer():
         return x.where(np.zeros(x.slot.size, bool))
 
     program, _ = packing(8)
-    program.mend = nothing
+    program.primal_repair = nothing
     solution = ProximalPoint(tolerance=1e-5, tuning=ALWAYS).solve(program)
     assert solution.is_optimal(1e-5)
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
@@ -163,7 +163,7 @@ def test_a_mend_that_is_no_use_changes_no_answer():
 
 
 def refuses(program, x, y):
-    raise CopterError("nothing that I know how to mend")
+    raise CopterError("nothing that I know how to primal_repair")
 
 
 RETURNED = {
@@ -183,19 +183,19 @@ RETURNED = {
 def test_a_mend_that_fails_is_left_out_of_the_solve(how, caplog):
     calls = []
 
-    def mend(program, x, y):
+    def primal_repair(program, x, y):
         calls.append(x)
         return RETURNED[how](program, x, y)
 
     program, totals = packing(1)
-    program.mend = mend
+    program.primal_repair = primal_repair
     solver = ProximalPoint(tolerance=1e-4, tuning=ALWAYS)
-    for rounds, scale in enumerate((1.0, 1.5, 0.7)):  # the first begins cold and comes to no mend
+    for rounds, scale in enumerate((1.0, 1.5, 0.7)):  # the first begins cold and comes to no primal_repair
         program.update_requests(range(REQUESTS), totals=scale * totals)
         solution = solver.solve(program)
         assert solution.is_optimal(1e-4)
         assert len(calls) == rounds  # asked again in the next solve
-    assert caplog.text.count("mend is left out of this solve") == 2
+    assert caplog.text.count("primal_repair is left out of this solve") == 2
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
     assert solution.objective == pytest.approx(reference.objective, rel=1e-3)
 
@@ -203,10 +203,10 @@ def test_a_mend_that_fails_is_left_out_of_the_solve(how, caplog):
 @pytest.mark.parametrize("kind", [ContinualProgram, Journal])
 def test_a_mend_is_copied_but_not_pickled(kind, tmp_path):
     program = ContinualProgram() if kind is ContinualProgram else Journal(tmp_path / "journal")
-    program.mend = lambda program, x, y: x
-    assert copy.deepcopy(program).mend is program.mend
-    assert pickle.loads(pickle.dumps(program)).mend is None
-    assert program.mend is not None
+    program.primal_repair = lambda program, x, y: x
+    assert copy.deepcopy(program).primal_repair is program.primal_repair
+    assert pickle.loads(pickle.dumps(program)).primal_repair is None
+    assert program.primal_repair is not None
 
 
 def test_systems_are_solved_definite_or_not_and_empty_ones_too():

@@ -128,7 +128,7 @@ def test_no_answer_is_an_error_of_the_solver():
     x = cp.Variable(2, nonneg=True)
     model = copter.from_cvxpy(cp.Problem(cp.Minimize(cp.sum(x)), [x[0] + 2 * x[1] >= 1]))  # zeros are none
     with pytest.raises(cp.error.SolverError):
-        model.solution(ProximalPoint(hand_over=False, iteration_limit=1).solve(model.program, deadline=0))
+        model.solution(ProximalPoint(fall_back=False, iteration_limit=1).solve(model.program, deadline=0))
 
 
 def test_bounds_that_contradict_each_other_are_named():

@@ -18,7 +18,7 @@ from support.strategies import PlainProgram, PlainRequest
 INF = np.inf
 SOLVERS = {
     "copter": lambda: make_solver("copter"),
-    "alone": lambda: ProximalPoint(hand_over=False),
+    "alone": lambda: ProximalPoint(fall_back=False),
     "exact": lambda: make_solver("copter-exact"),
 }
 
@@ -118,7 +118,7 @@ def check(plain: PlainProgram, solution, tolerance: float = 1e-6) -> None:
         assert solution.gap <= tolerance
         assert (
             abs(solution.objective - float(optimum))
-            <= 2 * tolerance * max(solution.size, abs(float(optimum) - solution.unavoidable))
+            <= 2 * tolerance * max(solution.gap_denominator, abs(float(optimum) - solution.constant_cost))
             + 4 * solution.rounding
         )
 

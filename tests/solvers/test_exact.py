@@ -147,7 +147,7 @@ def test_without_time_the_best_allocation_comes_with_its_gap(monkeypatch):
     assert solution.status is Status.DEADLINE and solution.found and not solution.integer.proven
     assert solution.bound <= solution.integer.bound <= best + 1e-9 <= solution.objective + 2e-9
     lost = solution.objective - solution.integer.bound
-    assert solution.integer.gap == pytest.approx(lost / solution.size, rel=1e-9)
+    assert solution.integer.gap == pytest.approx(lost / solution.gap_denominator, rel=1e-9)
     assert solution.integer.gap > 1e-9
 
 

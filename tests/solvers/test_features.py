@@ -5,7 +5,7 @@ import pytest
 
 from copter import ContinualProgram, CopterError, LogTerm, Status
 from copter.errors import UnsupportedError
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.solvers import SOLVERS, Feature, make_solver
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.wrapper import Wrapper
@@ -65,7 +65,7 @@ class Counting(Wrapper):
 
 @pytest.mark.parametrize(("name", "offered"), [("copter", 3), ("highs-hot", 0)])
 def test_a_wrapped_solver_is_offered_a_start_as_the_one_inside_is(name, offered):
-    scenario = Scenario(shards=40, servers=5, rounds=3)
+    scenario = ShardScenario(shards=40, servers=5, rounds=3)
     bare, wrapped = make_solver(name), Counting(make_solver(name))
     assert wrapped.features == bare.features and wrapped.kind == bare.kind
     balancers = scenario.balancer(), scenario.balancer()

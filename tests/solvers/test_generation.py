@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from copter import ContinualProgram
-from copter.solvers.generation import Missing, generations
+from copter.solvers.generation import MissingColumns, generations
 from copter.solvers.registry import make_solver
 
 WIDTH, SIZES, WANTED = 100, np.array([45, 36, 31, 14]), np.array([97, 610, 395, 211])
@@ -48,7 +48,7 @@ class Cutting:
             self.add(best)
         # No more rolls than this are cut to any pattern.
         missing = WANTED.sum() * max(0.0, worth.max() - 1.0)
-        return Missing(int(new), missing)
+        return MissingColumns(int(new), missing)
 
 
 def test_they_end_at_the_optimum_and_bounds_hold_all_the_way():

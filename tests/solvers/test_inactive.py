@@ -12,7 +12,7 @@ from copter.clock import Clock
 from copter.solvers.proximal.full_pass import FullPass
 from copter.solvers.proximal.incremental import IndexCache
 from copter.solvers.proximal.loop import init, solve
-from copter.solvers.proximal.run import Options
+from copter.solvers.proximal.run import SolveOptions
 from rounds.reading import bits, same
 
 WIDTH, ROWS = 10, 4
@@ -250,7 +250,7 @@ def arrays_of(state):
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_state_is_continued_from_twice_with_the_same_bits(cached):
     program, rng, _ = build()
-    state, options, cache = init(), Options(1e-6), IndexCache()
+    state, options, cache = init(), SolveOptions(1e-6), IndexCache()
     for number in range(8):
         _, state = solve(program, state, options, Clock(None), {}, cache if cached else None)
         program.update_request(number, costs=new_costs(rng))

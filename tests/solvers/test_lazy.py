@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter import ProximalPoint, make_solver
-from copter.bench.changes import Changes, _Rounds
+from copter.bench.changes import ChangesCourse, _Rounds
 from copter.errors import AuditError
 from copter.solvers.proximal.audit import inactive_faults
 from copter.solvers.proximal.solver import USUAL
@@ -21,7 +21,7 @@ def highs(program) -> float:
 @pytest.mark.parametrize("own", [False, True], ids=["shared columns", "own columns"])
 @pytest.mark.parametrize("changed", [1, 60])
 def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
-    rounds = _Rounds(Changes(40_000 if changed == 60 else 24_000, changed, own=own))
+    rounds = _Rounds(ChangesCourse(40_000 if changed == 60 else 24_000, changed, own=own))
     solver, lazy = ProximalPoint(audit=True), 0
     rounds._fill()
     for number in range(10):
@@ -36,7 +36,7 @@ def test_rounds_of_few_changes_are_what_highs_finds(own, changed):
 
 def warm(columns=24_000, **settings):
     """A program, and a solver that has closed its requests."""
-    rounds, solver = _Rounds(Changes(columns, 1)), ProximalPoint(**settings)
+    rounds, solver = _Rounds(ChangesCourse(columns, 1)), ProximalPoint(**settings)
     rounds._fill()
     for _ in range(4):
         solver.solve(rounds.program)
@@ -56,7 +56,7 @@ def test_single_requests_are_read_without_the_others():
 
 def test_nobody_is_closed_after_a_deadline():
     """With a deadline that is over when the solve ends, what would come after it is left out."""
-    rounds, solver = _Rounds(Changes(24_000, 1)), ProximalPoint()
+    rounds, solver = _Rounds(ChangesCourse(24_000, 1)), ProximalPoint()
     rounds._fill()
     hurried = ProximalPoint(tuning=replace(USUAL, lazy=replace(USUAL.lazy, seconds_each=1.0)))
     for _ in range(4):

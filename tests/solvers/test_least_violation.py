@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.program.program import ContinualProgram
 from copter.solvers.inner.descent import CoordinateDescent
 from copter.solvers.inner.gather import gather
@@ -54,7 +54,7 @@ def test_the_least_violation_is_a_ray_and_ends_at_its_limit(kind, seed):
 
 
 def balanced(shards, servers):
-    scenario = Scenario(shards, servers, 1, seed=11)
+    scenario = ShardScenario(shards, servers, 1, seed=11)
     balancer = scenario.balancer()
     balancer.set_loads(next(scenario.loads()))
     balancer.prepare()

@@ -10,7 +10,7 @@ from scipy.sparse import csc_array
 
 from copter.models.general_lp import GeneralLP
 from copter.solvers.exact.multichoice import choose
-from copter.solvers.exact.rest import Rest
+from copter.solvers.exact.rest import ResidualMilp
 
 
 def rest_of(columns, capacity, price, abstain=(), alone=()):
@@ -37,7 +37,7 @@ def rest_of(columns, capacity, price, abstain=(), alone=()):
         offset=3.0,
         integral=np.concatenate((np.ones(k, bool), np.zeros(paid.size, bool))),
     )
-    return Rest(lp, slot, np.arange(k), rows)
+    return ResidualMilp(lp, slot, np.arange(k), rows)
 
 
 def best_by_hand(columns, capacity, price, abstain=()):

@@ -35,7 +35,13 @@ PARTIAL = ProximalTuning(partial=PartialTuning(columns_from=0, rows_from=0))
 def answer(solution):
     """All that a solve came to, to be compared bit by bit."""
     ray = solution.ray and (solution.ray.kind, solution.ray.value, solution.ray.residual)
-    figures = (solution.status, solution.objective, solution.bound, solution.size, solution.relative)
+    figures = (
+        solution.status,
+        solution.objective,
+        solution.bound,
+        solution.gap_denominator,
+        solution.relative,
+    )
     figures += (solution.absolute, solution.iterations, solution.churn, ray)
     return repr(figures), *(part.tobytes() for part in (*solution.nonzeros, solution.y))
 

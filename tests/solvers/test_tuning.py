@@ -65,7 +65,7 @@ def test_compiled_steps_and_those_of_python_reach_the_optimum(kind, seed):
     for rows in (0, 1_000):
         newton = NewtonTuning(compiled_rows=rows)
         solver = ProximalPoint(
-            inner="newton", hand_over=False, tuning=replace(ProximalTuning(), newton=newton)
+            inner="newton", fall_back=False, tuning=replace(ProximalTuning(), newton=newton)
         )
         solution = solver.solve(plain.build())
         assert solution.status == "optimal"

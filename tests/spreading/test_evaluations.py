@@ -17,7 +17,7 @@ from copter.cli.main import main
 from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.load_balancing.course import Balancing
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.pop import PopName, pop_name
 from copter.problems.sia.generator import generate
 from copter.problems.sia.pop import Pop
@@ -153,7 +153,7 @@ def test_pop_of_traffic_is_the_same_on_ray(on_ray):
 
 @pytest.mark.cluster
 def test_pop_of_shards_is_the_same_on_ray_and_its_measured_time_is_of_the_whole(local_ray):
-    course = Balancing(Scenario(shards=32, servers=4, rounds=3))
+    course = Balancing(ShardScenario(shards=32, servers=4, rounds=3))
     here, there = (
         measure(course, SolverSettings(name, mip_gap=0.01)).records for name in ("pop-2", "pop-2-ray")
     )

@@ -10,7 +10,7 @@ from copter import ContinualProgram
 from copter.store import kernels
 from copter.store.compiled import compile_program
 from copter.store.local import LocalStore
-from copter.store.slabs import Pool, Table, places, slice_indices
+from copter.store.slabs import GrowableArrays, SlotTable, places, slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.view import caps_at, costs_at, view_of
 from support.strategies import PlainProgram, PlainRequest
@@ -28,7 +28,7 @@ def assert_same(program: ContinualProgram, plain: PlainProgram) -> None:
 
 
 def test_pool_keeps_what_was_written_while_it_grows():
-    pool = Pool(value=np.float64, row=np.int32)
+    pool = GrowableArrays(value=np.float64, row=np.int32)
     starts = []
     for k in range(200):
         start = pool.allocate(k % 7)
@@ -41,7 +41,7 @@ def test_pool_keeps_what_was_written_while_it_grows():
 
 
 def test_pool_uses_a_freed_slice_of_the_same_length_again():
-    pool = Pool(value=np.float64)
+    pool = GrowableArrays(value=np.float64)
     first, second = pool.allocate(5), pool.allocate(5)
     pool.free(first, 5)
     assert pool.garbage == 5
@@ -51,7 +51,7 @@ def test_pool_uses_a_freed_slice_of_the_same_length_again():
 
 
 def test_pool_of_length_zero_takes_and_frees_nothing():
-    pool = Pool(value=np.float64)
+    pool = GrowableArrays(value=np.float64)
     assert pool.allocate(0) == 0
     pool.free(0, 0)
     assert (pool.used, pool.garbage) == (0, 0)
@@ -59,7 +59,7 @@ def test_pool_of_length_zero_takes_and_frees_nothing():
 
 
 def test_compact_moves_live_slices_together_in_their_order():
-    pool = Pool(value=np.float64, row=np.int32)
+    pool = GrowableArrays(value=np.float64, row=np.int32)
     lengths = np.array([3, 1, 0, 4, 2])
     starts = np.array([pool.allocate(int(n)) for n in lengths])
     for start, n in zip(starts, lengths, strict=True):
@@ -79,14 +79,14 @@ def test_compact_moves_live_slices_together_in_their_order():
     ("used", "freed", "wasteful"), [(8000, 4000, False), (20000, 8000, False), (9000, 5000, True)]
 )
 def test_pool_is_wasteful_when_more_is_free_than_used_and_it_matters(used, freed, wasteful):
-    pool = Pool(value=np.float64)
+    pool = GrowableArrays(value=np.float64)
     pool.allocate(used - freed)
     pool.free(pool.allocate(freed), freed)
     assert pool.wasteful is wasteful
 
 
 def test_put_uses_freed_slices_of_the_same_length_and_the_end_for_the_rest():
-    pool = Pool(value=np.float64, row=np.int32)
+    pool = GrowableArrays(value=np.float64, row=np.int32)
     first = pool.put(np.array([2, 3, 2]), value=np.arange(7.0), row=np.arange(7))
     assert first.tolist() == [0, 2, 5]
     pool.free_all(first[[0, 2]], np.array([2, 2]))
@@ -130,7 +130,7 @@ def test_places_name_the_same_entries(count):
 
 
 def test_table_blanks_a_freed_slot_and_hands_it_out_again():
-    table = Table(size_of=(np.int64, -1), open=(np.bool_, False))
+    table = SlotTable(size_of=(np.int64, -1), open=(np.bool_, False))
     slots = table.allocate(100)
     table.size_of[slots], table.open[slots] = 7, True
     table.free(np.array([42]))
@@ -346,7 +346,7 @@ def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
 
 
 def test_a_table_keeps_its_fields_in_its_blocks_while_it_grows():
-    table = Table(size_of=(np.int64, -1), weight=(np.float64, 2.0), open=(np.bool_, False))
+    table = SlotTable(size_of=(np.int64, -1), weight=(np.float64, 2.0), open=(np.bool_, False))
     for k in range(300):
         slot = table.allocate(1)
         table.size_of[slot], table.weight[slot], table.open[slot] = k, k / 2, k % 2

@@ -364,7 +364,7 @@ def _point(program: ContinualProgram, solution: Solution) -> np.ndarray:
 
 
 def _wrong(solution: Solution, optimum: float) -> str:
-    size = max(abs(optimum - solution.unavoidable), solution.size)
+    size = max(abs(optimum - solution.constant_cost), solution.gap_denominator)
     if abs(solution.objective - optimum) > 2 * TOLERANCE * size + 4 * solution.rounding + 1e-14 * abs(
         optimum
     ):

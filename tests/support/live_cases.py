@@ -62,7 +62,7 @@ def look(service, seconds=0.0):
 
 
 def report(progress=10.0, **changes):
-    from copter.live.training.plan import Report, StepTimes
+    from copter.live.training.plan import StepTimes, TrainingReport
 
     fields = {
         "progress": progress,
@@ -74,4 +74,4 @@ def report(progress=10.0, **changes):
         "batch_size": 32,
         "saved_progress": progress / 2,
     }
-    return Report(**fields | changes)
+    return TrainingReport(**fields | changes)

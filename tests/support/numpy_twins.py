@@ -246,7 +246,7 @@ def verify(solution, program, model: Model, tolerance: float, *, either: bool = 
         check_reported(solution, check)
         assert worst_row(model, x) <= tolerance, context
         assert solution.bound <= truth.objective + 1e-9 * (1.0 + abs(truth.objective)), context
-        size = max(abs(solution.objective), abs(solution.bound), solution.size)
+        size = max(abs(solution.objective), abs(solution.bound), solution.gap_denominator)
         assert abs(solution.objective - solution.bound) <= 1.001 * tolerance * size + solution.rounding, (
             context
         )

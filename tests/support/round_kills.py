@@ -73,7 +73,7 @@ def main(folder: str, kills: str, seed: str) -> None:
     told.touch()
     compile_at_once()
     warm = Rounds(Logged())
-    warm.solver.rehearse()
+    warm.solver.warm_up()
     for k in range(10):
         warm.play((k,))
     journals._LEAST = 4096  # new states come often

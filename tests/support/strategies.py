@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from copter import ContinualProgram
 from copter.durable.snapshot import store_of
 from copter.ray.store import DistributedStore
-from copter.store.slabs import Pool, Table
+from copter.store.slabs import GrowableArrays, SlotTable
 from copter.store.store import ConstraintStore
 from rounds.mirror import Mirror
 from rounds.mirror import Request as PlainRequest
@@ -52,10 +52,10 @@ def snapshot_of(store: ConstraintStore) -> list:
         store.executor.flush()
         seen += [snapshot_of(part) for part in store.executor.map(store_of)]
     for part in vars(store).values():
-        if isinstance(part, Pool):
+        if isinstance(part, GrowableArrays):
             seen += [part.used, part.garbage, {n: list(starts) for n, starts in part._free.items() if starts}]
             seen += [getattr(part, name)[: part.used].tobytes() for name in part.names]
-        elif isinstance(part, Table):
+        elif isinstance(part, SlotTable):
             seen += [part.size, list(part._free)]
             seen += [getattr(part, name)[: part.size].tobytes() for name in part._fields]
     return seen

@@ -18,7 +18,7 @@ import numpy as np
 
 from copter.live.examples.regression import generate
 from copter.live.training import Training
-from copter.live.training.plan import Place
+from copter.live.training.plan import ProcessPlace
 
 EXAMPLES, FEATURES, RATE = 1000, 30, 0.01
 INITIAL_BATCH = 24
@@ -37,7 +37,7 @@ def main(folder, seconds=0.0):
         else 0 * x[0]
     )
     training = Training({"w": w}, examples=EXAMPLES, initial_batch=INITIAL_BATCH, work=20, seed=3)
-    place = Place.here()
+    place = ProcessPlace.here()
     run = 0 if place is None else place.plan.number
     with open(folder / f"trace-{run}-{training.rank}", "w", buffering=1) as trace:
         for step in training.steps():

@@ -16,7 +16,7 @@ from copter.live.backends.base import Run, ended
 from copter.live.examples.regression import generate
 from copter.live.training.checkpoints import Checkpoints
 from copter.live.training.loader import Loader
-from copter.live.training.plan import Batch, Plan
+from copter.live.training.plan import Batch, TrainingPlan
 from support import training_job
 
 PATIENCE = 60.0
@@ -86,7 +86,9 @@ class Job:
         self.number += 1
         plan = {"report_seconds": 0.05} | plan
         checkpoints = str(self.folder / "checkpoints")
-        training = Plan(self.url, "a token", checkpoints, self.number, work, INITIAL, 512, batch, **plan)
+        training = TrainingPlan(
+            self.url, "a token", checkpoints, self.number, work, INITIAL, 512, batch, **plan
+        )
         self.run = Run(
             job="job",
             number=self.number,

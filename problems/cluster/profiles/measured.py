@@ -34,7 +34,7 @@ _NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
 Measured: TypeAlias = Mapping[tuple[int, int], Mapping[int, tuple[float, float]]]
 
 
-class StepTimes:
+class MeasuredStepTimes:
     """Seconds of a step by nodes, GPUs and local batch.
 
     `min_local_batch`: smallest local batch that was measured on one GPU.
@@ -166,7 +166,7 @@ class MeasuredProfile(Profile):
         name: str,
         restart_seconds: float,
         progress: ArrayLike,
-        times: StepTimes,
+        times: MeasuredStepTimes,
         gradients: GradientStatistics,
         type: str,
         max_batch: int,

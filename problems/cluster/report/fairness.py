@@ -37,7 +37,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.cluster.cluster import GpuType
 from copter.problems.cluster.jobs import job_profile
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.results import JobRecord, RoundRecord
+from copter.problems.cluster.results import ClusterRecord, JobRecord
 from copter.problems.cluster.workload import Kind, Scenario
 
 _Rule: TypeAlias = Literal["authors", "printed"]
@@ -121,7 +121,7 @@ def _shared(counts: Ints, times: Floats, shares: Floats) -> Floats:
     return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
 
 
-def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
+def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[ClusterRecord]) -> Floats:
     """Seconds from each submission until the policy was asked, shape (n,)."""
     times = np.array([one.time for one in rounds] + [math.inf])
     submitted = np.array([job.submitted for job in jobs])

@@ -31,7 +31,7 @@ from copter.arrays import Floats
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.report.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.workload import Scenario
 
 _HOUR = 3600.0
@@ -40,7 +40,7 @@ _HOUR = 3600.0
 def summarise(
     scenario: Scenario,
     jobs: Sequence[JobRecord],
-    rounds: Sequence[RoundRecord],
+    rounds: Sequence[ClusterRecord],
     segments: Sequence[Segment],
 ) -> dict[str, float]:
     """Figures of a simulation; NaN for what it does not have.
@@ -121,7 +121,7 @@ def _span(jobs: Sequence[JobRecord], done: Sequence[JobRecord]) -> float:
     return max(job.finished for job in done) - min(job.submitted for job in jobs)
 
 
-def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> float:
+def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[ClusterRecord]) -> float:
     """GPU time of the cluster from the first submission to the end of its last job, or of the last round."""
     if not jobs or not rounds:
         return 0.0
@@ -186,7 +186,7 @@ class _Indices:
 def indices(
     scenario: Scenario,
     jobs: Sequence[JobRecord],
-    rounds: Sequence[RoundRecord],
+    rounds: Sequence[ClusterRecord],
     segments: Sequence[Segment],
     alone: Alone | None = None,
 ) -> _Indices:

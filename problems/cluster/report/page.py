@@ -19,7 +19,7 @@ from copter.arrays import Floats
 from copter.cli.console import seconds
 from copter.cli.plots import cumulative
 from copter.extras import extra
-from copter.problems.cluster.experiment import Outcome
+from copter.problems.cluster.experiment import PolicyOutcome
 from copter.problems.cluster.report.fairness import finish_time_fairness, first_waits
 from copter.problems.cluster.report.sweep import number
 from copter.problems.cluster.results import Segment
@@ -74,10 +74,10 @@ def table_columns() -> tuple[str, ...]:
 
 
 def write_page(
-    path: Path, title: str, outcomes: Sequence[Outcome], policies: Mapping[str, Mapping[str, float]]
+    path: Path, title: str, outcomes: Sequence[PolicyOutcome], policies: Mapping[str, Mapping[str, float]]
 ) -> None:
     """Write the page."""
-    by_policy: dict[str, list[Outcome]] = {}
+    by_policy: dict[str, list[PolicyOutcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)
     rows = table_rows({name: dict(one) for name, one in policies.items()})
@@ -115,7 +115,7 @@ def _svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def _completion(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
+def _completion(by_policy: Mapping[str, Sequence[PolicyOutcome]]) -> Figure:
     samples = {
         name: [job.jct / 3600.0 for one in listed for job in one.jobs if job.jct > 0]
         for name, listed in by_policy.items()
@@ -123,7 +123,7 @@ def _completion(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
     return cumulative(samples, "job completion time (hours)", "Jobs complete within")
 
 
-def _fairness(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
+def _fairness(by_policy: Mapping[str, Sequence[PolicyOutcome]]) -> Figure:
     samples = {
         name: [
             float(ratio)
@@ -136,7 +136,7 @@ def _fairness(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
     return cumulative(samples, "finish time fairness", "Jobs with a ratio of at most")
 
 
-def _load(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
+def _load(by_policy: Mapping[str, Sequence[PolicyOutcome]]) -> Figure:
     figure = Figure(figsize=(9.0, 4.6 + 0.2 * (len(by_policy) // 4)), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     for name, listed in by_policy.items():
@@ -154,7 +154,7 @@ def _load(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
     return figure
 
 
-def _applications(outcome: Outcome) -> dict[str, int]:
+def _applications(outcome: PolicyOutcome) -> dict[str, int]:
     return {name: k for k, name in enumerate(sorted({job.application for job in outcome.scenario.jobs}))}
 
 
@@ -163,7 +163,7 @@ def _colours(count: int) -> Floats:
     return np.array([matplotlib.colormaps["tab10"](k % 10)[:3] for k in range(max(count, 1))])
 
 
-def _legend(outcomes: Sequence[Outcome]) -> str:
+def _legend(outcomes: Sequence[PolicyOutcome]) -> str:
     known = _applications(outcomes[0])
     if len(known) > 10:
         return f"{len(known)} applications, ten colours in turn"
@@ -174,7 +174,7 @@ def _legend(outcomes: Sequence[Outcome]) -> str:
     return " ".join(names)
 
 
-def _timelines(name: str, outcome: Outcome) -> str:
+def _timelines(name: str, outcome: PolicyOutcome) -> str:
     """Timelines of a policy, one for each GPU type side by side."""
     types = [type for type in outcome.scenario.cluster.types if type.gpus]
     end = max((segment.end for segment in outcome.segments), default=1.0)
@@ -201,7 +201,7 @@ def _timelines(name: str, outcome: Outcome) -> str:
     return f'<h3>{shown}</h3><img alt="GPUs of {shown}" src="data:image/png;base64,{data}">'
 
 
-def _timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: float) -> Floats:
+def _timeline(segments: Sequence[Segment], outcome: PolicyOutcome, gpus: int, end: float) -> Floats:
     """Colours of the GPUs of one type over time. Result: white where a GPU is idle."""
     rows = min(gpus, _SLOTS)
     order = {job.name: k for k, job in enumerate(outcome.jobs)}

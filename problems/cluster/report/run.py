@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from copter.cli.console import table
-from copter.cli.run import Run
+from copter.cli.run import CommandRun
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.cluster.experiment import Outcome, averages
+from copter.problems.cluster.experiment import PolicyOutcome, averages
 from copter.problems.cluster.report.page import table_columns, table_rows, write_page
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, columns
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, columns
 
 if TYPE_CHECKING:
     from copter.problems.cluster.cli import ClusterRunOptions
 
 _WHO = {"policy": "its name", "seed": "of the sample of the trace"}
-_ROUND = _WHO | columns(RoundRecord)
+_ROUND = _WHO | columns(ClusterRecord)
 
 
-class ClusterRun(Run):
+class ClusterRun(CommandRun):
     """Simulations of several policies with the folder that they are written into, if any."""
 
     meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
@@ -28,7 +28,7 @@ class ClusterRun(Run):
     def __init__(self, options: ClusterRunOptions, path: Path | None) -> None:
         title = f"{options.trace} on {options.cluster}, {options.seeds} seeds: {', '.join(options.policies)}"
         super().__init__(options, path, title)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[PolicyOutcome] = []
         self._files: dict[str, RowFile] = {}
         if self._folder is not None:
             for name, meanings, row in (
@@ -38,7 +38,7 @@ class ClusterRun(Run):
             ):
                 self._files[name] = self._folder.rows(name, meanings, f"a row per policy, seed and {row}:")
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: PolicyOutcome) -> None:
         """Write down what became of a policy with a seed."""
         self.outcomes.append(outcome)
         if self._folder is None:
@@ -82,6 +82,6 @@ class ClusterRun(Run):
         )
 
 
-def _round(record: RoundRecord) -> dict[str, Any]:
+def _round(record: ClusterRecord) -> dict[str, Any]:
     row = {name: getattr(record, name) for name in _ROUND if name not in _WHO}
     return row | {"gpus": sum(record.gpus.values()), "there": sum(record.there.values())}

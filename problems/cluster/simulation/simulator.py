@@ -29,8 +29,8 @@ from copter.problems.cluster.policy import (
     Policy,
     counts_of,
 )
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
-from copter.problems.cluster.rounds import Rounds, can_run
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, record_of
+from copter.problems.cluster.rounds import ClusterRounds, can_run
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.resize import CheckpointRestart, Interference, Resize
 from copter.problems.cluster.workload import Scenario
@@ -93,9 +93,11 @@ class Simulator:
         self.cluster = scenario.cluster.copy()
         self.timer, self.jobs = Timer(), dict[str, SimulatedJob]()
         self.max_seconds = math.inf if max_hours is None else max_hours * 3600.0
-        self.records: list[RoundRecord] = []
+        self.records: list[ClusterRecord] = []
         self.segments: list[Segment] = []
-        self._rounds = Rounds(policy, self, round_seconds=round_seconds, placer=placer, estimator=estimator)
+        self._rounds = ClusterRounds(
+            policy, self, round_seconds=round_seconds, placer=placer, estimator=estimator
+        )
         self.round_seconds = self._rounds.round_seconds
         self._resize, self._interference = resize or CheckpointRestart(), interference
         listed = list(events)
@@ -133,7 +135,7 @@ class Simulator:
 
     # ---- time ------------------------------------------------------------------------------------
 
-    def run(self) -> Iterator[RoundRecord]:
+    def run(self) -> Iterator[ClusterRecord]:
         """Simulate, giving the record of each time the policy was asked, as it ends.
 
         Raises
@@ -193,7 +195,7 @@ class Simulator:
             self.jobs[job.name] = job
             self._arrived.append(job)
 
-    def _ask(self, time: float) -> RoundRecord:
+    def _ask(self, time: float) -> ClusterRecord:
         """Ask the policy, take over its answer, and let time pass until it is asked again."""
         rounds, there, jobs = self._rounds, self.cluster.capacity, len(self.jobs)
         demand = sum(job.gpus or 1 for job in self.jobs.values())
@@ -205,7 +207,7 @@ class Simulator:
         completed, until = self._pass_time(time, bool(changes.running))
         for type, nodes in now.sizes.items():
             self.cluster.set_nodes(type, nodes)
-        return RoundRecord(
+        return ClusterRecord(
             index=now.index,
             time=time,
             seconds=until - time,

@@ -21,7 +21,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.reading import Record, find, read_json
+from copter.problems.reading import JsonObject, find, read_json
 
 FOLDER = "stanford-futuredata_gavel/scheduler"
 _RESTART_SECONDS = 20.0
@@ -58,7 +58,7 @@ def _read_gavel_trace(path: str | Path) -> list[_GavelJob]:
 
 def _read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
     """Steps a second of a job alone, by GPU type, by job type and GPUs."""
-    document = Record(path, read_json(path))
+    document = JsonObject(path, read_json(path))
     throughputs: dict[str, dict[tuple[str, int], float]] = {}
     for gpu_type in document.fields:
         record = document.record(gpu_type)

@@ -34,7 +34,12 @@ from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
-from copter.problems.cluster.profiles.measured import GradientStatistics, Measured, MeasuredProfile, StepTimes
+from copter.problems.cluster.profiles.measured import (
+    GradientStatistics,
+    Measured,
+    MeasuredProfile,
+    MeasuredStepTimes,
+)
 from copter.problems.cluster.traces.families import Shape, generate
 from copter.problems.cluster.workload import Scenario, read_workload
 from copter.problems.reading import CsvRow, find, read_csv
@@ -131,7 +136,7 @@ def _read_model(folder: Path) -> MeasuredProfile:
     gradients = GradientStatistics(np.array(sizes, np.float64), table[:, :, 1], table[:, :, 2])
     progress = runs[0][:epochs, 0]
     try:
-        times = StepTimes(read_step_times(folder))
+        times = MeasuredStepTimes(read_step_times(folder))
         return MeasuredProfile(folder.name, _RESTART_SECONDS, progress, times, gradients, _TYPE, sizes[-1])
     except InputError:
         raise

@@ -66,7 +66,7 @@ def _classes(free: Free, fleet: Fleet) -> list[Ints]:
     return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
 
 
-class Planner:
+class ReservationPlanner:
     """A plan for servers as they are, made better as long as patterns are found.
 
     `free`: what servers have; it must not change before the plan is made. `demand` (kinds,): tasks expected

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.arrays import Floats, Ints
-from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.online.policy import PlacementPolicy
 from copter.problems.placement.place import Place, PlacementError
 
 DEMANDS = tuple(range(10, 131, 10))
@@ -19,7 +19,7 @@ DEMANDS = tuple(range(10, 131, 10))
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class PlayedTasks:
     """What became of tasks that arrived.
 
     Attributes
@@ -56,7 +56,7 @@ class Course:
         return {group: 100.0 * sum(failed) / len(failed) for group, failed in sorted(came.items())}
 
 
-def play(policy: Policy, arrivals: Ints) -> Course:
+def play(policy: PlacementPolicy, arrivals: Ints) -> PlayedTasks:
     """Let tasks arrive, each placed when it comes.
 
     Parameters
@@ -76,6 +76,6 @@ def play(policy: Policy, arrivals: Ints) -> Course:
     placed = np.array([place is not None for place in places])
     percent = 100.0 / float(policy.servers.milli)
     demand, allocated = (np.cumsum(worth), np.cumsum(worth * placed))
-    return Course(
+    return PlayedTasks(
         arrivals, places, demand.astype(np.float64) * percent, allocated.astype(np.float64) * percent
     )

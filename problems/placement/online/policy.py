@@ -22,7 +22,7 @@ from copter.problems.placement.tasks import Tasks
 _GROUP = "copter.placement"
 
 
-class Policy(ABC):
+class PlacementPolicy(ABC):
     """Places each task when it comes, moves none, and knows only what tasks are like on average.
 
     Parameters
@@ -72,7 +72,7 @@ def policy_names() -> list[str]:
     return list(installed(_GROUP))
 
 
-def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Policy:
+def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> PlacementPolicy:
     """Make a policy for servers that are free.
 
     Raises
@@ -83,5 +83,5 @@ def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> Pol
     there = installed(_GROUP)
     if name not in there:
         raise PlacementError(f"no policy {name!r}: {choices(name, there)}")
-    policy: Policy = there[name].load()(servers, known, seed)
+    policy: PlacementPolicy = there[name].load()(servers, known, seed)
     return policy

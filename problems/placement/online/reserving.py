@@ -21,8 +21,8 @@ import numpy as np
 from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, fits, take, tightest, tightest_server
-from copter.problems.placement.online.plan import Planner
-from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.online.plan import ReservationPlanner
+from copter.problems.placement.online.policy import PlacementPolicy
 from copter.problems.placement.place import Place, give_back
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
@@ -48,7 +48,7 @@ class _Reservations(NamedTuple):
     of: Ints
 
 
-class Reserving(Policy):
+class Reserving(PlacementPolicy):
     """A plan for the demand that fills the cluster, and reservations by it.
 
     `planned`: what is neither taken nor reserved.
@@ -69,7 +69,7 @@ class Reserving(Policy):
     def _plan(self) -> _Reservations:
         """Plan for the demand, and reserve what the plan has."""
         n, kinds = len(self.servers), len(self.known.kinds)
-        planner = Planner(self.free, self.fleet, self._demand, self._worth, self.rng)
+        planner = ReservationPlanner(self.free, self.fleet, self._demand, self._worth, self.rng)
         given = planner.assign(planner.improve())
         begins = np.zeros(n + 1, np.int64)
         for server, pattern in given.items():

@@ -26,7 +26,7 @@ from copter.arrays import Ints
 from copter.compile.kernels import kernel
 from copter.problems.placement.fragments import Types, fragments
 from copter.problems.placement.occupancy import Fleet, Free, fits, tightest
-from copter.problems.placement.online.policy import Policy
+from copter.problems.placement.online.policy import PlacementPolicy
 from copter.problems.placement.place import Place
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
@@ -35,7 +35,7 @@ _BEST = 100
 """Scores are whole numbers up to this."""
 
 
-class _Scored(Policy):
+class _Scored(PlacementPolicy):
     """Scores of all servers for all kinds, kept: a server is scored anew for a kind if it has changed since.
 
     `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bits of the GPUs that it would have.

@@ -1,4 +1,4 @@
-"""Placement of tasks that wait as a domain of :class:`copter.Rounds`, by column generation."""
+"""Placement of tasks that wait as a domain of :class:`copter.PlacementRounds`, by column generation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from copter.problems.placement.rounds.rounds import PlacementDomain, Round, Rounds
+from copter.problems.placement.rounds.rounds import PlacementDomain, PlacementRounds, Round
 from copter.problems.placement.servers import MILLI, Servers
-from copter.problems.placement.tasks import Kind
+from copter.problems.placement.tasks import TaskKind
 
 _TASKS = 30
 """Size of :func:`example`, about."""
@@ -70,9 +70,9 @@ def example() -> ExamplePlacement:
         ("", "T4", "V100"),
     )
     kinds = [
-        Kind(4_000, 8_000, 0, 0, ()),
-        Kind(2_000, 4_000, 1, 500, ()),
-        Kind(8_000, 16_000, 1, MILLI, ("V100",)),
-        Kind(8_000, 32_000, 2, MILLI, ()),
+        TaskKind(4_000, 8_000, 0, 0, ()),
+        TaskKind(2_000, 4_000, 1, 500, ()),
+        TaskKind(8_000, 16_000, 1, MILLI, ("V100",)),
+        TaskKind(8_000, 32_000, 2, MILLI, ()),
     ]
-    return ExamplePlacement(Rounds(servers, kinds), moves=4)
+    return ExamplePlacement(PlacementRounds(servers, kinds), moves=4)

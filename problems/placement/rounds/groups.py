@@ -13,7 +13,7 @@ from copter.arrays import Flags
 from copter.problems.placement.place import PlacementError
 
 
-class Group(ABC):
+class TaskGroup(ABC):
     """What tasks that are submitted together keep to; those of all submissions with the same name count.
 
     By server and by zone they count by themselves, and each task keeps to the limit that it came with.
@@ -47,7 +47,7 @@ class Group(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Apart(Group):
+class Apart(TaskGroup):
     """No more than so many tasks of the group run on a server, or in a zone.
 
     Attributes
@@ -78,7 +78,7 @@ class Apart(Group):
 
 
 @dataclass(frozen=True, eq=False)
-class Together(Group):
+class Together(TaskGroup):
     """All tasks of the group that run do so on one server, or in one zone: where the first one is placed."""
 
     group: Hashable
@@ -95,18 +95,18 @@ class Closeness:
     def __init__(self) -> None:
         self._on: Counter[Hashable] = Counter()
 
-    def allows(self, group: Group, server: int) -> bool:
+    def allows(self, group: TaskGroup, server: int) -> bool:
         """Whether one more task may run on a server."""
         return group.allows(self._on, server)
 
-    def servers(self, group: Group, usable: Flags) -> Flags:
+    def servers(self, group: TaskGroup, usable: Flags) -> Flags:
         """Those of some servers on which one more task may run. `usable` (n,)."""
         allowed = usable.copy()
         for server in np.flatnonzero(usable):
             allowed[server] = self.allows(group, int(server))
         return allowed
 
-    def count(self, group: Group, server: int, change: int) -> None:
+    def count(self, group: TaskGroup, server: int, change: int) -> None:
         """Note that a task has come to a server, or with -1 that it has left."""
         for at in (group.at(server), (type(group), group.group)):
             self._on[at] += change

@@ -123,7 +123,7 @@ class _Columns(NamedTuple):
         return sums[self.begins[1:]] - sums[self.begins[:-1]]
 
 
-class Relaxation:
+class PatternRelaxation:
     """The program, kept from round to round.
 
     `values` (kinds,): what a task of each kind is worth. `program`: resources are kinds by index, requests

@@ -1,4 +1,5 @@
-"""Rounds: tasks that wait are placed together, by the prices of a program that is kept from round to round.
+"""Rounds of placement: tasks that wait are placed together, by the prices of a program that is kept from
+round to round.
 
 Tasks that run stay where they are.  The program, its prices v_k of kinds and its bound D(v) are those of
 :mod:`copter.problems.placement.rounds.relaxation`.
@@ -40,19 +41,19 @@ from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.gathering import gather
-from copter.problems.placement.rounds.groups import Group
+from copter.problems.placement.rounds.groups import TaskGroup
 from copter.problems.placement.rounds.mixes import fill
 from copter.problems.placement.rounds.moving import make_room
-from copter.problems.placement.rounds.relaxation import Found, Relaxation
+from copter.problems.placement.rounds.relaxation import Found, PatternRelaxation
 from copter.problems.placement.rounds.rivals import Waiting
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
-from copter.problems.placement.tasks import Kind
+from copter.problems.placement.tasks import TaskKind
 from copter.rounds.record import Move
 from copter.rounds.rounds import Rounds as PlayedRounds
 from copter.solution import Solution
 from copter.solvers.base import Solver
-from copter.solvers.generation import Missing, generations
+from copter.solvers.generation import MissingColumns, generations
 
 GAP = 0.005
 """Of its bound a round may be short by so much."""
@@ -109,14 +110,14 @@ class Round:
         return self.value
 
 
-class Rounds:
+class PlacementRounds:
     """Places tasks on servers, round by round.
 
     Parameters
     ----------
     servers : Servers
         All free.
-    kinds : sequence of Kind
+    kinds : sequence of TaskKind
         What tasks ask for; tasks name them by index.
     values : (kinds,) array_like, optional
         What a task of each kind is worth, > 0.  By default the largest share that it takes of what a server
@@ -135,7 +136,7 @@ class Rounds:
     def __init__(
         self,
         servers: Servers,
-        kinds: Sequence[Kind],
+        kinds: Sequence[TaskKind],
         *,
         values: ArrayLike | None = None,
         gap: float = GAP,
@@ -148,11 +149,11 @@ class Rounds:
         self._most = Most.of(servers)
         self._came = np.zeros(len(self.running.kinds), np.int64)
         self._price = self.values.copy()
-        self._relaxation = Relaxation(self.running.fleet, self.values)
+        self._relaxation = PatternRelaxation(self.running.fleet, self.values)
 
     # ---- what changes between rounds --------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
         self.running.submit(ids, kinds, group)
         self._count(kinds, len(ids))
@@ -211,7 +212,7 @@ class Rounds:
 
     # ---- rounds -----------------------------------------------------------------------------------------
 
-    def place(self, id: Hashable, kind: int, group: Group | None = None) -> Place | None:
+    def place(self, id: Hashable, kind: int, group: TaskGroup | None = None) -> Place | None:
         """Place a task that comes alone, at once, where least is left; if it fits nowhere it waits.
 
         Raises
@@ -427,7 +428,7 @@ class Rounds:
         relaxation.offer(best)
         low = bound
 
-        def price(solution: Solution) -> Missing:
+        def price(solution: Solution) -> MissingColumns:
             nonlocal best, value, low
             found = self._rounded(demand, servers, solution)
             if self._worth(found) > value:
@@ -441,7 +442,7 @@ class Rounds:
                     self._price, low = price, its
                 if added:
                     break
-            return Missing(added, max(0.0, solution.bound + low))
+            return MissingColumns(added, max(0.0, solution.bound + low))
 
         try:
             for generation in generations(relaxation.program, relaxation.solver, price):
@@ -515,12 +516,12 @@ class PlacementDomain:
     """The rounds of a placement.
 
     `placement`: taken with its present state; its methods may still be called between rounds. `moves`,
-    `price`: of :meth:`Rounds.round`.
+    `price`: of :meth:`PlacementRounds.round`.
     """
 
     program = None
 
-    def __init__(self, placement: Rounds, moves: int = 0, price: float = 0.0) -> None:
+    def __init__(self, placement: PlacementRounds, moves: int = 0, price: float = 0.0) -> None:
         if moves < 0 or not price >= 0.0:
             what = f"moves = {moves}" if moves < 0 else f"price = {price}"
             raise PlacementError(f"{what}: must not be negative")

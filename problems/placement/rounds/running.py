@@ -13,9 +13,9 @@ from copter.arrays import Flags, Ints
 from copter.compile.kernels import kernel
 from copter.problems.placement.occupancy import Fleet, Free, take
 from copter.problems.placement.place import Place, PlacementError, check
-from copter.problems.placement.rounds.groups import Closeness, Group
+from copter.problems.placement.rounds.groups import Closeness, TaskGroup
 from copter.problems.placement.servers import Servers
-from copter.problems.placement.tasks import Kind, Tasks
+from copter.problems.placement.tasks import TaskKind, Tasks
 
 _WAITS = -1
 """Server of a task that waits."""
@@ -29,7 +29,7 @@ class Running:
     take tasks: those that neither failed nor are drained. `waiting` (kinds,): tasks of each kind that wait.
     """
 
-    def __init__(self, servers: Servers, kinds: Sequence[Kind]) -> None:
+    def __init__(self, servers: Servers, kinds: Sequence[TaskKind]) -> None:
         check(servers, kinds)
         self.servers, self.kinds = servers, tuple(kinds)
         tasks = Tasks(self.kinds, np.empty(0, np.int64))
@@ -42,7 +42,7 @@ class Running:
         self._unused: list[int] = []
         self._queue: list[dict[int, None]] = [{} for _ in kinds]
         self._kind, self._server, self._gpus = (np.empty(0, np.int64) for _ in range(3))
-        self._group: dict[int, Group] = {}
+        self._group: dict[int, TaskGroup] = {}
         self._closeness = Closeness()
         self._before: dict[int, tuple[int, int]] | None = None
 
@@ -54,7 +54,7 @@ class Running:
 
     # ---- tasks ------------------------------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: Group | None = None) -> None:
+    def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait; all of them or, if anything is wrong, none.
 
         `kinds`: index of each task's kind. `group`: what these tasks keep to.

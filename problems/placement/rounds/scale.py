@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from copter.problems.placement.rounds import rounds as placing
-from copter.problems.placement.rounds.rivals import Placed, Waiting, branch_and_bound, two_stages
+from copter.problems.placement.rounds.rivals import RivalPlacement, Waiting, branch_and_bound, two_stages
 from copter.problems.placement.rounds.steady import Steady
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
@@ -167,7 +167,10 @@ def _measure(
     limit: float,
     seed: int,
 ) -> _Size:
-    steady, size = Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.Rounds), _Size(number)
+    steady, size = (
+        Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.PlacementRounds),
+        _Size(number),
+    )
     size.systems = {name: _Rounds() for name in ("copter", *rivals)}
     for count in range(-_FIRST, rounds):
         begun = time.perf_counter()
@@ -196,13 +199,13 @@ def _short(value: float, bound: float) -> float:
     return max(0.0, 1.0 - value / bound) if bound > 0.0 else 0.0
 
 
-def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float, Placed]:
+def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float, RivalPlacement]:
     begun = time.perf_counter()
     placed = two_stages(waiting) if name == "two-stages" else branch_and_bound(waiting, limit, gap)
     return time.perf_counter() - begun, placed
 
 
-def _alone(steady: Steady[placing.Rounds], count: int) -> list[float]:
+def _alone(steady: Steady[placing.PlacementRounds], count: int) -> list[float]:
     """Seconds of tasks that come alone, one after another, and leave again."""
     took, rng = [], np.random.default_rng(count)
     for number, kind in enumerate(steady.tasks.kind[rng.integers(len(steady.tasks), size=_ALONE)]):

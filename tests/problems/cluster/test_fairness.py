@@ -17,7 +17,7 @@ from copter.problems.cluster.report.fairness import (
     first_waits,
 )
 from copter.problems.cluster.report.metrics import statistical_efficiency
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment
 from copter.problems.cluster.workload import JobSubmission, Scenario
 
 # 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.
@@ -87,7 +87,7 @@ def test_fairness_on_one_type_is_time_over_time_alone():
 
 def test_a_job_waits_for_its_round_alone_too():
     job = replace(record("x", 260.0, 0.5), submitted=50.0)
-    rounds = [RoundRecord(k, 60.0 * k, 60.0, 1, 0, 0, 0, {}, {}, 0, 0, 0, 0, 0, 0.0) for k in range(3)]
+    rounds = [ClusterRecord(k, 60.0 * k, 60.0, 1, 0, 0, 0, {}, {}, 0, 0, 0, 0, 0, 0.0) for k in range(3)]
     waits = first_waits([job], rounds)
     assert waits == [10.0]
     assert finish_time_fairness(scenario(job), [job], waits=waits) == pytest.approx([260 / (90 + 10)])

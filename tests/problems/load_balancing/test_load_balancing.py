@@ -11,14 +11,14 @@ from scipy.optimize import linprog
 from copter.problems.load_balancing import (
     LoadBalancer,
     LoadBalancingError,
-    Pop,
+    ShardPop,
     greedy,
     imbalance,
     solve_exact,
 )
 from copter.problems.load_balancing.balancer import _pack
-from copter.problems.load_balancing.scenario import Scenario
-from copter.problems.load_balancing.spread import Fleet, Placement, SpreadShim
+from copter.problems.load_balancing.scenario import ShardScenario
+from copter.problems.load_balancing.spread import ReplicaShim, ShardFleet, ShardPlacement
 from copter.solvers.registry import make_solver
 
 
@@ -31,8 +31,8 @@ def instances(draw, most_shards=7, most_servers=4):
     server = np.array(draw(st.lists(st.integers(0, n - 1), min_size=k, max_size=k)))
     spare = draw(st.sampled_from([2.0, 4.0, 20.0]))
     memory = np.bincount(server, sizes, n) + spare
-    fleet = Fleet(loads, sizes, memory, draw(st.sampled_from([0.05, 0.2])))
-    return fleet, Placement(np.arange(k), server, np.ones(k))
+    fleet = ShardFleet(loads, sizes, memory, draw(st.sampled_from([0.05, 0.2])))
+    return fleet, ShardPlacement(np.arange(k), server, np.ones(k))
 
 
 def balancer_of(fleet, last):
@@ -144,7 +144,7 @@ def test_branch_and_bound_against_all_sets_of_replicas(instance):
 
 
 def test_a_zipf_day_is_balanced_within_memory_and_moves_less_than_the_heuristic():
-    scenario = Scenario(shards=96, servers=12, rounds=12, seed=3)
+    scenario = ShardScenario(shards=96, servers=12, rounds=12, seed=3)
     balancer, moved = scenario.balancer(), []
     solver = make_solver("copter", tolerance=1e-4)
     for loads in scenario.loads():
@@ -162,7 +162,7 @@ def test_a_zipf_day_is_balanced_within_memory_and_moves_less_than_the_heuristic(
 
 def test_shards_and_servers_come_and_go():
     rng = np.random.default_rng(5)
-    balancer, solver = Scenario(shards=40, servers=5, rounds=1).balancer(), make_solver("copter")
+    balancer, solver = ShardScenario(shards=40, servers=5, rounds=1).balancer(), make_solver("copter")
     balancer.set_loads(rng.integers(1, 50, 40).astype(float))
     balancer.round(solver)
     balancer.add_server("new", 16)
@@ -266,9 +266,9 @@ def test_what_the_memory_cannot_hold_is_named():
 
 def test_what_is_balanced_but_outside_the_band_is_not_proven():
     """Staying is 1.3 / 0.85 - 1 = 0.53 <= 0.6, but the band ends at 1.23: its bound is not one on staying."""
-    fleet = Fleet(np.array([1.3, 0.85, 0.85]), np.ones(3), np.full(3, 9.0), 0.3)
-    stays = Placement(np.arange(3), np.arange(3), np.ones(3))
-    needed = SpreadShim().carry(fleet, stays).needed
+    fleet = ShardFleet(np.array([1.3, 0.85, 0.85]), np.ones(3), np.full(3, 9.0), 0.3)
+    stays = ShardPlacement(np.arange(3), np.arange(3), np.ones(3))
+    needed = ReplicaShim().carry(fleet, stays).needed
     assert needed > 0.0
     done = balancer_of(fleet, stays).take(stays, needed)
     assert done.balanced and done.cost < done.bound
@@ -294,14 +294,14 @@ def test_memory_that_only_a_packing_finds_is_used():
 @settings(max_examples=40, deadline=None)
 def test_packings_against_all_assignments(sizes, memory):
     k, n = len(sizes), len(memory)
-    fleet = Fleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
+    fleet = ShardFleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
     home = np.arange(k) % n
     ways = [
         way
         for way in itertools.product(range(n), repeat=k)
         if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
     ]
-    found, impossible = _pack(fleet, Placement(np.arange(k), home, np.ones(k)), 10.0)
+    found, impossible = _pack(fleet, ShardPlacement(np.arange(k), home, np.ones(k)), 10.0)
     assert impossible == (not ways) and (found is None) == (not ways)
     if found is not None:
         check(fleet, found)
@@ -310,7 +310,7 @@ def test_packings_against_all_assignments(sizes, memory):
 
 
 def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pass():
-    scenario = Scenario(shards=96, servers=12, rounds=2, seed=3)
+    scenario = ShardScenario(shards=96, servers=12, rounds=2, seed=3)
     balancer, solver = scenario.balancer(), make_solver("copter", tolerance=1e-6)
     loads = next(scenario.loads())
     for scale in (1.0, 3.0):  # the same loads in another unit
@@ -322,7 +322,10 @@ def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pas
 
 def test_replicas_are_kept_for_loads_that_come_back():
     rng = np.random.default_rng(4)
-    balancer, solver = Scenario(shards=40, servers=5, rounds=1, memory=40.0).balancer(), make_solver("copter")
+    balancer, solver = (
+        ShardScenario(shards=40, servers=5, rounds=1, memory=40.0).balancer(),
+        make_solver("copter"),
+    )
     days = [rng.integers(1, 50, 40) ** 2.0 for _ in range(3)]
     first = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
     again = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
@@ -330,7 +333,7 @@ def test_replicas_are_kept_for_loads_that_come_back():
 
 
 def test_bounds_of_a_zipf_day_are_those_of_branch_and_bound():
-    scenario = Scenario(shards=24, servers=6, rounds=6, seed=1)
+    scenario = ShardScenario(shards=24, servers=6, rounds=6, seed=1)
     balancer, solver, met = scenario.balancer(), make_solver("copter", tolerance=1e-4), 0
     for loads in scenario.loads():
         balancer.set_loads(loads)
@@ -349,9 +352,9 @@ def test_a_placement_that_breaks_a_promise_is_refused():
     balancer.add_shards(["x", "y"], 1.0, servers=["a", "a"])
     one = np.zeros(1, int)
     with pytest.raises(LoadBalancingError, match="shard 'y': 0.0% of it is served"):
-        balancer.take(Placement(one, one, np.ones(1)))
+        balancer.take(ShardPlacement(one, one, np.ones(1)))
     with pytest.raises(LoadBalancingError, match="server 'a': 2 of its 1 of memory"):
-        balancer.take(Placement(np.arange(2), np.zeros(2, int), np.ones(2)))
+        balancer.take(ShardPlacement(np.arange(2), np.zeros(2, int), np.ones(2)))
     assert balancer.number == 0
 
 
@@ -360,8 +363,8 @@ def test_a_placement_that_breaks_a_promise_is_refused():
 def test_pop_serves_every_shard_within_memory_and_loads_of_parts_add_up(instance, parts, seed):
     fleet, last = instance
     parts = min(parts, fleet.memory.size)
-    fleet = Fleet(fleet.loads, fleet.sizes, fleet.memory + fleet.sizes.sum(), fleet.tolerance)
-    pop = Pop(fleet, parts, seed)
+    fleet = ShardFleet(fleet.loads, fleet.sizes, fleet.memory + fleet.sizes.sum(), fleet.tolerance)
+    pop = ShardPop(fleet, parts, seed)
     for _ in range(2):
         found = pop.solve(fleet, last, mip_gap=0.01)
         check(fleet, found.placement)
@@ -372,8 +375,8 @@ def test_pop_serves_every_shard_within_memory_and_loads_of_parts_add_up(instance
 
 
 def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
-    fleet = Fleet(np.array([50.0, 30.0, 15.0, 5.0]), np.ones(4), np.full(2, 4.0), 0.05)
-    last = Placement(np.arange(4), np.zeros(4, int), np.ones(4))
+    fleet = ShardFleet(np.array([50.0, 30.0, 15.0, 5.0]), np.ones(4), np.full(2, 4.0), 0.05)
+    last = ShardPlacement(np.arange(4), np.zeros(4, int), np.ones(4))
     placement = greedy(fleet, last)
     assert placement.server.tolist() == [1, 0, 0, 0]
     assert imbalance(fleet, placement) == 0.0

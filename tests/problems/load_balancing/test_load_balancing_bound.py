@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter.problems.load_balancing import solve_exact
 from copter.problems.load_balancing.bound import _cover
-from copter.problems.load_balancing.spread import NOWHERE, Fleet, Placement, SpreadShim
+from copter.problems.load_balancing.spread import NOWHERE, ReplicaShim, ShardFleet, ShardPlacement
 
 
 @st.composite
@@ -82,15 +82,15 @@ def rounds(draw):
     memory = np.full(n, sizes.max() + spare * sizes.sum() / n + 0.1)
     share = there * rng.random((k, n))
     shard, server = np.nonzero(share)
-    last = Placement(shard, server, share[shard, server] / share.sum(1)[shard])
-    return Fleet(loads, sizes, memory, draw(st.sampled_from([0.05, 0.3]))), last
+    last = ShardPlacement(shard, server, share[shard, server] / share.sum(1)[shard])
+    return ShardFleet(loads, sizes, memory, draw(st.sampled_from([0.05, 0.3]))), last
 
 
 @given(rounds())
 @settings(max_examples=80, deadline=None)
 def test_no_placement_of_branch_and_bound_is_below_it(instance):
     fleet, last = instance
-    carried = SpreadShim().carry(fleet, last)
+    carried = ReplicaShim().carry(fleet, last)
     exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
     if exact.placement is None:
         return
@@ -105,17 +105,17 @@ def test_no_placement_of_branch_and_bound_is_below_it(instance):
 @settings(max_examples=80, deadline=None)
 def test_units_do_not_matter(instance, of_load, of_size):
     fleet, last = instance
-    scaled = Fleet(fleet.loads * of_load, fleet.sizes * of_size, fleet.memory * of_size, fleet.tolerance)
-    expected = SpreadShim().carry(fleet, last).needed * of_size
-    assert SpreadShim().carry(scaled, last).needed == pytest.approx(expected, rel=1e-6)
+    scaled = ShardFleet(fleet.loads * of_load, fleet.sizes * of_size, fleet.memory * of_size, fleet.tolerance)
+    expected = ReplicaShim().carry(fleet, last).needed * of_size
+    assert ReplicaShim().carry(scaled, last).needed == pytest.approx(expected, rel=1e-6)
 
 
 def on_one(loads, sizes, n, memory=1e9):
     """Least size of new replicas where all shards are on the first of n servers."""
     k = len(loads)
-    fleet = Fleet(np.array(loads, float), np.array(sizes, float), np.full(n, memory), 0.05)
-    last = Placement(np.arange(k), np.zeros(k, int), np.ones(k))
-    return SpreadShim().carry(fleet, last).needed
+    fleet = ShardFleet(np.array(loads, float), np.array(sizes, float), np.full(n, memory), 0.05)
+    last = ShardPlacement(np.arange(k), np.zeros(k, int), np.ones(k))
+    return ReplicaShim().carry(fleet, last).needed
 
 
 def test_counts_by_hand():
@@ -129,18 +129,18 @@ def test_counts_by_hand():
 def test_disjoint_servers_add_up():
     """Two pairs of servers, each with all load on the first: each needs what it would alone."""
     loads, sizes = np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, 3.0, 2.0, 2.5])
-    fleet = Fleet(loads, sizes, np.full(4, 9.0), 0.05)
-    last = Placement(np.arange(4), np.array([0, 0, 2, 2]), np.ones(4))
-    assert SpreadShim().carry(fleet, last).needed == 1.0 + 2.0
+    fleet = ShardFleet(loads, sizes, np.full(4, 9.0), 0.05)
+    last = ShardPlacement(np.arange(4), np.array([0, 0, 2, 2]), np.ones(4))
+    assert ReplicaShim().carry(fleet, last).needed == 1.0 + 2.0
 
 
 def test_a_server_with_too_little_memory_counts():
     """Balanced loads, and four shards of size 3 on a server with memory for two and a half."""
-    fleet = Fleet(np.ones(8), np.full(8, 3.0), np.array([7.5, 99.0]), 0.05)
-    last = Placement(np.arange(8), np.repeat([0, 1], 4), np.ones(8))
-    assert SpreadShim().carry(fleet, last).needed == 6.0
+    fleet = ShardFleet(np.ones(8), np.full(8, 3.0), np.array([7.5, 99.0]), 0.05)
+    last = ShardPlacement(np.arange(8), np.repeat([0, 1], 4), np.ones(8))
+    assert ReplicaShim().carry(fleet, last).needed == 6.0
 
 
 def test_shards_that_are_nowhere_count_once():
-    fleet = Fleet(np.array([5.0, 1.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.full(2, 99.0), 0.05)
-    assert SpreadShim().carry(fleet, NOWHERE).needed == 7.0
+    fleet = ShardFleet(np.array([5.0, 1.0, 4.0]), np.array([1.0, 2.0, 4.0]), np.full(2, 99.0), 0.05)
+    assert ReplicaShim().carry(fleet, NOWHERE).needed == 7.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.load_balancing import LoadBalancer, LoadBalancingError
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from copter.problems.load_balancing.workload import few_changed, zipf_loads
 from copter.solvers.base import takes_start
 from copter.solvers.registry import make_solver
@@ -128,7 +128,7 @@ def test_costs_and_bounds_are_those_of_a_balancer_made_anew(seed, kept, shards):
 
 
 def scenario_of(shards=200, **fields):
-    scenario = Scenario(shards, 10, 12, seed=3, changed=1, **fields)
+    scenario = ShardScenario(shards, 10, 12, seed=3, changed=1, **fields)
     return scenario, scenario.balancer()
 
 

@@ -21,7 +21,7 @@ from copter.problems.load_balancing import (
     zipf_loads,
 )
 from copter.problems.load_balancing.course import BURN_IN, Balancing
-from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.scenario import ShardScenario
 from support.commands import invoke, words
 
 BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
@@ -92,7 +92,7 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text, words):
 
 @pytest.mark.parametrize("name", ["copter", "highs-hot", "heuristic", "pop-2", "highs-milp"])
 def test_each_solver_drives_a_balancer_of_its_own(name):
-    course = pickle.loads(pickle.dumps(Balancing(Scenario(24, 4, 3))))
+    course = pickle.loads(pickle.dumps(Balancing(ShardScenario(24, 4, 3))))
     measured = measure(course, SolverSettings(name, tolerance=1e-4, mip_gap=0.01))
     assert [record["round"] for record in measured.records] == [0, 1, 2]
     for record in measured.records:
@@ -105,7 +105,10 @@ def test_each_solver_drives_a_balancer_of_its_own(name):
         if name not in ("heuristic", "pop-2"):
             assert record["status"] == "optimal" and record["balanced"]
             assert record["answer_gap"] >= -1e-9
-    assert (Balancing(Scenario(24, 4, 3)).left_out, Balancing(Scenario(24, 4, 99)).left_out) == (1, BURN_IN)
+    assert (Balancing(ShardScenario(24, 4, 3)).left_out, Balancing(ShardScenario(24, 4, 99)).left_out) == (
+        1,
+        BURN_IN,
+    )
 
 
 def test_the_benchmark_writes_movements_and_imbalance(tmp_path):

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from copter.problems.load_balancing import imbalance
 from copter.problems.load_balancing.replicas import balance, empty_pool, fill, scratch
-from copter.problems.load_balancing.spread import NOWHERE, Fleet, Placement, PlacementError, SpreadShim
+from copter.problems.load_balancing.spread import (
+    NOWHERE,
+    ReplicaShim,
+    ShardFleet,
+    ShardPlacement,
+    ShardPlacementError,
+)
 
 
 @st.composite
@@ -20,14 +26,14 @@ def answers(draw):
     memory = np.full(n, sizes.max() + sizes.sum() / n * draw(st.sampled_from([1.0, 1.2, 3.0])))
     loads = np.round(1e3 / (1 + np.arange(k)) ** draw(st.sampled_from([0.0, 0.7, 2.0])))
     loads[rng.random(k) < draw(st.sampled_from([0.0, 0.2, 1.0]))] = 0.0
-    fleet = Fleet(loads, sizes, memory, 0.05)
+    fleet = ShardFleet(loads, sizes, memory, 0.05)
     old = rng.random((k, n)) < draw(st.sampled_from([0.0, 0.2, 0.6]))
     for i in range(n):  # the last placement kept the memory
         over = np.flatnonzero(old[:, i])[np.cumsum(sizes[old[:, i]]) > memory[i]]
         old[over, i] = False
     share = rng.random((k, n)) * old
     shard, server = np.nonzero(share)
-    last = Placement(shard, server, share[shard, server] / share.sum(1)[shard])
+    last = ShardPlacement(shard, server, share[shard, server] / share.sum(1)[shard])
     x = rng.random((k, n)) * (rng.random((k, n)) < draw(st.sampled_from([0.0, 0.3, 1.0])))
     x *= (loads / (fleet.mean or 1.0) / np.maximum(x.sum(1), 1e-9))[:, None]
     shard, server = np.nonzero(x > 1e-12)
@@ -39,8 +45,8 @@ def answers(draw):
 def test_memory_is_kept_and_every_shard_served_whatever_the_answer(answer):
     fleet, last, *x = answer
     try:
-        placement = SpreadShim().round(fleet, last, *x)
-    except PlacementError as error:
+        placement = ReplicaShim().round(fleet, last, *x)
+    except ShardPlacementError as error:
         assert fleet.memory.sum() < 2 * fleet.sizes.sum() + fleet.sizes[error.shard] * fleet.memory.size
         return
     used = np.bincount(placement.server, fleet.sizes[placement.shard], fleet.memory.size)
@@ -52,8 +58,8 @@ def test_memory_is_kept_and_every_shard_served_whatever_the_answer(answer):
 
 def test_an_answer_that_takes_the_memory_of_others_is_not_followed():
     """Both shards on the only server that has room for the large one: the small one has to go elsewhere."""
-    fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([2.0, 4.0]), 0.05)
-    placement = SpreadShim().round(fleet, NOWHERE, np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5]))
+    fleet = ShardFleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([2.0, 4.0]), 0.05)
+    placement = ReplicaShim().round(fleet, NOWHERE, np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5]))
     assert placement.keys(2).tolist() == [1, 2] and placement.share.tolist() == [1.0, 1.0]
 
 
@@ -61,10 +67,10 @@ def test_an_answer_that_takes_the_memory_of_others_is_not_followed():
 @settings(max_examples=100, deadline=None)
 def test_with_memory_for_everything_it_is_balanced(answer):
     fleet, last, *x = answer
-    roomy = Fleet(
+    roomy = ShardFleet(
         fleet.loads, fleet.sizes, np.full(fleet.memory.size, fleet.sizes.sum() + 1), fleet.tolerance
     )
-    placement = SpreadShim().round(roomy, last, *x)
+    placement = ReplicaShim().round(roomy, last, *x)
     assert imbalance(roomy, placement) <= 2 * fleet.tolerance + 1e-6
 
 
@@ -76,7 +82,7 @@ def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
     k, n = fleet.loads.size, fleet.memory.size
     if not len(last) or not fleet.loads.any():
         return
-    carried = SpreadShim().carry(fleet, last)
+    carried = ReplicaShim().carry(fleet, last)
     keys = carried.placement.keys(n)
     assert np.isin(keys, last.keys(n)).all()
     served = np.bincount(last.shard, minlength=k) > 0
@@ -97,13 +103,13 @@ def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
 def test_a_second_round_with_the_same_loads_moves_nothing(answer):
     fleet, last, *x = answer
     try:
-        first = SpreadShim().round(fleet, last, *x)
-    except PlacementError:
+        first = ReplicaShim().round(fleet, last, *x)
+    except ShardPlacementError:
         return
     if imbalance(fleet, first) > 2 * fleet.tolerance:
         return
     load = first.share * fleet.loads[first.shard] / (fleet.mean or 1.0)
-    second = SpreadShim().round(fleet, first, first.shard, first.server, load)
+    second = ReplicaShim().round(fleet, first, first.shard, first.server, load)
     assert np.isin(second.keys(fleet.memory.size), first.keys(fleet.memory.size)).all()
 
 
@@ -146,31 +152,31 @@ def test_small_shares_are_consolidated():
     """An answer from inside the optimal face: each hot shard's excess in ten shares, where one or two do."""
     k, n = 60, 20
     loads = np.concatenate((np.full(10, 20.0), np.full(50, 4.0)))
-    fleet = Fleet(loads, np.ones(k), np.full(n, 10.0), 0.05)
+    fleet = ShardFleet(loads, np.ones(k), np.full(n, 10.0), 0.05)
     home = np.arange(k) % n
-    last = Placement(np.arange(k), home, np.ones(k))
+    last = ShardPlacement(np.arange(k), home, np.ones(k))
     x = np.zeros((k, n))
     x[np.arange(k), home] = loads / fleet.mean
     x[:10] = 0.0
     x[np.arange(10), home[:10]] = 8.0 / fleet.mean
     x[:10, 10:] = 1.2 / fleet.mean
     shard, server = np.nonzero(x)
-    placement = SpreadShim().round(fleet, last, shard, server, x[shard, server])
+    placement = ReplicaShim().round(fleet, last, shard, server, x[shard, server])
     new = ~np.isin(placement.keys(n), last.keys(n))
     assert (x[:10, 10:] > 0).sum() == 100 and 10 <= new.sum() <= 20
     assert imbalance(fleet, placement) <= 0.1 + 1e-9
 
 
 def test_nothing_placed_and_no_answer_still_gives_a_placement():
-    fleet = Fleet(np.array([6.0, 3.0, 1.0]), np.ones(3), np.full(2, 3.0), 0.05)
+    fleet = ShardFleet(np.array([6.0, 3.0, 1.0]), np.ones(3), np.full(2, 3.0), 0.05)
     nothing = np.empty(0, int)
-    placement = SpreadShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
+    placement = ReplicaShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
     assert imbalance(fleet, placement) <= 0.1 + 1e-9
 
 
 def test_a_shard_that_fits_nowhere_is_named():
-    fleet = Fleet(np.ones(3), np.full(3, 2.0), np.full(2, 3.0), 0.05)
+    fleet = ShardFleet(np.ones(3), np.full(3, 2.0), np.full(2, 3.0), 0.05)
     nothing = np.empty(0, int)
-    with pytest.raises(PlacementError) as raised:
-        SpreadShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
+    with pytest.raises(ShardPlacementError) as raised:
+        ReplicaShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
     assert raised.value.shard in range(3)

@@ -10,13 +10,13 @@ import pytest
 from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.load_balancing import balancer as module
-from copter.problems.load_balancing.scenario import Scenario
-from copter.problems.load_balancing.spread import Placement, PlacementError
+from copter.problems.load_balancing.scenario import ShardScenario
+from copter.problems.load_balancing.spread import ShardPlacement, ShardPlacementError
 from support.ticking import tick
 
 
 def loaded(**fields: Any) -> LoadBalancer:
-    scenario = Scenario(shards=96, servers=12, rounds=2, seed=3, **fields)
+    scenario = ShardScenario(shards=96, servers=12, rounds=2, seed=3, **fields)
     balancer = scenario.balancer()
     balancer.set_loads(next(scenario.loads()))
     return balancer
@@ -25,12 +25,12 @@ def loaded(**fields: Any) -> LoadBalancer:
 def test_branch_and_bound_has_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     balancer, given = loaded(), []
 
-    def pack(fleet: Any, last: Placement, seconds: float) -> tuple[None, bool]:
+    def pack(fleet: Any, last: ShardPlacement, seconds: float) -> tuple[None, bool]:
         given.append(seconds)
         return None, False
 
-    def nowhere(*given: Any) -> Placement:
-        raise PlacementError(0)
+    def nowhere(*given: Any) -> ShardPlacement:
+        raise ShardPlacementError(0)
 
     balancer.prepare()
     solution = make_solver("copter").solve(balancer.program)

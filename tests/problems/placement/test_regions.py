@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingError
-from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers
+from copter.problems.placement import Apart, PlacementError, PlacementRounds, Servers, TaskKind
 from copter.problems.placement.rounds.rivals import branch_and_bound
 
 pytest.importorskip("ray")
@@ -13,10 +13,10 @@ from copter.problems.placement.regions import Regions  # noqa: E402
 pytestmark = pytest.mark.cluster
 
 KINDS = (
-    Kind(2000, 4096, 1, 300, ()),
-    Kind(1000, 2048, 1, 700, ("A",)),
-    Kind(8000, 8192, 2, 1000, ()),
-    Kind(4000, 16384, 0, 0, ()),
+    TaskKind(2000, 4096, 1, 300, ()),
+    TaskKind(1000, 2048, 1, 700, ("A",)),
+    TaskKind(8000, 8192, 2, 1000, ()),
+    TaskKind(4000, 16384, 0, 0, ()),
 )
 
 
@@ -56,7 +56,7 @@ def test_value_optimum_and_bound_of_all_servers_are_in_order(seed):
     servers = servers_of(12, seed)
     kinds = np.random.default_rng(seed).integers(0, len(KINDS), 60)
     ids = [f"t{number}" for number in range(kinds.size)]
-    together = Rounds(servers, KINDS)
+    together = PlacementRounds(servers, KINDS)
     together.submit(ids, kinds)
     waiting = together.waiting()
     optimum = waiting.worth(branch_and_bound(waiting, 1e6, 1e-9).found)
@@ -74,7 +74,7 @@ def test_a_task_that_fits_in_another_region_only_goes_there():
     servers = Servers(
         ("a", "b"), np.array([1000, 9000]), np.full(2, 65536), np.ones(2, int), np.zeros(2, int), ("A",)
     )
-    with Regions(servers, [Kind(4000, 1024, 0, 0, ())], regions=2) as regions:
+    with Regions(servers, [TaskKind(4000, 1024, 0, 0, ())], regions=2) as regions:
         regions.submit(["x", "y"], 0)
         done = regions.round()
         assert {place.server for place in done.placed.values()} == {1} and len(done.placed) == 2
@@ -115,7 +115,7 @@ def test_a_group_keeps_its_limit_by_server_and_by_zone():
         tuple("abcdef"), np.full(6, 32000), np.full(6, 65536), np.ones(6, int), np.zeros(6, int), ("A",)
     )
     zones = ["x", "x", "y", "y", "z", "z"]
-    kind = [Kind(1000, 1024, 0, 0, ())]
+    kind = [TaskKind(1000, 1024, 0, 0, ())]
     with Regions(servers, kind, regions=2) as regions:
         regions.submit(["a0", "a1", "a2"], 0, Apart("a"))
         regions.submit(["b0", "b1"], 0, Apart("b", 1, zones))
@@ -133,7 +133,7 @@ def test_what_runs_already_is_adopted_all_or_none():
         assert regions.place_of("a") == (1, 1) and regions.place_of("b") == (2, 0)
         with pytest.raises(PlacementError, match="adopt: task 'a' is there already"):
             regions.adopt(["a"], [0], [1], [1])
-    rounds = Rounds(servers, KINDS)
+    rounds = PlacementRounds(servers, KINDS)
     for kinds, place, gpus, why in (
         ([0, 0], [0, 9], [1, 1], "no server 9"),
         ([0], [0], [0], "cannot run"),

@@ -7,7 +7,15 @@ import pickle
 import numpy as np
 import pytest
 
-from copter.problems.placement import Apart, Kind, PlacementError, Rounds, Servers, Tasks, Together
+from copter.problems.placement import (
+    Apart,
+    PlacementError,
+    PlacementRounds,
+    Servers,
+    TaskKind,
+    Tasks,
+    Together,
+)
 from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rounds import mixes
@@ -36,7 +44,7 @@ def drawn(seed, n=12, kinds=12):
         milli = 1000 if many > 1 else int(rng.choice([190, 300, 500, 1000])) * bool(many)
         models = ("A",) if many and rng.random() < 0.2 else ()
         cpu, memory = int(rng.integers(1, 16)) * 1000, int(rng.integers(1, 64)) * 1024
-        there[Kind(cpu, memory, many, milli, models)] = None
+        there[TaskKind(cpu, memory, many, milli, models)] = None
     return servers, tuple(there)
 
 
@@ -75,7 +83,7 @@ def best_of_all(free, fleet, server, gain, most):
 def busy(seed, tasks=60, gap=0.005, n=12):
     """Rounds with more tasks waiting than fit."""
     servers, kinds = drawn(seed, n)
-    rounds = Rounds(servers, kinds, gap=gap)
+    rounds = PlacementRounds(servers, kinds, gap=gap)
     rng = np.random.default_rng(seed + 1000)
     rounds.submit([f"t{one}" for one in range(tasks)], rng.integers(len(kinds), size=tasks))
     return rounds
@@ -196,7 +204,7 @@ def test_tasks_that_come_and_go_leave_nothing_behind(seed):
 
 def test_a_large_cluster_is_within_the_gap():
     servers, kinds = drawn(11, n=50)
-    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02, make=Rounds)
+    steady = Steady(servers, Tasks(kinds, np.arange(len(kinds))), 400, gap=0.02, make=PlacementRounds)
     for _ in range(4):
         steady.change()
         waiting = steady.rounds.waiting()
@@ -226,7 +234,7 @@ def test_a_server_that_is_full_changes_nothing():
                 np.append(array, 0) for array in (servers.cpu, servers.memory, servers.gpus, servers.model)
             ]
             servers = Servers(names, *more, servers.models)
-        its = Rounds(servers, kinds, values=np.arange(1.0, 13.0))
+        its = PlacementRounds(servers, kinds, values=np.arange(1.0, 13.0))
         its.submit(range(50), np.arange(50) % 12)
         return its.round()
 
@@ -235,7 +243,7 @@ def test_a_server_that_is_full_changes_nothing():
 
 def test_what_waits_longest_goes_first():
     servers = Servers(("s",), *(np.array([n]) for n in (2000, 2048, 0, 0)), MODELS)
-    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
     rounds.submit(["a", "b", "c", "d"], 0)
     assert list(rounds.round().placed) == ["a", "b"]
     rounds.finish(["a", "c"])
@@ -286,7 +294,7 @@ def test_tasks_of_a_server_that_fails_wait_again_and_first():
 
 def test_a_drained_server_is_empty_as_soon_as_moves_allow():
     servers, kinds = drawn(8)
-    rounds = Rounds(servers, kinds)
+    rounds = PlacementRounds(servers, kinds)
     rounds.submit(range(14), np.arange(14) % 12)
     rounds.round()
     counts = np.bincount([place.server for one in range(14) if (place := rounds.running.place_of(one))])
@@ -348,7 +356,7 @@ def test_what_is_wrong_is_said_and_nothing_has_changed(wrong, said):
 @pytest.mark.parametrize("values", [[1.0], [np.nan] * 12, [0.0] * 12, [np.inf] * 12])
 def test_values_that_are_none(values):
     with pytest.raises(PlacementError, match="values"):
-        Rounds(*drawn(0), values=values)
+        PlacementRounds(*drawn(0), values=values)
 
 
 # ---- tasks that must not be close --------------------------------------------------------------------------
@@ -362,7 +370,7 @@ def many_on(rounds, ids, of=lambda server: server):
 @pytest.mark.parametrize("most", [1, 2])
 def test_tasks_of_a_group_are_not_on_one_server(most):
     servers, kinds = drawn(2, n=8)
-    rounds = Rounds(servers, kinds)
+    rounds = PlacementRounds(servers, kinds)
     kind = next(number for number, its in enumerate(kinds) if not its.gpus)
     ids = [f"g{one}" for one in range(30)]
     rounds.submit(ids[:20], kind, Apart("g", most))
@@ -394,7 +402,7 @@ def test_a_group_is_spread_over_zones():
         MODELS,
     )
     zones = ["abc"[one % 3] for one in range(n)]
-    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
     ids = [f"t{one}" for one in range(10)]
     rounds.submit(ids, 0, Apart("job", most=2, zones=zones))
     assert len(rounds.round().placed) == 6
@@ -420,7 +428,7 @@ def test_groups_that_cannot_be(apart, said):
 def test_a_task_moves_where_another_fits_only_then():
     """Two servers, half full each: a task that needs a whole one gets it once the other's task has moved."""
     servers = Servers(("a", "b"), *(np.full(2, size) for size in (8000, 65_536, 0, 0)), MODELS)
-    rounds = Rounds(servers, [Kind(4000, 1024, 0, 0, ()), Kind(8000, 1024, 0, 0, ())])
+    rounds = PlacementRounds(servers, [TaskKind(4000, 1024, 0, 0, ()), TaskKind(8000, 1024, 0, 0, ())])
     rounds.submit(["one", "two", "gone", "left"], 0)
     rounds.round()
     on = {
@@ -499,7 +507,7 @@ def test_the_command_says_what_is_wrong(lists, wrong, said):
 def test_groups_run_together_on_one_server_or_in_one_zone(seed):
     servers, kinds = drawn(seed, n=12, kinds=4)
     zones = [number % 3 for number in range(12)]
-    rounds, rng = Rounds(servers, kinds), np.random.default_rng(seed)
+    rounds, rng = PlacementRounds(servers, kinds), np.random.default_rng(seed)
     for count in range(4):
         for name, its in (("server", None), ("zone", zones)):
             for job in range(3):
@@ -525,7 +533,7 @@ def test_a_group_of_a_zone_leaves_a_drained_server_one_by_one_and_a_new_first_on
     cpu, memory, none = np.full(4, 4000), np.full(4, 65536), np.zeros(4, int)
     servers = Servers(names, cpu, memory, none, none, ("",))
     zones = ["x", "x", "y", "y"]
-    rounds = Rounds(servers, [Kind(1000, 1024, 0, 0, ())])
+    rounds = PlacementRounds(servers, [TaskKind(1000, 1024, 0, 0, ())])
     group = Together("job", zones)
     rounds.submit(["t0", "t1"], 0, group)
     rounds.round()
@@ -552,7 +560,7 @@ def plain(cpu, kinds, **options):
     servers = Servers(
         tuple(f"s{number}" for number in range(n)), np.array(cpu), np.full(n, 8000), none, none, ("",)
     )
-    return Rounds(servers, [Kind(*its, 0, 0, ()) for its in kinds], **options)
+    return PlacementRounds(servers, [TaskKind(*its, 0, 0, ()) for its in kinds], **options)
 
 
 def test_a_group_of_two_kinds_keeps_its_limit_within_one_round():
@@ -602,7 +610,7 @@ def test_servers_that_cannot_be_are_refused(change, why):
         "models": ("",),
     }
     with pytest.raises(PlacementError, match=why):
-        Rounds(Servers(**(given | change)), [])
+        PlacementRounds(Servers(**(given | change)), [])
 
 
 def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
@@ -617,7 +625,7 @@ def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
         rounds.submit(["a"], 0, Apart(["x"]))
     assert not len(rounds.running)
     with pytest.raises(PlacementError, match="milli = 0"):
-        Rounds(rounds.running.servers, [Kind(1, 1, 1, 0, ())])
+        PlacementRounds(rounds.running.servers, [TaskKind(1, 1, 1, 0, ())])
 
 
 def test_rivals_place_nothing_where_nothing_fits():
@@ -666,7 +674,7 @@ def test_gathering_frees_a_whole_gpu():
     servers = Servers(
         ("a", "b"), np.full(2, 8000), np.full(2, 8000), np.ones(2, int), np.zeros(2, int), ("A",)
     )
-    rounds = Rounds(servers, [Kind(1000, 1000, 1, 500, ()), Kind(1000, 1000, 1, 1000, ())])
+    rounds = PlacementRounds(servers, [TaskKind(1000, 1000, 1, 500, ()), TaskKind(1000, 1000, 1, 1000, ())])
     rounds.adopt(["x", "y"], 0, [0, 1], [1, 1])
     rounds.submit(["whole"], 1)
     assert not rounds.round().placed

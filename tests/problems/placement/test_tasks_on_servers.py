@@ -13,11 +13,11 @@ from scipy.optimize import linprog
 
 from copter.errors import InputError
 from copter.problems.placement import (
-    Kind,
     Place,
     PlacementError,
-    Planner,
+    ReservationPlanner,
     Servers,
+    TaskKind,
     Tasks,
     arrivals,
     make_policy,
@@ -61,7 +61,7 @@ def drawn(seed, n=12, kinds=14, tasks=80):
         gpus = int(rng.choice([0, 1, 1, 1, 2, 4]))
         milli = 0 if not gpus else 1000 if gpus > 1 else int(rng.choice([1000, 500, 460, 330, 120]))
         models = () if not gpus or rng.random() < 0.7 else (str(rng.choice(["A", "B"])),)
-        kind = Kind(int(rng.integers(1, 12)) * 1000, int(rng.integers(1, 32)) * 1024, gpus, milli, models)
+        kind = TaskKind(int(rng.integers(1, 12)) * 1000, int(rng.integers(1, 32)) * 1024, gpus, milli, models)
         drawn_kinds[kind] = None
     return servers_of(rows), Tasks(tuple(drawn_kinds), rng.integers(kinds, size=tasks))
 
@@ -138,7 +138,11 @@ def test_units_change_nothing(name):
 def test_a_cluster_without_what_is_known_places_what_fits(name):
     # The list has tasks of B alone that are frequent, and there is no B; one server has no GPUs.
     servers = servers_of([(8000, 8192, 1, "A"), (8000, 8192, 0, "")])
-    kinds = Kind(1000, 1024, 1, 500, ("B",)), Kind(1000, 1024, 1, 500, ()), Kind(1000, 1024, 0, 0, ())
+    kinds = (
+        TaskKind(1000, 1024, 1, 500, ("B",)),
+        TaskKind(1000, 1024, 1, 500, ()),
+        TaskKind(1000, 1024, 0, 0, ()),
+    )
     policy = make_policy(name, servers, Tasks(kinds, np.array([0] * 9 + [1, 2])))
     places = [policy.place(kind) for kind in (0, 1, 1, 1, 2)]
     assert [place is not None for place in places] == [False, True, True, False, True]
@@ -198,7 +202,7 @@ def test_fgd_is_its_plain_twin(seed):
 
 def test_typical_types_know_no_memory():
     servers, _ = drawn(0)
-    kinds = Kind(1000, 1, 1, 500, ()), Kind(1000, 2, 1, 500, ()), Kind(2000, 1, 1, 500, ())
+    kinds = TaskKind(1000, 1, 1, 500, ()), TaskKind(1000, 2, 1, 500, ()), TaskKind(2000, 1, 1, 500, ())
     types = Types.of(Tasks(kinds, np.array([0, 1, 1, 2])), servers)
     assert types.cpu.tolist() == [1000, 2000]
     assert types.share.tolist() == [0.75, 0.25]
@@ -222,7 +226,7 @@ def test_a_plan_is_worth_what_all_patterns_are(seed):
     sizes = [(int(rng.integers(8, 20)) * 1000, int(rng.integers(20, 60)) * 1024) for _ in range(2)]
     servers = servers_of([(*sizes[number % 2], 1, "A") for number in range(10)])
     kinds = tuple(
-        Kind(int(rng.integers(1, 9)) * 1000, int(rng.integers(1, 20)) * 1024, 1, milli, ())
+        TaskKind(int(rng.integers(1, 9)) * 1000, int(rng.integers(1, 20)) * 1024, 1, milli, ())
         for milli in (460, 330, 250, 210)
     )
     tasks = Tasks(kinds, np.arange(4))
@@ -233,7 +237,9 @@ def test_a_plan_is_worth_what_all_patterns_are(seed):
         [[*(mix[k] for k in range(4)), *(group == g for g in range(2))] for group, mix in every]
     ).T
     best = linprog([-float(worth @ mix) for _, mix in every], usage, [*demand, 5.0, 5.0])
-    planner = Planner(Free.of(servers), Fleet.of(servers, tasks), demand, worth, np.random.default_rng(0))
+    planner = ReservationPlanner(
+        Free.of(servers), Fleet.of(servers, tasks), demand, worth, np.random.default_rng(0)
+    )
     shares = planner.improve()
     assert planner.value == pytest.approx(-best.fun, rel=2e-3)
     assert planner.value <= -best.fun * (1 + 1e-4)
@@ -248,7 +254,7 @@ def test_a_plan_is_worth_what_all_patterns_are(seed):
 def test_plans_leave_the_pairs_that_fill_gpus():
     # Of 0.7 and 0.3 every GPU is filled by one of each; best fit puts three small ones on a GPU at first.
     servers = servers_of([(64000, 262144, 1, "A")] * 40)
-    tasks = Tasks((Kind(1000, 1024, 1, 700, ()), Kind(1000, 1024, 1, 300, ())), np.array([0, 1] * 40))
+    tasks = Tasks((TaskKind(1000, 1024, 1, 700, ()), TaskKind(1000, 1024, 1, 300, ())), np.array([0, 1] * 40))
     # small ones first, which is no order that was planned for
     course = play(make_policy("copter", servers, tasks), np.array([1] * 38 + [0] * 38))
     rival = play(make_policy("best-fit", servers, tasks), np.array([1] * 38 + [0] * 38))
@@ -271,7 +277,7 @@ def test_the_order_of_arrivals_is_the_protocols(seed):
 
 def test_a_list_that_asks_for_too_much_loses_tasks():
     servers = servers_of([(64000, 262144, 2, "A")])
-    tasks = Tasks((Kind(1000, 1024, 1, 1000, ()),), np.zeros(9, np.int64))
+    tasks = Tasks((TaskKind(1000, 1024, 1, 1000, ()),), np.zeros(9, np.int64))
     assert arrivals(tasks, servers, 0).size == 2  # of 2.6
 
 

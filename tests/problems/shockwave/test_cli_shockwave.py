@@ -34,7 +34,7 @@ from copter.problems.shockwave.course import _busy_rounds
 from copter.problems.shockwave.exact import ExactPlan, solve_milp
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
-from copter.solvers.milp import Effort, MilpAnswer
+from copter.solvers.milp import MilpAnswer, MilpEffort
 from support.commands import invoke, words
 from support.shockwave_cases import brute_force, windows
 
@@ -191,7 +191,7 @@ def test_branch_and_bound_finds_the_best_plan(window):
 
 def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
     nothing = MilpAnswer(None, Status.DEADLINE, "time limit", -math.inf, math.inf, 0)
-    none = ExactPlan(None, math.inf, nothing, Effort(3, 2, 1, 0.1, 0.2))
+    none = ExactPlan(None, math.inf, nothing, MilpEffort(3, 2, 1, 0.1, 0.2))
     monkeypatch.setattr(bench, "solve_milp", lambda *problem, **limits: none)
     course = bench.PlanCourse(20, 8, rounds=1)
     nothing, ours = (

@@ -14,7 +14,7 @@ from copter.bench.settings import SolverSettings
 from copter.problems.traffic import CHANGES, METHODS, MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
 from copter.problems.traffic.baselines import is_method
-from copter.problems.traffic.course import Event, Instance, _events_of, make_instance, prepare
+from copter.problems.traffic.course import Instance, TrafficEvent, _events_of, make_instance, prepare
 from copter.problems.traffic.report import _draw_network
 from support.commands import invoke, words
 from support.networks import best_flow, line
@@ -83,7 +83,7 @@ def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
     events = [*itertools.islice(_events_of(instance, "failures", 4), 3)]
     events += itertools.islice(_events_of(instance, "source", 4), 3)
     for number, record in enumerate(records):
-        event = events[number - 1] if number else Event()
+        event = events[number - 1] if number else TrafficEvent()
         if record["change"] == "source":
             capacity, volume = instance.topology.capacity, event.volumes
         else:
@@ -267,7 +267,7 @@ def test_every_name_of_a_command_stands_for_something(instance):
     for name in MODELS:
         assert make_matrix(name, instance.topology, seed=0).shape == (NODES, NODES)
     for name in CHANGES:
-        assert isinstance(next(_events_of(instance, name, 0)), Event)
+        assert isinstance(next(_events_of(instance, name, 0)), TrafficEvent)
     assert all(is_method(name.replace("-K", "-2")) for name in METHODS)
 
 

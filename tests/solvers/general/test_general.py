@@ -256,7 +256,7 @@ def test_settings_that_make_no_sense(name, value, solver):
 
 def test_a_solver_is_judged_by_its_own_tolerance():
     given = scipy_form(random_general(8))
-    found = linprog(**given, solver=ProximalPoint(tolerance=1e-2, hand_over=False), presolve=False)
+    found = linprog(**given, solver=ProximalPoint(tolerance=1e-2, fall_back=False), presolve=False)
     assert found.status == 0 and 1e-6 < found.proof.worst <= 1e-2
 
 

@@ -5,7 +5,7 @@ from scipy.optimize import linprog
 
 from copter import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import Baseline, BaselineAnswer, Layout
 from copter.store.compiled import compile_program
 
 STATUS = {0: Status.OPTIMAL, 1: Status.DEADLINE, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
@@ -27,8 +27,8 @@ class Scipy(Baseline):
         found = linprog(lp.c, rows, right, bounds=bounds, options={"time_limit": clock.left(reserve)})
         status = STATUS.get(found.status, Status.NUMERICAL_ERROR)
         if found.x is None:
-            return Outcome(status, found.message, details={"seconds": watch()})
+            return BaselineAnswer(status, found.message, details={"seconds": watch()})
         dual = np.zeros(above.size)
         dual[above] += found.ineqlin.marginals[: above.sum()]
         dual[below] -= found.ineqlin.marginals[above.sum() :]
-        return Outcome(status, found.message, found.x, dual, found.nit, details={"seconds": watch()})
+        return BaselineAnswer(status, found.message, found.x, dual, found.nit, details={"seconds": watch()})
