@@ -4,8 +4,8 @@ The two processors of a virtual machine are often two threads of one core: while
 one, in this machine or in a neighbour's, a fixed piece of work takes up to 1.7 times its seconds, for as long
 as seconds at a time.  A solver's rounds on a line take one or two seconds in all, so that whole solvers were
 measured in a slow moment and others in a fast one (docs/suite.md has the figures).  So a fixed piece of work,
-the yardstick, is timed before each round, on no clock of the solver's; while it takes longer than it does at
-best, the round waits, up to a limit.  The reading is kept with the round as ``t_yardstick``.
+the calibration_loop, is timed before each round, on no clock of the solver's; while it takes longer than it
+does at best, the round waits, up to a limit.  The reading is kept with the round as ``calibration_seconds``.
 
 Python's garbage collector runs between rounds and never in one: a full collection of what numba has loaded
 takes 70 ms and would hit any solver at random.
@@ -18,7 +18,7 @@ import math
 from time import perf_counter, sleep
 from typing import Self
 
-FIELD = "t_yardstick"
+FIELD = "calibration_seconds"
 SLOWER = 1.15
 """A reading above this many times the best one is of a machine that is not at its full speed."""
 PATIENCE = 5.0
@@ -30,7 +30,7 @@ _READINGS = 50
 _STEPS = 10_000
 
 
-def yardstick() -> float:
+def calibration_loop() -> float:
     """Return the seconds that a fixed piece of work takes now."""
     begin, total = perf_counter(), 0
     for k in range(_STEPS):
@@ -46,7 +46,7 @@ class Calm:
     """
 
     def __init__(self, best: float = math.inf, patience: float | None = None) -> None:
-        self.best = min(best, *(yardstick() for _ in range(_READINGS)))
+        self.best = min(best, *(calibration_loop() for _ in range(_READINGS)))
         self.waited = 0.0
         self._patience = PATIENCE if patience is None else patience
         self._collects, self._thaw = gc.isenabled(), not gc.get_freeze_count()
@@ -56,7 +56,7 @@ class Calm:
         begin = perf_counter()
         gc.collect()
         until = perf_counter() + min(_ONE_ROUND, self._patience - self.waited)
-        while (reading := yardstick()) > SLOWER * self.best and perf_counter() < until:
+        while (reading := calibration_loop()) > SLOWER * self.best and perf_counter() < until:
             sleep(_NAP)
         self.best = min(self.best, reading)
         self.waited += perf_counter() - begin

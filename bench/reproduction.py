@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from copter.installed import installed
-from copter.spreading.tasks import Here, Task, TaskRunner, Tell
+from copter.tasks.tasks import Here, Task, TaskRunner, Tell
 
 GROUP = "copter.reproductions"
 

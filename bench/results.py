@@ -113,8 +113,9 @@ class SolverResult:
     :func:`copter.bench.course.solved_record`, one a round, with ``certified``, whether the line's checker
     found the answer within the tolerance, ``disagrees``, whether only the solver claimed so
     (:mod:`copter.bench.checks`), the checker's figures (``checked_primal``, ``checked_dual``,
-    ``checked_gap``), and the speed of the machine before the round (``t_yardstick``). `peak_memory_mb`: of
-    its process; NaN without its own. `compile_seconds`: spent before the first round, and part of no round.
+    ``checked_gap``), and the speed of the machine before the round (``calibration_seconds``).
+    `peak_memory_mb`: of its process; NaN without its own. `compile_seconds`: spent before the first round,
+    and part of no round.
     `seconds`: of the whole run, warm-up included. `stopping`: the solver's own stopping criteria, by its
     names. `machine`: of its process (:func:`copter.bench.machine.machine`).
     """

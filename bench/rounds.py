@@ -36,12 +36,12 @@ from copter.bench.course import Course
 from copter.bench.machine import machine, peak_memory_mb
 from copter.bench.results import SolverResult, Status
 from copter.bench.settings import Record, SolverSettings
-from copter.bench.solvers import RIVALS
+from copter.bench.solvers import BASELINES
 from copter.compile.first_calls import compile_at_once
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
-from copter.spreading.processes import Processes
-from copter.spreading.tasks import FinishedTask, StoppedTaskError, Task, TaskRunner, Tell
+from copter.tasks.processes import Processes
+from copter.tasks.tasks import FinishedTask, StoppedTaskError, Task, TaskRunner, Tell
 
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
@@ -189,7 +189,7 @@ def _prepare(job: BenchJob) -> None:
     """Warm up; a tiny course by rounds of its own, where nothing depends on seconds."""
     if not job.brief:
         warm_up(job.course, job.settings, job.warm_up_seconds)
-    elif job.settings.name not in RIVALS:
+    elif job.settings.name not in BASELINES:
         compiling = replace(job.settings, time_limit=_WARM_UP_SECONDS)
         for _ in islice(job.course.play(compiling).records, 2):
             pass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from copter.bench.solvers import RIVALS, entry_of
+from copter.bench.solvers import BASELINES, entry_of
 from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
@@ -53,8 +53,8 @@ class SolverSettings:
             if name in known
         }
         given = {name: value for name, value in wanted.items() if value is not None}
-        rival = RIVALS.get(self.name)
-        solver = make_solver(self.name, **given) if rival is None else rival.make(**given)
+        baseline = BASELINES.get(self.name)
+        solver = make_solver(self.name, **given) if baseline is None else baseline.make(**given)
         return solver if self.wrap is None else self.wrap(solver)
 
     def program(self) -> ContinualProgram:

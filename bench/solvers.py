@@ -27,7 +27,7 @@ OWN = "copter-own"
 
 _CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
 _DEDE = "copter.solvers.baselines.dede_lp:DeDe"
-RIVALS = {
+BASELINES = {
     entry.name: entry
     for entry in (
         SolverEntry("clarabel", _CVXPY, "cvxpy, Clarabel, compiled every round", {"backend": "clarabel"}),
@@ -82,13 +82,13 @@ _HOUSES: dict[str, _House] = {
 
 
 def entry_of(name: str) -> SolverEntry:
-    """Return where a registered solver or a rival is; an unknown name is an error that lists them."""
-    return RIVALS.get(name) or solver_entry(name)
+    """Return where a registered solver or a baseline is; an unknown name is an error that lists them."""
+    return BASELINES.get(name) or solver_entry(name)
 
 
 def entrant(name: str) -> _Entrant:
     """Return how a solver or a method is shown."""
-    entry = RIVALS.get(name) or SOLVERS.get(name)
+    entry = BASELINES.get(name) or SOLVERS.get(name)
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):
             return _Entrant(f"POP-{parts[1]}", "parts")

@@ -206,16 +206,17 @@ def _by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict
 class Verdict:
     """The fastest solver on a line at equal certified quality.
 
-    `ours`: the line's first solver, copter's. `rival`: the fastest of the others with a certified answer, or
-    empty. `ratio`, `low`, `high`: seconds of the rival over those of `ours`, median, smallest and largest
-    over the rounds; above 1 copter is faster. Infinite without a rival, NaN without a certified answer of
+    `ours`: the line's first solver, copter's. `baseline`: the fastest of the others with a certified answer,
+    or empty. `ratio`, `low`, `high`: seconds of the baseline over those of `ours`, median, smallest and
+    largest over the rounds; above 1 copter is faster. Infinite without a baseline, NaN without a certified
+    answer of
     `ours`. `fastest`: of all, copter's variants included; empty without a certified answer.
     """
 
     line: str
     family: str
     ours: str
-    rival: str
+    baseline: str
     ratio: float
     low: float
     high: float
@@ -296,14 +297,14 @@ def verdict(line: LineResult) -> Verdict:
     times = {solver: _typical(line, solver) for solver in line.solvers}
     certified = {solver: time for solver, time in times.items() if math.isfinite(time)}
     others = {solver: time for solver, time in certified.items() if not is_ours(solver)}
-    rival = min(others, key=lambda solver: others[solver], default="")
+    baseline = min(others, key=lambda solver: others[solver], default="")
     fastest = min(certified, key=lambda solver: certified[solver], default="")
     ratio = low = high = math.nan
     if ours in certified:
         ratio = low = high = math.inf
-        if rival:
-            ratio, low, high = ratios(line, rival, ours)
-    return Verdict(line.name, line.family, ours, rival, ratio, low, high, fastest)
+        if baseline:
+            ratio, low, high = ratios(line, baseline, ours)
+    return Verdict(line.name, line.family, ours, baseline, ratio, low, high, fastest)
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:

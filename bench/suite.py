@@ -34,12 +34,12 @@ from copter.bench.results import (
 )
 from copter.bench.rounds import BenchJob, run_watched
 from copter.bench.settings import SolverSettings
-from copter.bench.solvers import DEDE, RIVALS, entrant, is_ours
+from copter.bench.solvers import BASELINES, DEDE, entrant, is_ours
 from copter.errors import CopterError, choices
 from copter.extras import MissingExtraError
 from copter.solvers.registry import SOLVERS
-from copter.spreading.processes import Processes
-from copter.spreading.tasks import Task
+from copter.tasks.processes import Processes
+from copter.tasks.tasks import Task
 
 _BYTES_A_COLUMN = 250.0
 """Least bytes of a solver with its own matrix for a column of two or three nonzeros."""
@@ -254,7 +254,7 @@ class Suite:
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
         if solver in DEDE and self.settings.dede_python is None:
             return "no environment: docs/suite.md has the two commands that make one"
-        entry = RIVALS.get(solver) or SOLVERS.get(solver)
+        entry = BASELINES.get(solver) or SOLVERS.get(solver)
         try:
             if entry is not None:
                 entry.load()

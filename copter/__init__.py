@@ -5,7 +5,7 @@ processes.  `proof/` has bounds and certificates, `solution.py` the answer, `ter
 the way from general LPs, cvxpy and MathOpt, `durable/` snapshots and the journal, `rounds/` what a domain
 implements and who plays its rounds.  `clock.py` is the deadline
 and the cancel of every solve, `native.py` keeps to it in libraries, `errors.py` has all errors, `metrics.py`
-figures for monitoring.  `compile/` and `sums/` are for kernels, `parallel.py` for threads, `spreading/` for
+figures for monitoring.  `compile/` and `sums/` are for kernels, `parallel.py` for threads, `tasks/` for
 tasks in other processes, `cli/` is the command.  The solvers, shims, domains, benchmarks and the service are
 packages beside these.
 """

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from copter.spreading.tasks import Here, Task, TaskRunner
+from copter.tasks.tasks import Here, Task, TaskRunner
 
 _PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
 
@@ -30,7 +30,7 @@ class PopName(NamedTuple):
         """Return where parts are solved, None for here; a Ray that it starts ends with the process."""
         if not self.on_ray:
             return None
-        from copter.spreading.on_ray import OnRay
+        from copter.tasks.on_ray import OnRay
 
         return OnRay()
 

@@ -41,7 +41,7 @@ from copter.proof.pricing import Pricing, price
 from copter.proof.whole import answer_gap
 from copter.shims.choose_one_chains import place_everybody
 from copter.shims.choose_one_columns import left_of, read_columns
-from copter.shims.choose_one_moves import DUST, improve, offers
+from copter.shims.choose_one_moves import ZERO_TOLERANCE, improve, offers
 from copter.shims.choose_one_placing import (
     NEGATIVE,
     NO_TOTAL_OF_ONE,
@@ -114,10 +114,14 @@ class Choice(Mapping[Hashable, Any]):
 
         A request whose columns were replaced has the one of the same name, if there is one.
         """
-        slots, birth, names = program.request_slots, program.store.requests.birth, program.column_names
-        same = slots[(slots < self._columns.size) & (birth[slots] <= self.clock)]
+        slots, generation, names = (
+            program.request_slots,
+            program.store.requests.generation,
+            program.column_names,
+        )
+        same = slots[(slots < self._columns.size) & (generation[slots] <= self.clock)]
         same = same[self._columns[same] >= 0]
-        fresh = np.flatnonzero(birth[slots] > self.clock)
+        fresh = np.flatnonzero(generation[slots] > self.clock)
         ids, others = program.request_ids if fresh.size else [], []
         for k in fresh.tolist():
             now = names.of(int(slots[k]))
@@ -356,7 +360,7 @@ def _priced(store: ConstraintStore, solution: Solution, requests: int, left: Flo
     slack = dot(y, np.where(y > 0, np.maximum(left, 0.0), 0.0))
     if pricing is None or pricing.clock != store.clock or np.isnan(pricing.slack):
         pricing = price(store, y, slack=slack)
-        least = DUST * slack
+        least = ZERO_TOLERANCE * slack
         while pricing.slot.size > _CANDIDATES * requests and slack > 0.0:
             slack = 0.25 * slack if slack > least else 0.0
             pricing = price(store, y, slack=slack)

@@ -28,7 +28,7 @@ _ROOM_FOR = 12
 _EJECTIONS = 6
 _TARGETS = 3
 """Columns that are tried for a request that others make room for."""
-DUST = 1e-12
+ZERO_TOLERANCE = 1e-12
 """Of what a typical request costs: gains below it are rounding errors."""
 
 
@@ -53,17 +53,17 @@ def improve(
     rounding errors. Result: cost, as the sum of two doubles; requests that must have a column and have none.
     """
     n = requests.size
-    dust = DUST * size / max(1, n)
+    zero_tolerance = ZERO_TOLERANCE * size / max(1, n)
     least, strict = marginal[requests], relation[requests] == EXACTLY
     everyone = np.arange(n)
-    below = np.flatnonzero(items.price[has] > least + dust)
-    _move(first, items, has, strict, left, below, np.bool_(False), dust)
-    _move(first, items, has, strict, left, everyone, np.bool_(True), dust)
+    below = np.flatnonzero(items.price[has] > least + zero_tolerance)
+    _move(first, items, has, strict, left, below, np.bool_(False), zero_tolerance)
+    _move(first, items, has, strict, left, everyone, np.bool_(True), zero_tolerance)
     worst = _worst(items.price[has] - least, _WORTH_MAKING_ROOM * size)
     for k in worst:
-        _make_room(first, items, has, left, upper, k, dust)
+        _make_room(first, items, has, left, upper, k, zero_tolerance)
     if worst.size:
-        _move(first, items, has, strict, left, everyone, np.bool_(True), dust)
+        _move(first, items, has, strict, left, everyone, np.bool_(True), zero_tolerance)
     objective, beneath, unserved = 0.0, 0.0, 0
     for k in range(n):
         q, cost = requests[k], items.cost[has[k]]
@@ -118,7 +118,7 @@ def _give(items, has, k, i, left):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[no-untyped-def]
+def _best_move(first, items, has, strict, left, k, fill, zero_tolerance):  # type: ignore[no-untyped-def]
     """(merit, item) of the best move of request k that fits once it gives back what it has.
 
     The merit is the gain at the prices, or, to ``fill`` what is left, the gain in plain cost for each unit of
@@ -141,9 +141,9 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
         gain = now - prices[i]
         if fill:
             saved = cost - costs[i]
-            if saved <= dust:
+            if saved <= zero_tolerance:
                 continue
-            gain = saved / max(saved - gain, 1e3 * dust, 1e-9 * saved)
+            gain = saved / max(saved - gain, 1e3 * zero_tolerance, 1e-9 * saved)
         if gain > merit:
             if not returned:
                 take(row, value, begin[own], end[own], 1.0, left)
@@ -156,14 +156,14 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
 
 
 @kernel(allocates=True, inner=True)
-def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[no-untyped-def]
+def _move(first, items, has, strict, left, places, fill, zero_tolerance):  # type: ignore[no-untyped-def]
     """Moves of merit, best first; of equal ones the first request's."""
-    least = DUST if fill else dust
+    least = ZERO_TOLERANCE if fill else zero_tolerance
     merit, heap = np.empty(places.size), np.empty(places.size, np.int64)
     for _ in range(_PASSES):
         count = np.int64(0)
         for k in places:
-            found, _ = _best_move(first, items, has, strict, left, k, fill, dust)
+            found, _ = _best_move(first, items, has, strict, left, k, fill, zero_tolerance)
             if found > least:
                 merit[count], heap[count] = found, k
                 count += 1
@@ -173,7 +173,7 @@ def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[
         for _ in range(2 * places.size):
             if count == 0:
                 break
-            found, i = _best_move(first, items, has, strict, left, heap[0], fill, dust)
+            found, i = _best_move(first, items, has, strict, left, heap[0], fill, zero_tolerance)
             if found >= merit[0]:
                 _give(items, has, heap[0], i, left)
                 moved, found = True, 0.0
@@ -212,7 +212,7 @@ def _worst(loss, enough):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True, inner=True)
-def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-untyped-def]
+def _make_room(first, items, has, left, upper, k, zero_tolerance):  # type: ignore[no-untyped-def]
     """Move request k to a column that does not fit while others make room, if all together gain."""
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)
     now, tried = items.price[has[k]], -np.inf
@@ -230,7 +230,7 @@ def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-unty
             row = _shortest(left, upper)
             if row < 0:
                 break
-            other, item, price = _cheapest_release(first, items, has, left, k, row, dust)
+            other, item, price = _cheapest_release(first, items, has, left, k, row, zero_tolerance)
             if other < 0 or price >= gain:
                 break
             gain -= price
@@ -262,7 +262,7 @@ def _usage_of(entry_row, value, begin, end, row):  # type: ignore[no-untyped-def
 
 
 @kernel(inner=True)
-def _cheapest_release(first, items, has, left, keep, row, dust):  # type: ignore[no-untyped-def]
+def _cheapest_release(first, items, has, left, keep, row, zero_tolerance):  # type: ignore[no-untyped-def]
     """(request, item, price) of the move that frees a row at the least price for what is missing.
 
     The row itself may stay short; every other must hold.
@@ -281,7 +281,7 @@ def _cheapest_release(first, items, has, left, keep, row, dust):  # type: ignore
             if freed <= 0.0:
                 continue
             price = max(prices[i] - prices[own], 0.0)
-            rate = (price + 1e3 * dust) / min(freed, missing)
+            rate = (price + 1e3 * zero_tolerance) / min(freed, missing)
             if rate >= best:
                 continue
             if not returned:

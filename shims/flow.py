@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 THETA = "theta"
 """Id of the request that stands for the maximum link utilisation."""
-_DUST = 1e-12
+_ZERO_TOLERANCE = 1e-12
 _MOST_MOVED = 0.01
 """Share of the requests up to which only those that changed are looked at."""
 _ROUNDINGS = 2.0**-50
@@ -85,7 +85,7 @@ class Flows:
         """The flows of the requests that are there with the columns of then."""
         x, table = self.nonzeros, store.requests
         slot = np.minimum(x.slot, max(table.size - 1, 0))
-        same = (table.birth[slot] <= self.clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
+        same = (table.generation[slot] <= self.clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
         return x.where(same)
 
 
@@ -122,11 +122,11 @@ class _Repair(Checked):
         store = program.store
         if not self._knows(program):
             self._store, self._seen = weakref.ref(store), -1
-        birth = store.requests.birth
-        fresh = requests[birth[requests] > self._seen]
+        generation = store.requests.generation
+        fresh = requests[generation[requests] > self._seen]
         if least_coefficient(store, fresh) < 0:
             raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
-        self._seen = max(self._seen, int(birth[requests].max(initial=-1)))
+        self._seen = max(self._seen, int(generation[requests].max(initial=-1)))
         return Passes(store, requests)
 
 
@@ -219,7 +219,7 @@ class FlowShim(_Repair):
             scaled = least * flow
             passes.cut(flow, room, price, load, upper)
             passes.fill(flow, room, worth, load, upper)
-            if passes.cost(flow) > least * before + _DUST * abs(before):
+            if passes.cost(flow) > least * before + _ZERO_TOLERANCE * abs(before):
                 flow, load = scaled, passes.load(scaled)
                 room = store.requests.total[: store.requests.size] - passes.served(flow)
                 passes.fill(flow, room, worth, load, upper)
@@ -239,7 +239,7 @@ class FlowShim(_Repair):
         """
         self._check(program)
         store, table = program.store, program.store.requests
-        if moved.size > _MOST_MOVED * len(program) or (table.birth[moved] > self._seen).any():
+        if moved.size > _MOST_MOVED * len(program) or (table.generation[moved] > self._seen).any():
             return None
         upper = row_uppers(program.store)
         if upper.size != last.flows.load.size or (table.n_columns[moved] == 0).any():
@@ -248,7 +248,7 @@ class FlowShim(_Repair):
         if not passes.places(last.flows.flow):
             return None
         peak = np.maximum(last.peak, last.flows.load)
-        if (peak * (_ROUNDINGS * (last.rounds + 1)) > _DUST * upper).any():
+        if (peak * (_ROUNDINGS * (last.rounds + 1)) > _ZERO_TOLERANCE * upper).any():
             return None  # what was rounded off a large load would count in a small one
         load, room = last.flows.load - passes.load(flow), last.room.copy()
         passes.empty(flow, room)

@@ -20,10 +20,10 @@ from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
 from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, with_own_costs
 
-_DUST = 1e-12
+_ZERO_TOLERANCE = 1e-12
 _STEPS = 4096
 _NO_ROWS = np.empty(0)
-_TRIFLE, _SLIGHT = 1e-5, 1e-7
+_RELATIVE_FLOOR, _SLIGHT = 1e-5, 1e-7
 """Room of less than the second share of the mean flow of a demand is not filled, and rows that are over by
 less than this share of all flow are cut without looking for the best column: that would cost more than it
 brings.  The first is what a row adds to a column's price that has none, as a share of the dearest row's."""
@@ -99,7 +99,7 @@ class Passes:
 
     def fill(self, flow: Floats, room: Floats, worth: Floats, load: Floats, upper: Floats) -> None:
         """Give requests what they lack where rows have it left, cheapest columns first."""
-        blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
+        blocked = load >= upper - _ZERO_TOLERANCE * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self._live.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
         slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -150,7 +150,7 @@ def worth_of(y: Floats, size: Floats, cost: float) -> Floats:
     worth = np.maximum(y, 0.0)
     known = np.isfinite(size) & (size > 0)
     dearest = float((worth[known] * size[known]).max(initial=0.0))
-    return worth + np.divide(_TRIFLE * (dearest or cost), size, out=np.zeros(size.size), where=known)
+    return worth + np.divide(_RELATIVE_FLOOR * (dearest or cost), size, out=np.zeros(size.size), where=known)
 
 
 def _order(keys: Floats) -> Ints:

@@ -1,7 +1,7 @@
 """Last round's allocation and prices, to be found again after edits.
 
 Slots are used again once a request is gone, and keep their number when its columns are replaced.  A slot
-still is what it was if its birth stamp is.
+still is what it was if its generation stamp is.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LastX:
-    """An allocation, with birth revision and total of the request of each nonzero.
+    """An allocation, with generation revision and total of the request of each nonzero.
 
     `paused`: earlier allocations of requests whose total is 0 at present, to remember how they were split.
     """
 
     program: ContinualProgram
     x: SparseX
-    births: NDArray[np.int64]
+    generations: NDArray[np.int64]
     totals: NDArray[np.float64]
     paused: LastX | None = None
 
@@ -40,13 +40,13 @@ class LastX:
         """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
         table = program.store.requests
         paused = None if before is None or before.program is not program else before._pausing()
-        return cls(program, x, table.birth[x.slot], table.total[x.slot], paused)
+        return cls(program, x, table.generation[x.slot], table.total[x.slot], paused)
 
     def _pausing(self) -> LastX | None:
         """The part of this and what was paused before whose requests have a total of 0 now."""
         table = self.program.store.requests
         if self.paused is None and not _some_pause(
-            self.x.slot, self.births, self.totals, table.birth, table.total
+            self.x.slot, self.generations, self.totals, table.generation, table.total
         ):
             return None
         total = table.total
@@ -57,7 +57,7 @@ class LastX:
         return joined([part._where(some) for part, some in zip(parts, keep, strict=True)])
 
     def _where(self, keep: NDArray[np.bool_]) -> LastX:
-        return LastX(self.program, self.x.where(keep), self.births[keep], self.totals[keep])
+        return LastX(self.program, self.x.where(keep), self.generations[keep], self.totals[keep])
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
@@ -65,35 +65,35 @@ class LastX:
 
         Raise ValueError or KeyError if they are no allocation of this program.
         """
-        whole = (as_vector(state, f"{name}.{part}", np.int64) for part in ("slot", "column", "births"))
-        slot, column, births = whole
+        whole = (as_vector(state, f"{name}.{part}", np.int64) for part in ("slot", "column", "generations"))
+        slot, column, generations = whole
         value, totals = (as_vector(state, f"{name}.{part}", np.float64) for part in ("value", "totals"))
         table = program.store.requests
-        if not slot.size == column.size == births.size == value.size == totals.size:
+        if not slot.size == column.size == generations.size == value.size == totals.size:
             raise ValueError(f"{name}: arrays of different sizes")
         if slot.size and not (0 <= slot.min() and slot.max() < table.size and 0 <= column.min()):
             raise ValueError(f"{name}: no such slot")
-        known = table.birth[slot] == births
+        known = table.generation[slot] == generations
         if (column[known] >= table.n_columns[slot[known]]).any():
             raise ValueError(f"{name}: no such column")
         part = f"{name}.paused"
         paused = cls.from_arrays(program, state, part) if f"{part}.slot" in state else None
-        return cls(program, SparseX(slot, column, value), births, totals, paused)
+        return cls(program, SparseX(slot, column, value), generations, totals, paused)
 
     def to_arrays(self, name: str) -> dict[str, Any]:
         """All but the program, by names that begin with ``name``."""
-        parts = self.x._asdict() | {"births": self.births, "totals": self.totals}
+        parts = self.x._asdict() | {"generations": self.generations, "totals": self.totals}
         arrays = {f"{name}.{part}": array for part, array in parts.items()}
         return arrays if self.paused is None else arrays | self.paused.to_arrays(f"{name}.paused")
 
     def _same(self) -> NDArray[np.bool_]:
-        birth: NDArray[np.int64] = self.program.store.requests.birth
-        return birth[self.x.slot] == self.births
+        generation: NDArray[np.int64] = self.program.store.requests.generation
+        return generation[self.x.slot] == self.generations
 
     def surviving(self) -> SparseX:
         """The part whose requests have the same columns still, in shares of their totals of now."""
         table = self.program.store.requests
-        x = SparseX(*_surviving(*self.x, self.births, self.totals, table.birth, table.total))
+        x = SparseX(*_surviving(*self.x, self.generations, self.totals, table.generation, table.total))
         if self.paused is not None:
             back = self.paused.surviving()
             x = merged(x, back.where((back.value > 0.0) & ~np.isin(back.slot, x.slot)))
@@ -114,7 +114,7 @@ def given_starts(pending: Pending, last: LastX | None) -> Starts:
     if last is None or not movers:
         return found
     moves = [pending[slot] for slot in movers]
-    slots, births = np.array(movers), np.array([move.birth for move in moves])  # type: ignore[union-attr]
+    slots, generations = np.array(movers), np.array([move.generation for move in moves])  # type: ignore[union-attr]
     olds = [move.old for move in moves]  # type: ignore[union-attr]
     sizes, old = np.array([each.size for each in olds]), np.concatenate(olds)
     new, owner = slice_indices(np.zeros_like(sizes), sizes), np.repeat(np.arange(sizes.size), sizes)
@@ -125,7 +125,7 @@ def given_starts(pending: Pending, last: LastX | None) -> Starts:
     place[base[owner[there]] + old[there]] = new[there]
     begin, end = (np.searchsorted(last.x.slot, slots, side) for side in ("left", "right"))
     entry, of = slice_indices(begin, end - begin), np.repeat(np.arange(sizes.size), end - begin)
-    same = (last.births[entry] == births[of]) & (last.x.column[entry] < widths[of])
+    same = (last.generations[entry] == generations[of]) & (last.x.column[entry] < widths[of])
     entry, of = entry[same], of[same]
     column = place[base[of] + last.x.column[entry]]
     order = np.lexsort((column, of))
@@ -143,19 +143,19 @@ def joined(parts: list[LastX]) -> LastX:
     slot = np.concatenate([part.x.slot for part in parts])
     order = np.argsort(slot, kind="stable")  # merges ascending runs
     column, value = (np.concatenate([part.x[k] for part in parts])[order] for k in (1, 2))
-    births, totals = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("births", "totals")
+    generations, totals = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("generations", "totals")
     )
-    return LastX(parts[0].program, SparseX(slot[order], column, value), births, totals)
+    return LastX(parts[0].program, SparseX(slot[order], column, value), generations, totals)
 
 
 @kernel(allocates=True)
-def _surviving(slot, column, value, births, totals, birth, total):  # type: ignore[no-untyped-def]
-    """Entries of requests with the same birth revision, in shares of their present totals."""
+def _surviving(slot, column, value, generations, totals, generation, total):  # type: ignore[no-untyped-def]
+    """Entries of requests with the same generation revision, in shares of their present totals."""
     slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)
     values, count = np.empty(slot.size), 0
     for k in range(slot.size):
-        if birth[slot[k]] != births[k]:
+        if generation[slot[k]] != generations[k]:
             continue
         now, before = total[slot[k]], totals[k]
         changed = now != before and before > 0.0 and np.isfinite(now) and np.isfinite(before)
@@ -166,45 +166,45 @@ def _surviving(slot, column, value, births, totals, birth, total):  # type: igno
 
 
 @kernel
-def _some_pause(slot, births, totals, birth, total):  # type: ignore[no-untyped-def]
+def _some_pause(slot, generations, totals, generation, total):  # type: ignore[no-untyped-def]
     """Whether a request that is still the same had a total, and has one of 0 now."""
     for k in range(slot.size):
-        if total[slot[k]] == 0.0 and totals[k] > 0.0 and birth[slot[k]] == births[k]:
+        if total[slot[k]] == 0.0 and totals[k] > 0.0 and generation[slot[k]] == generations[k]:
             return True
     return False
 
 
 @dataclass(frozen=True)
 class LastY:
-    """Prices by row slot, and the birth revisions of the rows."""
+    """Prices by row slot, and the generation revisions of the rows."""
 
     program: ContinualProgram
     y: NDArray[np.float64]
-    births: NDArray[np.int64]
+    generations: NDArray[np.int64]
 
     @classmethod
     def of(cls, program: ContinualProgram, y: NDArray[np.float64]) -> LastY:
         """Return the prices of the program as it is now."""
-        return cls(program, y, program.store.rows.birth[: y.size].copy())
+        return cls(program, y, program.store.rows.generation[: y.size].copy())
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
         """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit the
         program.
         """
-        y, births = as_vector(state, "y", np.float64), as_vector(state, "y.births", np.int64)
-        if y.size != births.size or y.size > program.store.rows.size:
+        y, generations = as_vector(state, "y", np.float64), as_vector(state, "y.generations", np.int64)
+        if y.size != generations.size or y.size > program.store.rows.size:
             raise ValueError("y: not a price for each row")
-        return cls(program, y, births)
+        return cls(program, y, generations)
 
     def to_arrays(self) -> dict[str, Any]:
         """All but the program."""
-        return {"y": self.y, "y.births": self.births}
+        return {"y": self.y, "y.generations": self.generations}
 
     def surviving(self) -> NDArray[np.float64]:
         """Return prices of the present rows (row slots,): 0 for new ones."""
         rows = self.program.store.rows
-        known = rows.birth[: self.y.size] == self.births
+        known = rows.generation[: self.y.size] == self.generations
         return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
 
 

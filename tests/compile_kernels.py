@@ -44,7 +44,7 @@ def domains() -> None:
     """Placements of shards and paths of a network, which need no solver."""
     import networkx as nx
 
-    from copter.problems.load_balancing.spread import NOWHERE, ReplicaShim, ShardFleet
+    from copter.problems.load_balancing.shim import NOWHERE, ReplicaShim, ShardFleet
     from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
 
     compile_here()

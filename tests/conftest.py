@@ -144,6 +144,6 @@ def local_ray(request, ray_of_this_process):
 @pytest.fixture
 def on_ray(local_ray):
     """Tasks on it."""
-    from copter.spreading.on_ray import OnRay
+    from copter.tasks.on_ray import OnRay
 
     return OnRay()

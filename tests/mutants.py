@@ -28,7 +28,7 @@ INACTIVE = (
 TARGETS = {
     "store": (
         "copter/store",
-        "edit_log store local slabs kernels allocation excerpt",
+        "edit_log store local slabs kernels allocation subproblem",
         "tests/store tests/program",
     ),
     "inactive": (

@@ -90,7 +90,7 @@ def _machine_text(machine: Mapping[str, Any]) -> str:
 
 def _verdict(found: list[Verdict]) -> str:
     won = [one for one in found if one.won]
-    alone = sum(not one.rival for one in won)
+    alone = sum(not one.baseline for one in won)
     text = f"On {len(won)} of {len(found)} lines copter is the fastest at equal certified quality"
     if alone:
         text += f"; on {alone} of these no other solver has certified answers to all that it played"
@@ -104,9 +104,9 @@ def _lost(line: LineResult, one: Verdict, notes: Mapping[str, str]) -> Lost:
             median = median_seconds(line, one.fastest)
             text += f"; the fastest that has is {one.fastest}, {seconds(median)} a round"
     else:
-        ours, theirs = (seconds(median_seconds(line, name)) for name in (one.ours, one.rival))
+        ours, theirs = (seconds(median_seconds(line, name)) for name in (one.ours, one.baseline))
         text = (
-            f"{one.ours} takes {times(1.0 / one.ratio)} the seconds of {one.rival} "
+            f"{one.ours} takes {times(1.0 / one.ratio)} the seconds of {one.baseline} "
             f"({times(1.0 / one.high)} to {times(1.0 / one.low)} over the rounds; medians {ours} and "
             f"{theirs})"
         )
@@ -161,7 +161,7 @@ def speed_of_the_machine(suite: SuiteResult) -> str:
 
 
 def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
-    """A row for each family, a mark for each line that has a rival."""
+    """A row for each family, a mark for each line that has a baseline."""
     rows: dict[str, list[tuple[str, PlotPoint]]] = {}
     for one in found:
         if math.isfinite(one.ratio):

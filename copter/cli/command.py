@@ -34,7 +34,7 @@ from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.spreading.tasks import TaskRunner
+    from copter.tasks.tasks import TaskRunner
 
 _ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
 """Where a command writes, and where it runs, which is no setting of what it computes."""
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spreading(CommandOptions):
+class WithProcesses(CommandOptions):
     """Where work that can be spread runs; its results are the same everywhere."""
 
     ray: RayAddress = None
@@ -105,14 +105,14 @@ def _where(ray: str | None, processes: int | None) -> TaskRunner:
         How many; with neither, tasks run here.
     """
     if ray is not None:
-        from copter.spreading.on_ray import OnRay
+        from copter.tasks.on_ray import OnRay
 
         return OnRay(ray)
     if processes is not None:
-        from copter.spreading.processes import Processes
+        from copter.tasks.processes import Processes
 
         return Processes(processes)
-    from copter.spreading.tasks import Here
+    from copter.tasks.tasks import Here
 
     return Here()
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from copter.cli.command import Spreading
+from copter.cli.command import WithProcesses
 from copter.cli.console import publish, save_json, say, seconds, table
 from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
     from copter.bench.reproduction import PaperFigure, Reproduction
-    from copter.spreading.tasks import TaskRunner
+    from copter.tasks.tasks import TaskRunner
 
 _QUICK = 0.1
 """About the share of the time that a smaller instance takes, before it was measured."""
@@ -36,7 +36,7 @@ Examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(Spreading):
+class ReproduceOptions(WithProcesses):
     """Measure a table or figure of a paper again, and print ours beside the paper's."""
 
     name: Annotated[

@@ -202,7 +202,7 @@ def _show(suite: SuiteResult) -> None:
         f"Fastest at equal certified quality: copter on {won} of {len(found)} lines",
         ("line", "ours", "the fastest other", "its seconds over ours", "least", "most"),
         [
-            (one.line, one.ours, one.rival or "-", *(f"{v:.3g}" for v in (one.ratio, one.low, one.high)))
+            (one.line, one.ours, one.baseline or "-", *(f"{v:.3g}" for v in (one.ratio, one.low, one.high)))
             for one in found
         ],
         text_columns=3,

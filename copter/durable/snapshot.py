@@ -96,7 +96,7 @@ def pack(program: ContinualProgram) -> Iterator[tuple[str, Any]]:
     for index in (program._requests, program._resources):
         yield f"{index.kind}s", (plain_ids(index.ids), index.all_slots)
     for name, handles in _handles(program):
-        fields = [(one.slot, one.n_columns, one.birth, one.key) for one in handles.values()]
+        fields = [(one.slot, one.n_columns, one.generation, one.key) for one in handles.values()]
         yield name, np.array(fields, np.int64)
         yield f"names of {name}", [one.names for one in handles.values()]
     yield "starts", program._starts

@@ -18,14 +18,14 @@ from copter.store.edit import Edit
 class Handle:
     """A shared object in a program's store.
 
-    `slot`: in its table. `n_columns`: of each request that uses it. `birth`: the store's revision when it was
-    made. `key`: random number that tells it from another program's. `names`: of shared columns, None for
-    numbers.
+    `slot`: in its table. `n_columns`: of each request that uses it. `generation`: the store's revision when
+    it was made. `key`: random number that tells it from another program's. `names`: of shared columns, None
+    for numbers.
     """
 
     slot: int
     n_columns: int
-    birth: int = field(default=-1, repr=False)
+    generation: int = field(default=-1, repr=False)
     key: int = field(default=0, repr=False)
     names: tuple[Hashable, ...] | None = field(default=None, repr=False, compare=False)
 
@@ -54,11 +54,11 @@ class Handles(dict[int, H], Generic[H]):
         super().__init__()
         self.kind, self._called, self._given_as = kind, called, given_as
 
-    def make(self, slot: int, edit: Edit, birth: int) -> H:
+    def make(self, slot: int, edit: Edit, generation: int) -> H:
         """A handle of what an edit has put into a slot."""
         assert edit.sizes is not None
         names = None if edit.labels is None else edit.labels.each()[0]
-        self[slot] = self.kind(slot, int(edit.sizes[0]), birth, edit.key, names)
+        self[slot] = self.kind(slot, int(edit.sizes[0]), generation, edit.key, names)
         return self[slot]
 
     def check(self, subject: Hashable, handle: Any) -> None:

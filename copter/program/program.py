@@ -921,7 +921,7 @@ class ContinualProgram:
             self._starts.clear()
             return None
         self.store.last_view = None
-        births = self.store.requests.birth[edit.slots] if edit.kept is not None else edit.slots
+        generations = self.store.requests.generation[edit.slots] if edit.kept is not None else edit.slots
         slots = self.store.apply(edit)
         match edit.verb:
             case "add_requests":
@@ -942,15 +942,19 @@ class ContinualProgram:
                 del self._vectors[int(slots[0])]
         if edit.usage is not None or edit.verb == "remove_requests":
             self._names.put(slots, edit.labels)
-            self._move_starts(slots, births, edit.kept)
+            self._move_starts(slots, generations, edit.kept)
         if edit.starts is not None:
             self._starts |= _by_slot(slots, edit.starts)
         return None
 
-    def _move_starts(self, slots: NDArray[np.int64], births: NDArray[np.int64], kept: Runs | None) -> None:
-        """Let starts be of the new columns of requests, or of none; `births` are those of the old columns."""
+    def _move_starts(
+        self, slots: NDArray[np.int64], generations: NDArray[np.int64], kept: Runs | None
+    ) -> None:
+        """Let starts be of the new columns of requests, or of none; `generations` are those of the old
+        columns.
+        """
         if kept is not None:
-            self._starts |= moved(self._starts, slots, births, kept)
+            self._starts |= moved(self._starts, slots, generations, kept)
         elif self._starts:
             for slot in slots.tolist():
                 self._starts.pop(slot, None)

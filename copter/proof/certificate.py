@@ -12,8 +12,8 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
 
 The size of the gap can be read off: it is the larger of |objective - f| and |bound - f|, f what every
 allocation costs (:mod:`copter.proof.pricing`).  Where that is next to nothing, other figures of the program
-take its place (:class:`GapDenominator` says which): a thousandth of the least stake of any request, or ten
-million times the rounding error of what objective and bound are summed up from.  So a program whose every
+take its place (:class:`GapDenominator` says which): a thousandth of the least cost_range of any request, or
+ten million times the rounding error of what objective and bound are summed up from.  So a program whose every
 optimum costs 0 has an answer, and costs that cancel hide nothing.
 
 No figure depends on units, on a bound that nobody uses, or on a cost that a request's own sum row forces on
@@ -35,18 +35,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.compile.kernels import kernel
+from copter.proof.extended_precision import extended_bound, extended_cost
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
 from copter.proof.rest import InactiveSums
-from copter.proof.sharp import sharp_bound, sharp_cost
 from copter.proof.tangents import term_bound
-from copter.proof.units import LooseColumns, least_stake
+from copter.proof.units import LooseColumns, least_cost_range
 from copter.store.allocation import SparseX
 from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.terms.batch import TermBatch
 
-TRIFLE = 1e-9
+RELATIVE_FLOOR = 1e-9
 """Floor of the denominator of a relative reduced cost: this share of the gap's denominator, per natural unit
 of the column.
 """
@@ -54,9 +54,9 @@ _LITTLE = 1e-3
 """Share of the least cost range of any request up to which an objective is negligible."""
 _NOISE = 1e7
 """An objective of up to so many times its rounding error is negligible."""
-_SHARPEN = 1e-8
+_TIGHTEN = 1e-8
 """Rounding errors of more than this share of the size ask for a bound in twice the precision."""
-_EPS, _SHARPER = 2.0**-52, 2.0**-40
+_EPS, _TIGHTER = 2.0**-52, 2.0**-40
 """Rounding error of the rows' terms; of a bound in twice the precision, as a share of a plain one's."""
 _CLOSE, _NEARLY = 1e-2, 1e-3
 """Gap and dual residual below which rounding errors and doubtful signs are checked."""
@@ -66,7 +66,7 @@ class GapDenominator(enum.StrEnum):
     """Kind of the denominator of a gap."""
 
     OBJECTIVE = "the objective, without what every allocation costs"
-    STAKE = "a thousandth of the least stake of any request"
+    COST_RANGE = "a thousandth of the least cost_range of any request"
     ROUNDING = "ten million times the rounding error of the objective"
 
 
@@ -193,12 +193,12 @@ def measured_certificate(
     gap = abs(gap)
     off = rounded + _EPS * priced
     rounding = _EPS * (found.spent + priced + shares)
-    rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
+    rounding = max(rounding, 2.0 * (off if store.terms else _TIGHTER * off))  # no bound is any tighter
     size, gap_denominator_kind = _size_of_gap(store, decided, gap, rounding)
     rounding = max(rounding, _EPS * (_forced(store, pricing) + forced))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
-        dual = _dual(store, signed, pricing, TRIFLE * size)
+        dual = _dual(store, signed, pricing, RELATIVE_FLOOR * size)
     known = math.isfinite(objective) and math.isfinite(near_bound) and math.isfinite(gap)
     near_gap = _relative(gap, size, rounding) if known else math.inf
     lowered = off
@@ -211,10 +211,10 @@ def measured_certificate(
     bound = near_bound
     if math.isfinite(near_bound):
         bound += loose - lowered - _EPS * (abs(request_bound) + abs(paid))
-    if known and close and off > _SHARPEN * size and not store.terms and rest is None:
-        high, low = sharp_bound(store, signed)
-        cost, cost_low = sharp_cost(store, x)
-        lowered = _SHARPER * off
+    if known and close and off > _TIGHTEN * size and not store.terms and rest is None:
+        high, low = extended_bound(store, signed)
+        cost, cost_low = extended_cost(store, x)
+        lowered = _TIGHTER * off
         bound = math.nextafter(high + low - lowered, -math.inf) + loose
         gap = abs((cost - high) + (cost_low - low))
         near_gap = _relative(gap, size, rounding)
@@ -315,9 +315,9 @@ def _size_of_gap(
     if _NOISE * rounding > size:
         size, gap_denominator_kind = _NOISE * rounding, GapDenominator.ROUNDING
     if gap > 0.0:
-        stake = _LITTLE * least_stake(store, size / _LITTLE)
-        if size < stake < math.inf:
-            size, gap_denominator_kind = stake, GapDenominator.STAKE
+        cost_range = _LITTLE * least_cost_range(store, size / _LITTLE)
+        if size < cost_range < math.inf:
+            size, gap_denominator_kind = cost_range, GapDenominator.COST_RANGE
     return size, gap_denominator_kind
 
 

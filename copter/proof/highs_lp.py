@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from copter.models.general_lp import GeneralLP
 
-SHARPER = 0.1
+TIGHTER = 0.1
 """Factor on the tolerance of a solver, because postsolve and other scales lose precision."""
 _FALLS = "from a feasible point the objective falls along a ray without end"
 _LARGEST_COST = 20
@@ -109,9 +109,9 @@ class HighsLP:
             found, back = self._optimize(self.lp, by_simplex=True), None
         point = found.found if found.found is None or back is None else back(found.found)
         self.took("highs", begin)
-        return self.sharper(self.judged(found.status, found.reason, point, "highs"))
+        return self.tighter(self.judged(found.status, found.reason, point, "highs"))
 
-    def sharper(self, answer: Answer) -> Answer:
+    def tighter(self, answer: Answer) -> Answer:
         """The answer, or if its proof failed a better one from its basis, at HiGHS' least tolerance."""
         lp, x, y = self.lp, answer.x, answer.y
         if answer.status is not Status.UNPROVED or x is None or y is None or not self.clock.left() > 0:
@@ -146,7 +146,7 @@ class HighsLP:
             start=start,
             by_simplex=by_simplex,
             seconds=self.clock.left(),
-            tolerance=SHARPER * self.tolerance if tolerance is None else tolerance,
+            tolerance=TIGHTER * self.tolerance if tolerance is None else tolerance,
             threads=self.threads,
             options=self.options,
         )
@@ -160,7 +160,7 @@ class HighsLP:
             lp,
             by_simplex=True,
             seconds=self.clock.left(),
-            tolerance=SHARPER * self.tolerance,
+            tolerance=TIGHTER * self.tolerance,
             threads=self.threads,
             options=self.plain_options,
         )

@@ -40,7 +40,7 @@ from copter.sums.compensated import added
 
 _ROUNDING = 16 * 2.0**-53
 """Relative rounding error of a row, in terms of sum_j |a_ij x_j| and of a bound."""
-_DUST = 1e-9
+_ZERO_TOLERANCE = 1e-9
 """Share of min(upper_j, total_q) up to which a column does not count as using its rows."""
 
 
@@ -203,7 +203,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             j, xj = column[k], value[k]
             c, paid, cap = cost_of(view, q, j), 0.0, cap_of(view, q, j)
             most = min(cap, total) if summed else cap
-            used_up = abs(xj) > _DUST * most
+            used_up = abs(xj) > _ZERO_TOLERANCE * most
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
                 r = np.uint32(view.row[e])

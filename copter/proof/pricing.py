@@ -16,8 +16,8 @@ and for one with p_j so near 0 that its sign is doubtful, :mod:`copter.proof.loo
 What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
 total times the smallest of them.  The pass finds that forced price f_q on its way.
 
-Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
-convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.lower_envelopes`);
+requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
 Each part of the store (:mod:`copter.store.executor`) prices its own requests, in chunks on threads.  Sums are
 carried so that neither parts nor chunks nor threads change a bit of the result (:mod:`copter.sums`).
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
-from copter.proof.hulls import groups_of, price_groups
+from copter.proof.lower_envelopes import groups_of, price_groups
 from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk
 from copter.proof.tangents import term_bound
 from copter.proof.usage_prices import UsagePrices, usage_prices

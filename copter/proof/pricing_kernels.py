@@ -12,7 +12,7 @@ import numpy as np
 
 from copter.compile.extremes import greater, lesser
 from copter.compile.kernels import kernel
-from copter.proof.hulls import longer
+from copter.proof.lower_envelopes import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.store.store import ConstraintStore
 
-_DUST = 1e-12
+_ZERO_TOLERANCE = 1e-12
 """Share of the largest of a direction up to which entries are left over from a long step."""
 _LITTLE_PRICES = (0.0, 1e-9, 1e-6)
 """Shares of the largest price, in units in which rows are alike; smaller prices may spoil a proof."""
@@ -93,7 +93,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
         return None
     units = LooseColumns.of(store).units_of(slot, column)
     share = np.where(loose, direction.value, 0.0) / np.where(units > 0, units, 1.0)
-    loose &= share > _DUST * share.max()  # what a long step leaves on columns that should not move
+    loose &= share > _ZERO_TOLERANCE * share.max()  # what a long step leaves on columns that should not move
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = costs_at(view, ray.slot, place[loose])
     if store.terms:

@@ -42,7 +42,7 @@ _PASSES = 10
 """Rounds of implied bounds: one that a round finds may imply another."""
 _NEAR = 1e-6
 """A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
-_SHARPEN = 1e-9
+_TIGHTEN = 1e-9
 """Rounding errors of more than this share of a bound are made smaller by exact reduced costs."""
 _GOOD = 1e-9
 """Share of a bound that may be missing before better prices are looked for."""
@@ -336,9 +336,9 @@ def bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> _Out
         z[doubtful] = exact_reduced_costs(lp, y, doubtful)
         error[doubtful] = EPS * abs(z[doubtful])
     found = _with_reduced_costs(lp, y, z, error, lower, upper)
-    if -math.inf < found.value and found.rounding > _SHARPEN * abs(found.value):  # bounds far away
+    if -math.inf < found.value and found.rounding > _TIGHTEN * abs(found.value):  # bounds far away
         reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
-        many = np.flatnonzero(error * reach > _SHARPEN / lp.c.size * found.rounding)
+        many = np.flatnonzero(error * reach > _TIGHTEN / lp.c.size * found.rounding)
         z[many] = exact_reduced_costs(lp, y, many)
         error[many] = EPS * abs(z[many])
         found = _with_reduced_costs(lp, y, z, error, lower, upper)

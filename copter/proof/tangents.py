@@ -6,9 +6,10 @@ At prices y a request with a term adds to the bound
         =  max over t of  phi(t) - phi'(t) t + min { (p + phi'(t) a)'x : x in X_q }.
 
 Every t gives a lower bound, because a tangent lies below phi; the best one is found by following the lower
-hull of the points (a'x, p'x).  Two points of it, one on either side of the minimum, bracket the minimum; the
-minimiser of phi on the chord between them gives a tangent, and the x that is best for the tangent is a new
-point of the hull, or the proof that the chord belongs to it.  The hull has few corners, so few rounds do.
+lower_envelope of the points (a'x, p'x).  Two points of it, one on either side of the minimum, bracket the
+minimum; the minimiser of phi on the chord between them gives a tangent, and the x that is best for the
+tangent is a new point of the lower_envelope, or the proof that the chord belongs to it.  The lower_envelope
+has few corners, so few rounds do.
 
 A column without any bound allows no tangent steeper than s_max = min p_j / a_j (with slope -s).  If not even
 the flattest one fits, the violation counts as dual residual, as in :mod:`copter.proof.pricing`: relative to
@@ -27,7 +28,7 @@ from copter.sums.compensated import Pair, added, sum_of
 from copter.terms.batch import TermBatch
 from copter.terms.phi import slope, touching, value
 
-_HULL_STEPS = 80
+_ENVELOPE_STEPS = 80
 _CLOSE = 1e-14
 _HOPELESS = 1.0
 _STEEP, _FAR = 1e100, 1e300
@@ -177,7 +178,7 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
     bound, violation, terms = -np.inf, 0.0, 0.0
     left_t, left_c, right_t, right_c = 0.0, 0.0, 0.0, 0.0
     t, stage = high, 0
-    for _ in range(_HULL_STEPS + 2):
+    for _ in range(_ENVELOPE_STEPS + 2):
         tilt = slope(phi, q, t)
         reach, best, cost, wrong = _response(p, size, tilt, begin, end, image, upper, relation, total)
         below = value(phi, q, t) - tilt * t + best

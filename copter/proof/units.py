@@ -22,14 +22,14 @@ from copter.store.view import cap_of, coefficients_of, cost_of, costs_at, entrie
 _MEAN_PASSES, _SAMPLE = 12, 16
 
 
-def least_stake(store: ConstraintStore, enough: float) -> float:
+def least_cost_range(store: ConstraintStore, enough: float) -> float:
     """Return the least cost range of any request, or any at most ``enough``; infinite if none has a choice.
 
     The cost range of a request with a sum row is (second smallest cost - smallest) times the most that a
     column can be. Where hardly anything is paid, it is a unit of cost that the program itself sets.
     """
-    least = min(store.executor.once(_stake_part, 0.0, slots=_sample(store)))
-    return least if least <= enough else min(store.executor.map(_stake_part, enough))
+    least = min(store.executor.once(_cost_range_part, 0.0, slots=_sample(store)))
+    return least if least <= enough else min(store.executor.map(_cost_range_part, enough))
 
 
 class LooseColumns(NamedTuple):
@@ -153,15 +153,15 @@ def _sample(store: ConstraintStore) -> NDArray[np.int64]:
     return np.arange(0, n, max(1, n // _SAMPLE))
 
 
-def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
-    """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
+def _cost_range_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
+    """The least cost_range of some requests, or of all; any that is no more than enough, if there is one."""
     store = part.store
     some = np.arange(store.requests.size) if slots is None else slots
-    return float(_stake_of(view_of(store), _row_limits(store), enough, some))
+    return float(_cost_range_of(view_of(store), _row_limits(store), enough, some))
 
 
 @kernel
-def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
+def _cost_range_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
     """Least cost range of requests, or the first that is at most ``enough``; infinite without a choice."""
     least = np.inf
     for q in slots:

@@ -128,7 +128,7 @@ class DistributedStore(ConstraintStore):
         if edit.columns is not None:
             usages = np.where(edit.columns.widths > 0, OWN, usages)
         table.n_columns[where], table.usage[where] = edit.sizes, usages
-        table.birth[where] = table.cost_stamp[where] = table.bound_stamp[where] = self.clock
+        table.generation[where] = table.cost_stamp[where] = table.bound_stamp[where] = self.clock
         self._count_usages(np.broadcast_to(usages, edit.sizes.shape), 1)
         if edit.vectors is not None:
             table.vector[where] = edit.vectors

@@ -5,7 +5,6 @@ columns in pools of this process, `edit.py` is one change in flat arrays, `slabs
 `kernels.py` the compiled half of edits, `edit_log.py` which requests were edited since when, `term_table.py`
 the convex terms.  Kernels read a store through `view.py`; everybody else asks the `executor.py` to run a task
 on it, or for some of its columns, and so does not depend on where they are (`copter/ray/`: other processes).
-`reading.py` and `compiled.py` read whole requests and programs, `excerpt.py` has a few requests as a store of
-their own, `allocation.py` is an x of few nonzeros.
-It knows no program, proof or solver.
+`reading.py` and `compiled.py` read whole requests and programs, `subproblem.py` has a few requests as a store
+of their own, `allocation.py` is an x of few nonzeros. It knows no program, proof or solver.
 """

@@ -30,11 +30,11 @@ Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 class Moved(NamedTuple):
     """Columns of a request that come from earlier ones of it, whose values the next warm start keeps.
 
-    `birth`: revision at which the request got the earlier columns. `old` (n,): number that each column had
-    among these, -1 for a new column.
+    `generation`: revision at which the request got the earlier columns. `old` (n,): number that each column
+    had among these, -1 for a new column.
     """
 
-    birth: int
+    generation: int
     old: NDArray[np.int64]
 
 
@@ -42,24 +42,24 @@ Pending: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]] | M
 """By request slot, columns and values, or the earlier columns from which the next warm start takes them."""
 
 
-def moved(pending: Pending, slots: NDArray[np.int64], births: NDArray[np.int64], kept: Runs) -> Pending:
+def moved(pending: Pending, slots: NDArray[np.int64], generations: NDArray[np.int64], kept: Runs) -> Pending:
     """Return the starts of requests after an edit of their columns.
 
-    `births` (k,): revisions at which they got the columns before it. `kept`: see :class:`Edit`.
+    `generations` (k,): revisions at which they got the columns before it. `kept`: see :class:`Edit`.
     """
     ends, found = np.cumsum(kept.lengths).tolist(), dict[int, Any]()
     values = kept.values.copy()
     number = slice_indices(np.zeros_like(kept.lengths), kept.lengths)
     stays = np.logical_and.reduceat(values == number, kept.lengths.cumsum() - kept.lengths)
-    each = zip(slots.tolist(), births.tolist(), [0, *ends], ends, stays.tolist(), strict=False)
-    for slot, birth, begin, end, same in each:
+    each = zip(slots.tolist(), generations.tolist(), [0, *ends], ends, stays.tolist(), strict=False)
+    for slot, generation, begin, end, same in each:
         old, start = values[begin:end], pending.get(slot)
         if start is None:
-            found[slot] = Moved(birth, old)
+            found[slot] = Moved(generation, old)
         elif isinstance(start, Moved) and same and start.old.size == old.size:
             found[slot] = start
         elif isinstance(start, Moved):
-            found[slot] = Moved(start.birth, np.where(old >= 0, start.old[old], -1))
+            found[slot] = Moved(start.generation, np.where(old >= 0, start.old[old], -1))
         else:
             found[slot] = carried(*start, old)
     return found

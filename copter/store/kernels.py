@@ -17,7 +17,7 @@ import numpy as np
 from copter.compile.kernels import kernel
 
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
-BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
+GENERATION, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
 SCALE, UPPER, TOTAL = range(3)
 RELATION, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
@@ -176,7 +176,7 @@ def fill_requests(
         points_at = usage if usage >= 0 else usages[k]
         references[points_at] += 1
         whole[COST_START, q], whole[N_COLUMNS, q], whole[USAGE, q] = starts[k], sizes[k], points_at
-        whole[BIRTH, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
+        whole[GENERATION, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
         if relation != NO_TOTAL:
             small[RELATION, q], real[TOTAL, q] = relation, totals[k]
         if costs.size:

@@ -210,7 +210,7 @@ class LocalStore(ConstraintStore):
             starts = self.costs.allocate_all(sizes)
             self.costs.cost[slice_indices(starts, sizes)] = edit.costs.values
         table.cost_start[slots], table.n_columns[slots], table.usage[slots] = starts, sizes, usages
-        table.birth[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
+        table.generation[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
         np.add.at(self.usages.references, usages, 1)
         self.n_variables += int(sizes.sum())
         self._compact_columns()

@@ -83,7 +83,7 @@ class ConstraintStore(ABC):
             lower=(np.float64, -np.inf),
             upper=(np.float64, np.inf),
             alive=(np.bool_, False),
-            birth=(np.int64, -1),
+            generation=(np.int64, -1),
             stamp=(np.int64, -1),
         )
         self.usages = SlotTable(
@@ -113,7 +113,7 @@ class ConstraintStore(ABC):
             integral=(np.bool_, False),
             override_start=(np.int64, 0),
             override_length=(np.int64, 0),
-            birth=(np.int64, -1),
+            generation=(np.int64, -1),
             cost_stamp=(np.int64, -1),
             bound_stamp=(np.int64, -1),
             vector=(np.int64, -1),
@@ -232,7 +232,7 @@ class ConstraintStore(ABC):
         slots = self.rows.allocate(edit.lower.size)
         self.clock += 1
         self.rows.alive[slots] = True
-        self.rows.birth[slots] = self.rows.stamp[slots] = self.clock
+        self.rows.generation[slots] = self.rows.stamp[slots] = self.clock
         self.rows.lower[slots], self.rows.upper[slots] = edit.lower, edit.upper
         return slots
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.command import RunOptions, Spreading, command
+from copter.cli.command import RunOptions, WithProcesses, command
 from copter.cli.console import progress
 from copter.cli.options import JsonPath, Traces, one_of, policies_option, positive
 from copter.cli.solvers import Names
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from copter.problems.cluster.experiment import Setup
-    from copter.spreading.tasks import Task
+    from copter.tasks.tasks import Task
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -107,7 +107,7 @@ _Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ConditionOptions(Spreading):
+class _ConditionOptions(WithProcesses):
     """What policies are played under."""
 
     policies: _Policies = Names(("sia",))

@@ -33,7 +33,7 @@ from copter.problems.cluster.simulation.resize import Interference, Resize, Shar
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
-from copter.spreading.tasks import Task, Tell
+from copter.tasks.tasks import Task, Tell
 
 _PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
 _PLACERS: dict[str, _PlacerMaker] = {

@@ -53,7 +53,7 @@ from copter.problems.load_balancing.outcome import (
     in_band,
 )
 from copter.problems.load_balancing.replicas import SLACK
-from copter.problems.load_balancing.spread import (
+from copter.problems.load_balancing.shim import (
     MARGIN,
     Carried,
     ReplicaShim,

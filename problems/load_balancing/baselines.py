@@ -31,12 +31,12 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from copter.arrays import Floats, Ints
-from copter.problems.load_balancing.spread import ShardFleet, ShardPlacement
+from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
 from copter.problems.pop import solve_parts
 from copter.solvers.base import Stopwatch
 from copter.solvers.milp import MilpAnswer, MilpEffort, run_milp
-from copter.spreading.tasks import TaskRunner
 from copter.store.compiled import CompiledProgram
+from copter.tasks.tasks import TaskRunner
 
 _LEAST_SHARE = 1e-9
 _LEAST_EXACT_SHARE = 1e-7
@@ -231,7 +231,7 @@ def _formulate(fleet: ShardFleet, last: ShardPlacement) -> CompiledProgram:
 
 
 def _read(fleet: ShardFleet, x: Floats) -> ShardPlacement:
-    """Placement of an answer: its shares, without dust."""
+    """Placement of an answer: its shares, without those below the zero tolerance."""
     k, n = fleet.loads.size, fleet.memory.size
     share = x[: k * n] * (x[k * n :] > 0.5)
     keys = np.flatnonzero(share > _LEAST_EXACT_SHARE)

@@ -11,8 +11,8 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.errors import CopterError
-from copter.problems.load_balancing.replicas import DUST
-from copter.problems.load_balancing.spread import ShardFleet, ShardPlacement
+from copter.problems.load_balancing.replicas import ZERO_TOLERANCE
+from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement
 from copter.rounds.record import Move
 from copter.solution import Solution
 
@@ -108,10 +108,13 @@ def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
 
 
 def in_band(fleet: ShardFleet, placement: ShardPlacement) -> bool:
-    """Whether the load of every server is within the band, but for dust. Result: True without any load."""
+    """Whether the load of every server is within the band, up to the zero tolerance.
+
+    Result: True without any load.
+    """
     on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
     off = np.maximum(on - upper, lower - on).clip(0.0).sum()
-    return not fleet.loads.any() or bool(off <= DUST * max(1, on.size))
+    return not fleet.loads.any() or bool(off <= ZERO_TOLERANCE * max(1, on.size))
 
 
 def _load_on(fleet: ShardFleet, placement: ShardPlacement) -> Floats:

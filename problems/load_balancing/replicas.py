@@ -14,7 +14,7 @@ import numpy as np
 from copter.arrays import Flags, Floats, Ints
 from copter.compile.kernels import kernel
 
-DUST = 1e-9
+ZERO_TOLERANCE = 1e-9
 """Loads are in units of the mean load of a server; less than this is nothing."""
 SLACK = 1e-9
 """The same of memory, as a share of a server's."""
@@ -189,7 +189,7 @@ def _route(pool: Replicas, search: ReplicaSearch, start, amount, bound, outward)
     Along replicas that there are, over other servers if need be, whose own load stays as it is.
     """
     moved = 0.0
-    while moved < amount - DUST:
+    while moved < amount - ZERO_TOLERANCE:
         goal = explore(pool, search, start, bound, outward)
         if goal < 0:
             break
@@ -227,16 +227,20 @@ def explore(pool: Replicas, search: ReplicaSearch, start, bound, outward):  # ty
         r = pool.first_on_server[at]
         while r >= 0:
             j = pool.shard[r]
-            if search.shard_seen[j] != stamp and (pool.load[r] > pool.reserve[j] + DUST or not outward):
+            if search.shard_seen[j] != stamp and (
+                pool.load[r] > pool.reserve[j] + ZERO_TOLERANCE or not outward
+            ):
                 search.shard_seen[j] = stamp
                 s = pool.first_of_shard[j]
                 while s >= 0:
                     to = pool.server[s]
-                    if search.server_seen[to] != stamp and (outward or pool.load[s] > pool.reserve[j] + DUST):
+                    if search.server_seen[to] != stamp and (
+                        outward or pool.load[s] > pool.reserve[j] + ZERO_TOLERANCE
+                    ):
                         search.server_seen[to] = stamp
                         search.origin[to], search.leave[to], search.enter[to] = at, r, s
                         load = pool.load_on[to]
-                        if (load < bound - DUST) if outward else (load > bound + DUST):
+                        if (load < bound - ZERO_TOLERANCE) if outward else (load > bound + ZERO_TOLERANCE):
                             return to
                         search.queue[tail] = to
                         tail += 1
@@ -250,7 +254,7 @@ def settle(pool: Replicas, search: ReplicaSearch, i, lower, upper):  # type: ign
     """Bring one server's load between the bounds as far as replicas allow; returns what is left outside."""
     over = pool.load_on[i] - upper
     amount = max(over, lower - pool.load_on[i])
-    if amount > DUST:
+    if amount > ZERO_TOLERANCE:
         _route(pool, search, i, amount, upper if over > 0.0 else lower, over > 0.0)
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
@@ -266,13 +270,13 @@ def balance(pool: Replicas, search: ReplicaSearch, lower, upper, sparing=False):
     n, reserve, outside = pool.load_on.size, pool.reserve.copy(), 0.0
     for turn in range(4):
         if turn == 2:
-            if sparing or outside <= DUST:
+            if sparing or outside <= ZERO_TOLERANCE:
                 break
             pool.reserve[:] = 0.0
         outside = 0.0 if turn % 2 == 0 else outside
         for i in range(n):
             over = pool.load_on[i] - upper if turn % 2 == 0 else lower - pool.load_on[i]
-            if over > DUST:
+            if over > ZERO_TOLERANCE:
                 outside += settle(pool, search, i, lower, upper)
     pool.reserve[:] = reserve
     return outside

@@ -26,7 +26,8 @@ Examples:
 _BENCH_EXAMPLES = """\b
 Examples:
   copter bench placement --nodes nodes.csv --tasks pods.csv
-  copter bench placement --nodes nodes.csv --tasks pods.csv --servers 100480 --rivals none --json rounds.json
+  copter bench placement --nodes nodes.csv --tasks pods.csv --servers 100480 --baselines none --json
+  rounds.json
 """
 
 
@@ -112,12 +113,12 @@ def _sizes(text: str) -> str:
     return text
 
 
-def _rivals(text: str) -> str:
-    from copter.problems.placement.rounds.scale import RIVALS
+def _baselines(text: str) -> str:
+    from copter.problems.placement.rounds.scale import BASELINES
 
     for name in text.split(","):
-        if name not in (*RIVALS, "none"):
-            raise typer.BadParameter(f"{name!r}: there are {', '.join(RIVALS)}, and none")
+        if name not in (*BASELINES, "none"):
+            raise typer.BadParameter(f"{name!r}: there are {', '.join(BASELINES)}, and none")
     return text
 
 
@@ -132,8 +133,8 @@ class _PlacementBenchOptions(_Lists):
 
     servers: Annotated[str, typer.Option(callback=_sizes, help="Numbers of servers.")] = "100,1000,10048"
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that count, after three that do not.")] = 5
-    rivals: Annotated[
-        str, typer.Option(callback=_rivals, help="Who else: two-stages, highs, both, or none.")
+    baselines: Annotated[
+        str, typer.Option(callback=_baselines, help="Who else: two-stages, highs, both, or none.")
     ] = "two-stages,highs"
     gap: Annotated[
         float, typer.Option(min=1e-6, max=0.5, help="Share of its bound that a round may be short by.")
@@ -159,7 +160,7 @@ def _bench_placement(options: _PlacementBenchOptions) -> None:
         read_tasks(options.tasks),
         [int(part) for part in options.servers.split(",")],
         rounds=options.rounds,
-        rivals=[name for name in options.rivals.split(",") if name != "none"],
+        baselines=[name for name in options.baselines.split(",") if name != "none"],
         gap=options.gap,
         limit=options.limit,
         seed=options.seed,

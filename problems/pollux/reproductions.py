@@ -124,11 +124,11 @@ def testbed(effort: Effort) -> list[PaperFigure]:
         }
         figures += [PaperFigure(policy, name, "h", float(value)) for name, value in hours.items()]
         figures.append(PaperFigure(policy, "efficiency", "%", 100.0 * trained[policy].efficiency))
-    for rival in _POLICIES[1:]:
+    for baseline in _POLICIES[1:]:
         for name in ("throughput", "goodput"):
-            mine, theirs = (getattr(trained[policy], name) for policy in ("pollux", rival))
+            mine, theirs = (getattr(trained[policy], name) for policy in ("pollux", baseline))
             ratios = [mine[job] / theirs[job] for job in mine if job in theirs]
-            figures.append(PaperFigure("pollux", f"{name} over {rival}'s", "x", float(np.mean(ratios))))
+            figures.append(PaperFigure("pollux", f"{name} over {baseline}'s", "x", float(np.mean(ratios))))
     return figures
 
 

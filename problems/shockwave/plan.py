@@ -14,7 +14,7 @@ lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run tim
 4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
 
 The gap is measured against the smaller of the relaxation's bound and of the bound that the tables themselves
-have at the relaxation's prices: with values between whole rounds out of reach, it is often much sharper.
+have at the relaxation's prices: with values between whole rounds out of reach, it is often much tighter.
 
 Source: Shockwave, appendices G.3 and H; the exchange is measured in ``copter bench shockwave``.
 """

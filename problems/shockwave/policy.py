@@ -19,7 +19,7 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
-from copter.problems.rivals.mechanism import RigidRound, look
+from copter.problems.policies.mechanism import RigidRound, look
 from copter.problems.shockwave.interface import MarketJob, RoundState
 from copter.problems.shockwave.scheduler import Planner, Settings, make_relaxation
 from copter.problems.shockwave.traces import Mode, Regime, RegimeJob

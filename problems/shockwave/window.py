@@ -209,7 +209,7 @@ def _window(
     owner = np.nonzero(keep)[0]
     regime_rounds = length[keep]
     regime_gain = (round_seconds / (seen.epoch_seconds * seen.total_epochs[:, None]))[keep]
-    hull_owner, segment_rounds, segment_gain = _majorant(owner, regime_rounds, regime_gain)
+    envelope_owner, segment_rounds, segment_gain = _majorant(owner, regime_rounds, regime_gain)
     return Window(
         names=tuple(names),
         gpus=np.asarray(gpus, np.int64),
@@ -217,7 +217,7 @@ def _window(
         base=seen.epochs / seen.total_epochs + _FLOOR,
         remaining=seen.remaining_seconds,
         total_seconds=seen.total_seconds,
-        segment_start=_starts(hull_owner, len(names)),
+        segment_start=_starts(envelope_owner, len(names)),
         segment_rounds=segment_rounds,
         segment_gain=segment_gain,
         regime_start=_starts(owner, len(names)),

@@ -6,7 +6,7 @@ workload.
 Read `interface.py` (what the policy is handed and gives back) and `policy.py` (events to edits to a round)
 first; `jobs.py`, `columns.py` and `requests.py` are what it keeps: the jobs as arrays, what they may choose
 and at which cost, and what the program was told.  `scheduler.py` is the policy in the simulator of
-:mod:`copter.problems.cluster`, `pop.py` its rival POP, `replay.py` and `steady.py` play it, `generator.py`
+:mod:`copter.problems.cluster`, `pop.py` its baseline POP, `replay.py` and `steady.py` play it, `generator.py`
 and `files.py` make or read workloads.  `cli.py`, `report.py` and `course.py` are commands and benchmarks;
 `reproductions.py`, `solve_times.py` and the table beside them are figures of the thesis; `durability.py`
 measures saving and journals.

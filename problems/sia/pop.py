@@ -33,7 +33,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
-from copter.spreading.tasks import HeldHere, RemoteObjects
+from copter.tasks.tasks import HeldHere, RemoteObjects
 
 MILP = "highs-milp"
 
@@ -103,7 +103,7 @@ class Pop:
         if ray is None:
             self._parts, self._mail = HeldHere([make] * parts), None
         else:
-            from copter.spreading.on_ray import OnRay
+            from copter.tasks.on_ray import OnRay
 
             self._parts, self._mail = OnRay(ray).hold([make] * parts), [_Mail() for _ in range(parts)]
         self._clusters: list[Cluster] = []

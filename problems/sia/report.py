@@ -18,7 +18,7 @@ from copter.problems.cluster.results import JobRecord, columns
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.traces.tuned import TunedJobs
 from copter.problems.cluster.workload import Scenario
-from copter.problems.rivals.first_come import FirstCome
+from copter.problems.policies.first_come import FirstCome
 from copter.problems.sia.replay import Replay, SiaRecord, outcome
 
 _ROUND = columns(SiaRecord)

@@ -42,7 +42,7 @@ from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
-    from copter.spreading.tasks import TaskRunner
+    from copter.tasks.tasks import TaskRunner
 
 _QUANTILE, _LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""

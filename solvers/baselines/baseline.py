@@ -3,7 +3,7 @@
 A baseline hands over flat columns, row duals and its own word on why it stopped.  Objective, bound, residuals
 and gap are recomputed from the program (:mod:`copter.proof.certificate`); the baseline's figures for them
 are never used, and neither is its word that an answer is optimal: one that the certificate finds to be
-outside the tolerance is asked for again at a sharper tolerance, where the solver has one to sharpen, and is
+outside the tolerance is asked for again at a tighter tolerance, where the solver has one to sharpen, and is
 unproved, with the figures, if that is of no use.  Two things are not on a baseline's clock: turning
 its answer into numpy, and certifying it.
 
@@ -44,7 +44,7 @@ from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
-_SHARPER = 1 / 3
+_TIGHTER = 1 / 3
 """Factor on a solver's tolerance each time that its optimum misses the wanted one."""
 _READING_SHARE = 0.5
 """First estimate of the time for reading an answer, as a share of the time for building the model."""
@@ -128,9 +128,9 @@ class Baseline(ClockedSolver):
             layout = self._load(program)
             edit = clock()
             columns = int(layout.sizes.sum())
-            for attempt in range(1 + self._sharpenings()):
+            for attempt in range(1 + self._tightenings()):
                 reserve = self._reading * columns or _READING_SHARE * edit
-                outcome = self._run(clock, reserve, _SHARPER**attempt)
+                outcome = self._run(clock, reserve, _TIGHTER**attempt)
                 begin = clock()
                 last = self._read(program, layout, outcome)
                 self._reading = (clock() - begin) / max(1, columns)
@@ -150,14 +150,14 @@ class Baseline(ClockedSolver):
         """Give the solver the program as it is now; this is the round's edit time."""
 
     @abstractmethod
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
-        """Run the solver, at its tolerance times ``sharper``; ``details["seconds"]`` are those of the run.
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
+        """Run the solver, at its tolerance times ``tighter``; ``details["seconds"]`` are those of the run.
 
         It must end ``reserve`` seconds before the clock is over, which reading its answer takes.
         """
 
-    def _sharpenings(self) -> int:
-        """How often it is run again, at a sharper tolerance, if its optimum is not within the wanted one."""
+    def _tightenings(self) -> int:
+        """How often it is run again, at a tighter tolerance, if its optimum is not within the wanted one."""
         return 0
 
     def _accepts(self, certificate: Certificate) -> bool:

@@ -35,7 +35,7 @@ with extra("cvxpy"):
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
-_SHARPENINGS = 8
+_TIGHTENINGS = 8
 _ITERATIONS = 10_000_000
 """More iterations than fit into any time limit, which ends a run instead."""
 _STATUS = {
@@ -100,12 +100,12 @@ class CvxpyLP(Baseline):
         )
         return Layout.of(program)
 
-    def _sharpenings(self) -> int:
-        return _SHARPENINGS
+    def _tightenings(self) -> int:
+        return _TIGHTENINGS
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         check_for(0.0)
-        options = self._options(sharper, clock.left(reserve))
+        options = self._options(tighter, clock.left(reserve))
         watch = Stopwatch()
         try:
             raw = self._chain.solve_via_data(self._problem, self._data, False, False, options)
@@ -140,9 +140,9 @@ class CvxpyLP(Baseline):
                 dual[some] -= sign * np.atleast_1d(row.dual_value)
         return dual
 
-    def _options(self, sharper: float, left: float) -> dict[str, Any]:
+    def _options(self, tighter: float, left: float) -> dict[str, Any]:
         """Return the solver's options by its own names."""
-        tolerance, limited = self.tolerance * sharper, left < math.inf
+        tolerance, limited = self.tolerance * tighter, left < math.inf
         if self.backend == "clarabel":
             names = ("tol_feas", "tol_gap_abs", "tol_gap_rel")
             own: dict[str, Any] = dict.fromkeys(names, max(1e-12, tolerance))

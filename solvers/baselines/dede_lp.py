@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 10
 """Iterations between two certificates."""
-_SHARPER = 0.1
+_TIGHTER = 0.1
 """Tolerance of the solve for prices, as a share of the wanted one."""
 _START_SECONDS = 120.0
 """For a worker to start, which is on no clock."""
@@ -82,7 +82,7 @@ class DeDe(Baseline):
     ) -> None:
         super().__init__(name, **common)
         self.rule, self.python = rule, python
-        self._reference = ProximalPoint(tolerance=_SHARPER * self.tolerance, threads=self.threads)
+        self._reference = ProximalPoint(tolerance=_TIGHTER * self.tolerance, threads=self.threads)
         self._worker: _Worker | None = None
         self._unit = np.zeros(0)
 
@@ -118,7 +118,7 @@ class DeDe(Baseline):
     def _limit(self) -> float:
         return _NO_LIMIT if self.deadline is None else self.deadline
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         assert self._worker is not None
         spent, iterations, status, reason = 0.0, 0, Status.OPTIMAL, "DeDe: less than 1% of change"
         while True:

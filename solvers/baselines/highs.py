@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 WIDE = 20
 """Columns a row from which on a program counts as wide."""
-_SHARPENINGS = 8
-_SHARPENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_tolerance", 1e-10)}
+_TIGHTENINGS = 8
+_TIGHTENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_tolerance", 1e-10)}
 """Option with the tolerance of a method, and the least that it may be."""
 _MIP_FEASIBILITY = 1e-6
 """Default feasibility tolerance of branch and bound."""
@@ -167,8 +167,8 @@ class HighsRebuild(Baseline):
             strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
         return simplex_options(self.tolerance, strategy)
 
-    def _sharpenings(self) -> int:
-        return _SHARPENINGS if self.method in ("ipm", "pdlp") else 0
+    def _tightenings(self) -> int:
+        return _TIGHTENINGS if self.method in ("ipm", "pdlp") else 0
 
     def _accepts(self, certificate: Certificate) -> bool:
         if self.method != "milp":
@@ -176,11 +176,11 @@ class HighsRebuild(Baseline):
         # its gap is branch and bound's
         return certificate.relative.primal <= max(self.tolerance, _MIP_FEASIBILITY)
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         highs, compiled, left = self._highs, self._compiled, reserve
-        if self.method in _SHARPENED:
-            option, least = _SHARPENED[self.method]
-            set_option(highs, option, max(self._options()[option] * sharper, least))
+        if self.method in _TIGHTENED:
+            option, least = _TIGHTENED[self.method]
+            set_option(highs, option, max(self._options()[option] * tighter, least))
             check(highs.clearSolver(), "clearing the solver")
         if self.method == "milp" and clock.left() < math.inf:
             reserve += _RELAXATION_SHARE * clock.left(reserve)

@@ -157,7 +157,7 @@ class HighsHot(Baseline):
             set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         model, self._model = self._model, None  # a run that is given up has the model still
         assert model is not None
         highs, watch = model.highs, Stopwatch()
@@ -187,10 +187,10 @@ class _OtherUnits(Exception):
 class _HotModel:
     """A HiGHS model that is updated with the edits of a store.
 
-    Blocks of columns are in HiGHS' order: ``slot``, ``birth``, ``size`` and ``bound`` of each request (its
-    upper bound if it has one for all columns, NaN if one each). Rows are in HiGHS' order too: ``owner`` is
-    the slot of a resource, or ``-1 - slot`` of the request of a sum row, ``row_birth`` the revision of
-    either. `seconds`: for making the model.
+    Blocks of columns are in HiGHS' order: ``slot``, ``generation``, ``size`` and ``bound`` of each request
+    (its upper bound if it has one for all columns, NaN if one each). Rows are in HiGHS' order too: ``owner``
+    is the slot of a resource, or ``-1 - slot`` of the request of a sum row, ``row_generation`` the revision
+    of either. `seconds`: for making the model.
     """
 
     def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
@@ -203,11 +203,11 @@ class _HotModel:
         self.highs: Engine = load(compiled, threads, **options)
         self.seconds = watch()
         self.slot = program.request_slots
-        self.birth, self.size = table.birth[self.slot], table.n_columns[self.slot]
+        self.generation, self.size = table.generation[self.slot], table.n_columns[self.slot]
         self.bound = _common_bound(store, self.slot)
         rows, summed = program.resource_slots, self.slot[table.relation[self.slot] != NO_TOTAL]
         self.owner = np.concatenate((rows, -1 - summed))
-        self.row_birth = np.concatenate((store.rows.birth[rows], table.birth[summed]))
+        self.row_generation = np.concatenate((store.rows.generation[rows], table.generation[summed]))
         self.seen = store.clock
 
     def layout(self) -> Layout:
@@ -246,24 +246,24 @@ class _HotModel:
     def _delete(self) -> None:
         """Take out the columns of requests that left or were replaced, and rows that are no more."""
         store, table = self.store, self.store.requests
-        gone = table.birth[self.slot] != self.birth
+        gone = table.generation[self.slot] != self.generation
         if gone.any():
             columns = slice_indices((np.cumsum(self.size) - self.size)[gone], self.size[gone])
             check(self.highs.deleteCols(columns.size, columns.astype(np.int32)), "deleting columns")
             keep = ~gone
-            self.slot, self.birth, self.size = self.slot[keep], self.birth[keep], self.size[keep]
+            self.slot, self.generation, self.size = self.slot[keep], self.generation[keep], self.size[keep]
             self.bound = self.bound[keep]
         of_resource = self.owner >= 0
         resource, request = np.where(of_resource, self.owner, 0), np.where(of_resource, 0, -1 - self.owner)
         stays = np.where(
             of_resource,
-            store.rows.alive[resource] & (store.rows.birth[resource] == self.row_birth),
-            (table.relation[request] != NO_TOTAL) & (table.birth[request] == self.row_birth),
+            store.rows.alive[resource] & (store.rows.generation[resource] == self.row_generation),
+            (table.relation[request] != NO_TOTAL) & (table.generation[request] == self.row_generation),
         )
         if not stays.all():
             rows = np.flatnonzero(~stays).astype(np.int32)
             check(self.highs.deleteRows(rows.size, rows), "deleting rows")
-            self.owner, self.row_birth = self.owner[stays], self.row_birth[stays]
+            self.owner, self.row_generation = self.owner[stays], self.row_generation[stays]
 
     def _change(self) -> tuple[bool, bool]:
         """Set costs and bounds where they changed since the last push; whether costs, and bounds, did."""
@@ -334,8 +334,8 @@ class _HotModel:
         status = self.highs.addRows(lower.size, lower, upper, columns.size, starts, columns, ones)
         check(status, "adding rows")
         self.owner = np.concatenate((self.owner, resources, sums))
-        births = store.rows.birth[resources], store.requests.birth[requests]
-        self.row_birth = np.concatenate((self.row_birth, *births))
+        generations = store.rows.generation[resources], store.requests.generation[requests]
+        self.row_generation = np.concatenate((self.row_generation, *generations))
 
     def _add_columns(self, new: NDArray[np.int64]) -> None:
         store, table = self.store, self.store.requests
@@ -355,7 +355,7 @@ class _HotModel:
         status = self.highs.addCols(n, costs, np.zeros(n), upper, data.size, indptr[:-1], indices, data)
         check(status, "adding columns")
         self.slot = np.concatenate((self.slot, new))
-        self.birth = np.concatenate((self.birth, table.birth[new]))
+        self.generation = np.concatenate((self.generation, table.generation[new]))
         self.size = np.concatenate((self.size, sizes))
         self.bound = np.concatenate((self.bound, _common_bound(store, new)))
 

@@ -57,7 +57,7 @@ _PDLP_STATUS = {
     solve_log_pb2.TERMINATION_REASON_ITERATION_LIMIT: Status.ITERATION_LIMIT,
     solve_log_pb2.TERMINATION_REASON_KKT_MATRIX_PASS_LIMIT: Status.ITERATION_LIMIT,
 }
-_SHARPENINGS = 8
+_TIGHTENINGS = 8
 _SETUP = 1.5
 """Time of PDLP before its first iteration, as a multiple of the time for building its model."""
 _SECONDS_A_NONZERO, _LOOK_SHARE = 1e-8, 0.03
@@ -92,7 +92,7 @@ class Glop(Baseline):
         )
         return Layout.of(program)
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         solver = ModelSolverHelper("glop")
         if clock.left(reserve) < math.inf:
             solver.set_time_limit_in_seconds(clock.left(reserve))
@@ -158,11 +158,11 @@ class Pdlp(Baseline):
         self._edit = watch()
         return self._layout
 
-    def _sharpenings(self) -> int:
-        return _SHARPENINGS
+    def _tightenings(self) -> int:
+        return _TIGHTENINGS
 
-    def _run(self, clock: Clock, reserve: float, sharper: float) -> BaselineAnswer:
-        tolerance, left = self.tolerance * sharper, clock.left(reserve)
+    def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
+        tolerance, left = self.tolerance * tighter, clock.left(reserve)
         # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations only.
         check_for(_SETUP * self._edit)
         left = max(0.0, left - _SETUP * self._edit)
@@ -225,8 +225,8 @@ class _Memory:
         self.program = program
         self._x, self._dual = x, dual
         table = store.requests
-        self._birth = table.birth[: table.size].copy()
-        self._row_birth = store.rows.birth[: store.rows.size].copy()
+        self._generation = table.generation[: table.size].copy()
+        self._row_generation = store.rows.generation[: store.rows.size].copy()
         self._start = np.zeros(table.size, np.int64)
         self._start[layout.slots] = np.cumsum(layout.sizes) - layout.sizes
         self._sum_row = np.full(table.size, -1)
@@ -241,13 +241,13 @@ class _Memory:
         `sum_row` (k,): row of each request's total, -1 for none. `n_rows`: all rows, sum rows included.
         """
         store = self.program.store
-        known = _unchanged(store.requests.birth, self._birth, layout.slots)
+        known = _unchanged(store.requests.generation, self._generation, layout.slots)
         x = np.zeros(int(layout.sizes.sum()))
         sizes, slots = layout.sizes[known], layout.slots[known]
         begin = (np.cumsum(layout.sizes) - layout.sizes)[known]
         x[slice_indices(begin, sizes)] = self._x[slice_indices(self._start[slots], sizes)]
         dual = np.zeros(n_rows)
-        known_rows = _unchanged(store.rows.birth, self._row_birth, layout.row_slots)
+        known_rows = _unchanged(store.rows.generation, self._row_generation, layout.row_slots)
         dual[layout.rows[known_rows]] = self._dual[self._row[layout.row_slots[known_rows]]]
         now, before = sum_row[known], self._sum_row[slots]
         both = (now >= 0) & (before >= 0)
@@ -256,12 +256,12 @@ class _Memory:
 
 
 def _unchanged(
-    birth: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
+    generation: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether each slot holds what it held when the birth revisions were ``before``."""
+    """Whether each slot holds what it held when the generation revisions were ``before``."""
     same = np.zeros(slots.size, np.bool_)
     old = slots < before.size
-    same[old] = birth[slots[old]] == before[slots[old]]
+    same[old] = generation[slots[old]] == before[slots[old]]
     return same
 
 

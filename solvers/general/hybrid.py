@@ -23,7 +23,7 @@ from copter.models.general_lp import GeneralLP, checked
 from copter.models.highs_runs import terms
 from copter.models.model import Model
 from copter.models.reductions import ReducedPoint
-from copter.proof.highs_lp import SHARPER, Answer, HighsLP
+from copter.proof.highs_lp import TIGHTER, Answer, HighsLP
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver
 from copter.solvers.general.presolve import Presolved, presolve
@@ -109,7 +109,7 @@ def solve_lp(
         entry = solver_entry(solver, also=(AUTO,))
         alone = {"fall_back": False} if "fall_back" in setting_defaults(entry.load()) else {}
         # its program is shifted to 0: what its objective is relative to may be more than the LP's
-        solver = entry.make(tolerance=SHARPER * tolerance, threads=threads, **alone)
+        solver = entry.make(tolerance=TIGHTER * tolerance, threads=threads, **alone)
     alone_by = None if isinstance(solver, str) else solver
     tolerance = max(tolerance, getattr(alone_by, "tolerance", tolerance))
     solve = _Solve(
@@ -170,7 +170,7 @@ class _Solve(HighsLP):
             if back.solved:
                 nothing = back.invert(ReducedPoint(np.empty(0), np.zeros(left.A.shape[0])))
                 found = self.judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
-                return found if self.solver is not None else self.sharper(found)
+                return found if self.solver is not None else self.tighter(found)
         own = None
         own_part &= "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
@@ -193,7 +193,7 @@ class _Solve(HighsLP):
         """
         begin = self.clock()
         solver = self.solver or ProximalPoint(
-            tolerance=SHARPER * self.tolerance, threads=self.threads, fall_back=False
+            tolerance=TIGHTER * self.tolerance, threads=self.threads, fall_back=False
         )
         model = Model(left, share=MOSTLY_SUMS, build=False)
         if self.solver is None and not model.n_sums:

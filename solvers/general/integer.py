@@ -68,7 +68,7 @@ _LEAST_COLUMNS = 20_000
 """Smaller programs are no trouble for branch and bound on everything."""
 _COLUMNS_A_ROW = 500
 """Columns for each row that couples blocks, at least, for prices to fix most of them."""
-_SHARPER, _LEAST_GAP = 0.1, 1e-9
+_TIGHTER, _LEAST_GAP = 0.1, 1e-9
 """Share of the gap at which the search by prices aims, because gap denominators differ, and the least gap."""
 
 
@@ -210,7 +210,7 @@ def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> Intege
     if not model.n_sums or coupling * _COLUMNS_A_ROW > lp.c.size or model.n_sums < len(model.program):
         return None
     solver = ExactSolver(
-        integer_gap=max(_SHARPER * gap, _LEAST_GAP), deadline=_SECONDS if seconds is None else seconds
+        integer_gap=max(_TIGHTER * gap, _LEAST_GAP), deadline=_SECONDS if seconds is None else seconds
     )
     solution = solver.solve(model.program)
     proof = solution.integer

@@ -22,7 +22,7 @@ from copter.models.highs_runs import terms
 from copter.models.model import Model
 from copter.models.reductions import ReducedPoint
 from copter.proof.general_lp import prove
-from copter.proof.highs_lp import SHARPER, Answer
+from copter.proof.highs_lp import TIGHTER, Answer
 from copter.solution import Solution, Status
 from copter.solvers.general.hybrid import own_share, solve_lp
 from copter.solvers.proximal.solver import ProximalPoint
@@ -77,7 +77,7 @@ class WarmLP:
         why = self._prepare(lp, warm)
         begin = clock()
         model = None if polish or terms(lp) < _FROM else self._updated(lp)
-        self._own.tolerance, self._own.threads = SHARPER * tolerance, threads
+        self._own.tolerance, self._own.threads = TIGHTER * tolerance, threads
         own = None if model is None else self._by_own(lp, model, clock, begin, tolerance)
         if own is not None:
             return own, why if not own.warm_started else "the last point and prices"

@@ -20,7 +20,7 @@ from copter.store.executor import Columns, Part, joined
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
-_DUST = 1e-12
+_ZERO_TOLERANCE = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
 
 
@@ -141,9 +141,11 @@ def gather(
         *entries, *blocks, taken.decided, store.rows.size, passes, tuning.least_unit
     )
     lower_row, upper_row = _row_bounds(store, taken, held)
-    dust = 0.0
+    zero_tolerance = 0.0
     if taken.single.any():
-        row_scale, column_scale, dust = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
+        row_scale, column_scale, zero_tolerance = _levelled(
+            taken, row_scale, column_scale, lower_row, upper_row
+        )
     bounds = lower_row, upper_row
     cost_scale, total, cost, upper, lower_row, upper_row = _in_units(
         *entries, *blocks, taken.cost, taken.upper, *bounds, share, unit, row_scale, column_scale
@@ -163,7 +165,7 @@ def gather(
         row_scale,
         column_scale,
         cost_scale,
-        dust,
+        zero_tolerance,
     )
 
 
@@ -231,8 +233,8 @@ def _levelled(
     fixed = np.bincount(taken.row, usage, row_scale.size)
     sides = lower_row - fixed, upper_row - fixed
     level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
-    dust = 0.0 if level.known or not single.all() else _DUST
-    return row_scale / level.rows, column_scale * level.columns, dust
+    zero_tolerance = 0.0 if level.known or not single.all() else _ZERO_TOLERANCE
+    return row_scale / level.rows, column_scale * level.columns, zero_tolerance
 
 
 class _Taken(NamedTuple):

@@ -69,8 +69,8 @@ class ElasticTuning:
     ----------
     steps : proximal-point steps at most
     change : violations that change by a smaller share are the least.  Newton is exact there; descent, whose
-        later steps still take the dust off rows that are met, ends one in two Farkas rays too early with
-        1e-10 (tests of infeasible boxes: 613 iterations and HiGHS in place of 84), so it has 0
+        later steps still take small violations off rows that are met, ends one in two Farkas rays too early
+        with 1e-10 (tests of infeasible boxes: 613 iterations and HiGHS in place of 84), so it has 0
     growth : of the length of each step, which ends at sigma = 1e12 for Newton, 1e9 for descent (chosen)
     closeness : to which each step is solved (chosen: near the precision of the numbers)
     """

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from copter.compile.array_record import ArrayRecord
 from copter.compile.kernels import kernel
-from copter.proof.certificate import TRIFLE
+from copter.proof.certificate import RELATIVE_FLOOR
 from copter.solvers.inner.newton_kernels import product
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
@@ -102,8 +102,8 @@ class WorkingSet(ArrayRecord):
     matrix (unsigned rows: kernels that gather by them are a third faster, because nothing counts from the
     end). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row. `column_scale`
     (columns,): the value in the set is x / unit. `cost_scale`: unit of cost; the price of a scaled row is
-    price / (row_scale cost_scale). `dust`: values up to this count as 0 if no bound or total tells what is
-    large: only 0 or a ray is then an answer.
+    price / (row_scale cost_scale). `zero_tolerance`: values up to this count as 0 if no bound or total tells
+    what is large: only 0 or a ray is then an answer.
     """
 
     slot: NDArray[np.int64]
@@ -122,7 +122,7 @@ class WorkingSet(ArrayRecord):
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
     cost_scale: float
-    dust: float
+    zero_tolerance: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
@@ -131,7 +131,7 @@ class WorkingSet(ArrayRecord):
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Nonzeros of values on the columns of the set."""
-        nonzero = np.flatnonzero(abs(x) > self.dust)
+        nonzero = np.flatnonzero(abs(x) > self.zero_tolerance)
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
@@ -176,7 +176,7 @@ class WorkingSet(ArrayRecord):
         x helps where sum rows bind. `size`, the denominator of the gap in the set's unit of cost, says what
         is negligible for a reduced cost.
         """
-        bound, dual = _bound(self, x, y, without, TRIFLE * size)
+        bound, dual = _bound(self, x, y, without, RELATIVE_FLOOR * size)
         return float(bound), float(dual)
 
 

@@ -181,7 +181,7 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
     sums = csc_array(
         (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
     ).tocsr()[summed]
-    sharp = _sharper(working.lower_row, working.upper_row, least)
+    sharp = _tighter(working.lower_row, working.upper_row, least)
     low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
     lp = GeneralLP(
         c=working.cost * unit * factor,
@@ -196,7 +196,7 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
     return lp, _InUnits(unit, sharp, factor)
 
 
-def _sharper(lower: NDArray[np.float64], upper: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def _tighter(lower: NDArray[np.float64], upper: NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """Factors that bring rows with small bounds to 1, where the tolerance of HiGHS means what it says."""
     low, high = (np.where(np.isfinite(each) & (each != 0), abs(each), np.inf) for each in (lower, upper))
     size = np.clip(np.minimum(low, high), least, 1.0)

@@ -28,7 +28,10 @@ class FullPass(enum.StrEnum):
     START_GIVEN = "start_given", "the solve begins from an allocation and prices that were given"
     ROWS_REUSED = "rows_reused", "the places of removed resources are used by new ones"
     NO_BEST = "no_best", "a request had no best allocation at the last prices"
-    NO_STAKE = "no_stake", "the gap is relative to what all requests could change, which needs all of them"
+    NO_COST_RANGE = (
+        "no_cost_range",
+        "the gap is relative to what all requests could change, which needs all of them",
+    )
     CAPACITIES_MOVED = "capacities_moved", "capacities moved so far that many requests have to move"
     PRICES_MOVED = "prices_moved", "fixed requests stay only at the last prices, which have to move"
     TOO_LOSSY = "too_lossy", "fixed requests would lose more than the tolerance"

@@ -49,15 +49,15 @@ class Block(NamedTuple):
     about them.
 
     `group`: columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for a request that is active.
-    `threshold`: accumulated price change of the group at which the request must be priced again. `birth`:
-    revision at which the request got its columns. `column`: the nonzero columns, request by request,
-    ascending; `parts`, what each adds to the sums, has their values.
+    `threshold`: accumulated price change of the group at which the request must be priced again.
+    `generation`: revision at which the request got its columns. `column`: the nonzero columns, request by
+    request, ascending; `parts`, what each adds to the sums, has their values.
     """
 
     slots: NDArray[np.int64]
     group: NDArray[np.int32]
     threshold: NDArray[np.float64]
-    birth: NDArray[np.int64]
+    generation: NDArray[np.int64]
     column: NDArray[np.int64]
     parts: Contributions
 
@@ -84,8 +84,8 @@ class Block(NamedTuple):
 
     def take(self, which: NDArray[np.int64]) -> Block:
         """Return the requests at some places (m,) of the block, in that order."""
-        slots, group, threshold, birth, column, *taken = _take(which, *self[:5], *self.parts)
-        return Block(slots, group, threshold, birth, column, Contributions(*taken))
+        slots, group, threshold, generation, column, *taken = _take(which, *self[:5], *self.parts)
+        return Block(slots, group, threshold, generation, column, Contributions(*taken))
 
     def x(self) -> SparseX:
         """Return the allocation of the requests."""
@@ -94,9 +94,9 @@ class Block(NamedTuple):
     def last_x(self, program: ContinualProgram, which: NDArray[np.int64]) -> LastX:
         """Return the allocation of requests at some ascending places as an earlier answer for a program."""
         parts = self.parts
-        mine = self.slots, self.birth, parts.total, parts.start, self.column, parts.value
-        slot, column, value, birth, total = _last_x(which, *mine)
-        return LastX(program, SparseX(slot, column, value), birth, total)
+        mine = self.slots, self.generation, parts.total, parts.start, self.column, parts.value
+        slot, column, value, generation, total = _last_x(which, *mine)
+        return LastX(program, SparseX(slot, column, value), generation, total)
 
 
 @kernel(inner=True)
@@ -117,7 +117,7 @@ def _copy(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
 
 @kernel(allocates=True)
 def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
-    which, slots, group, threshold, birth, column,
+    which, slots, group, threshold, generation, column,
     total, forced, lost, width, start, value, cost, entry_start, row, coefficient,
 ):  # fmt: skip
     """See :meth:`Block.take`."""
@@ -137,25 +137,26 @@ def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
         )  # fmt: skip
         new_start[n + 1] = at
     return (
-        slots[which], group[which], threshold[which], birth[which], new_column, total[which], forced[which],
-        lost[which], width[which], new_start, new_value, new_cost, new_entry_start, new_row, new_coefficient,
+        slots[which], group[which], threshold[which], generation[which], new_column, total[which],
+        forced[which], lost[which], width[which], new_start, new_value, new_cost, new_entry_start, new_row,
+        new_coefficient,
     )  # fmt: skip
 
 
 @kernel(allocates=True)
-def _last_x(which, slots, birth, total, start, column, value):  # type: ignore[no-untyped-def]
-    """Slot, column, value, birth and total of each nonzero of some requests."""
+def _last_x(which, slots, generation, total, start, column, value):  # type: ignore[no-untyped-def]
+    """Slot, column, value, generation and total of each nonzero of some requests."""
     count = 0
     for k in which:
         count += start[k + 1] - start[k]
     of_slot, of_column, of_value = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-    of_birth, of_total, at = np.empty(count, np.int64), np.empty(count), 0
+    of_generation, of_total, at = np.empty(count, np.int64), np.empty(count), 0
     for k in which:
         for held in range(start[k], start[k + 1]):
             of_slot[at], of_column[at], of_value[at] = slots[k], column[held], value[held]
-            of_birth[at], of_total[at] = birth[k], total[k]
+            of_generation[at], of_total[at] = generation[k], total[k]
             at += 1
-    return of_slot, of_column, of_value, of_birth, of_total
+    return of_slot, of_column, of_value, of_generation, of_total
 
 
 @kernel(allocates=True)
@@ -233,13 +234,13 @@ def updated(before: Block, block: Block, active: NDArray[np.int64] = _NOBODY) ->
     """
     old, new = before.parts, block.parts
     found = _update(*before[:5], *old, *block[:5], *new, active)
-    slots, group, threshold, birth, column, *parts = found
-    return Block(slots, group, threshold, birth, column, Contributions(*parts))
+    slots, group, threshold, generation, column, *parts = found
+    return Block(slots, group, threshold, generation, column, Contributions(*parts))
 
 
 @kernel(allocates=True)
 def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer for records of arrays
-    slots, group, threshold, birth, column,
+    slots, group, threshold, generation, column,
     total, forced, lost, width, start, value, cost, entry_start, row, coefficient,
     slots2, group2, threshold2, birth2, column2,
     total2, forced2, lost2, width2, start2, value2, cost2, entry_start2, row2, coefficient2,
@@ -249,7 +250,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
     most, columns = slots.size + slots2.size + active.size, column.size + column2.size
     entries = row.size + row2.size
     new_slots, new_group = np.empty(most, np.int64), np.empty(most, np.int32)
-    new_threshold, new_birth = np.empty(most), np.empty(most, np.int64)
+    new_threshold, new_generation = np.empty(most), np.empty(most, np.int64)
     new_total, new_forced, new_lost = np.empty(most), np.empty(most), np.empty(most)
     new_width, new_start = np.empty(most, np.int32), np.zeros(most + 1, np.int64)
     new_column, new_value, new_cost = np.empty(columns, np.int64), np.empty(columns), np.empty(columns)
@@ -264,7 +265,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
         q = min(a, b, c)
         new_slots[n] = q
         if q == b:
-            new_group[n], new_threshold[n], new_birth[n] = group2[j], threshold2[j], birth2[j]
+            new_group[n], new_threshold[n], new_generation[n] = group2[j], threshold2[j], birth2[j]
             new_total[n], new_forced[n], new_lost[n], new_width[n] = (
                 total2[j],
                 forced2[j],
@@ -276,10 +277,10 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
                 new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
             )  # fmt: skip
         elif q == c:
-            new_group[n], new_threshold[n], new_birth[n] = ACTIVE, 0.0, 0
+            new_group[n], new_threshold[n], new_generation[n] = ACTIVE, 0.0, 0
             new_total[n], new_forced[n], new_lost[n], new_width[n] = 0.0, 0.0, 0.0, 0
         else:
-            new_group[n], new_threshold[n], new_birth[n] = group[i], threshold[i], birth[i]
+            new_group[n], new_threshold[n], new_generation[n] = group[i], threshold[i], generation[i]
             new_total[n], new_forced[n], new_lost[n], new_width[n] = total[i], forced[i], lost[i], width[i]
             at, entry = _copy(
                 start[i], start[i + 1], column, value, cost, entry_start, row, coefficient,
@@ -289,7 +290,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
         n += 1
         new_start[n] = at
     return (
-        new_slots[:n], new_group[:n], new_threshold[:n], new_birth[:n], new_column[:at],
+        new_slots[:n], new_group[:n], new_threshold[:n], new_generation[:n], new_column[:at],
         new_total[:n], new_forced[:n], new_lost[:n], new_width[:n], new_start[: n + 1], new_value[:at],
         new_cost[:at], new_entry_start[: at + 1], new_row[:entry], new_coefficient[:entry],
     )  # fmt: skip
@@ -434,7 +435,15 @@ class InactiveSet:
         """
         store, block, groups = program.store, self.blocks[0], self.groups
         parts, k, rows = block.parts, block.size, self.y.size
-        each = block.group, block.threshold, block.birth, parts.total, parts.forced, parts.lost, parts.width
+        each = (
+            block.group,
+            block.threshold,
+            block.generation,
+            parts.total,
+            parts.forced,
+            parts.lost,
+            parts.width,
+        )
         sizes = all(array.size == k for array in each) and parts.start.size == k + 1
         sizes &= block.column.size == parts.value.size == parts.cost.size == parts.entry_start.size - 1
         sizes &= parts.row.size == parts.coefficient.size
@@ -478,7 +487,7 @@ class InactiveSet:
         lists += [block.slots for block, same in zip(theirs, mine, strict=True) if block is not same]
         some = distinct(np.concatenate((np.empty(0, np.int64), *lists)))
         a, b = self.pick(some), other.pick(some)
-        same = (a.group >= 0) & (b.group >= 0) & (a.birth == b.birth) & (a.counts == b.counts)
+        same = (a.group >= 0) & (b.group >= 0) & (a.generation == b.generation) & (a.counts == b.counts)
         _compare(same, a.parts.start, a.column, a.parts.value, b.parts.start, b.column, b.parts.value)
         return some[~same]
 

@@ -201,7 +201,7 @@ class InactiveIndex:
         lost: NDArray[np.float64],
     ) -> Block:
         parts = collect(self.view, slots, start, column, value, lost, self._step)
-        return Block(slots, group, threshold, self.program.store.requests.birth[slots], column, parts)
+        return Block(slots, group, threshold, self.program.store.requests.generation[slots], column, parts)
 
     # ---- prices ------------------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ class InactiveIndex:
         held = block.parts
         if (block.parts.width != self.program.store.requests.n_columns[block.slots]).any():
             return False
-        if (block.birth != self.program.store.requests.birth[block.slots]).any():
+        if (block.generation != self.program.store.requests.generation[block.slots]).any():
             return False
         step = np.full(self._step.size, np.inf)
         again = collect(self.view, block.slots, held.start, block.column, held.value, held.lost, step)

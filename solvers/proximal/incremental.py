@@ -42,9 +42,9 @@ from copter.solvers.proximal.inactive_index import ROUNDING, InactiveIndex
 from copter.solvers.proximal.state import Budget, State, with_starts
 from copter.solvers.proximal.steps import Aim, on_rows, run_steps
 from copter.store.allocation import SparseX, changes, distinct, merged, replaced, row_activity
-from copter.store.excerpt import excerpt
 from copter.store.local import in_this_process
 from copter.store.store import NO_TOTAL
+from copter.store.subproblem import subproblem
 from copter.store.view import cap_of
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ class IndexCache:
         self._index = index
 
 
-class _Excerpt:
+class _Subproblem:
     """Some requests of a program, as steps take a program."""
 
     def __init__(self, program: ContinualProgram, slots: NDArray[np.int64]) -> None:
         self.program, self.slots = program, slots
-        self.store: ConstraintStore = excerpt(in_this_process(program.store), slots)
+        self.store: ConstraintStore = subproblem(in_this_process(program.store), slots)
 
     def local(self, x: SparseX) -> SparseX:
         """Return an allocation of these requests by their slots here."""
@@ -216,7 +216,7 @@ def solve_active(
     edited = store.edited_since(inactive.revision)
     if edited is None or 4 * edited.size > max(64, len(program)):
         return FullPass.MANY_EDITS
-    if not np.array_equal(store.rows.birth[: state.y.births.size], state.y.births):
+    if not np.array_equal(store.rows.generation[: state.y.generations.size], state.y.generations):
         return FullPass.ROWS_REUSED
     given = np.array([slot for slot in sorted(starts) if store.requests.n_columns[slot]], np.int64)
     budget = Budget(
@@ -256,7 +256,7 @@ class _Round:
         self.slack = slack if slack > 0.0 else math.inf
         self.gap, self.gap_each = index.inactive.gap, index.inactive.gap_each
         self.failures, self.pause = index.inactive.failures, index.inactive.pause
-        self._some: _Excerpt | None = None
+        self._some: _Subproblem | None = None
 
     def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
         """Return a point that is good enough, from the last prices y (row slots,).
@@ -282,7 +282,7 @@ class _Round:
             if turn == tuning.screened_turns:
                 self.slack = math.inf
             x, y = self.step(point)
-            passed = index.move(y, tuning.most_expired * self.excerpt().slots.size)
+            passed = index.move(y, tuning.most_expired * self.subproblem().slots.size)
             opened = 0
             if passed is None:  # too few hold the prices
                 log.debug("    prices would go too far")
@@ -344,7 +344,7 @@ class _Round:
             return 0.0
         index, rows, rest = self.index, self.program.store.rows, self.index.rest()
         x = joined(index.known).surviving()
-        some = self.excerpt()
+        some = self.subproblem()
         used = (rest.activity + row_activity(some.store, some.local(x)))[edited]
         lower, upper, y = rows.lower[edited], rows.upper[edited], y[edited]
         off = np.maximum(used - upper, lower - used)
@@ -379,7 +379,7 @@ class _Round:
 
     def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
         """Return the point next to x that meets the rows, those with a price to the full if `full`."""
-        some, tuning = self.excerpt(), self.options.tuning
+        some, tuning = self.subproblem(), self.options.tuning
         working = self.working(some, x, pricing)
         hold = tuning.lazy.hold
         here = on_rows(some.store, working, some.local(x), y, hold, self.budget, tuning, full=full)
@@ -394,13 +394,13 @@ class _Round:
         more = max(point.certificate.relative.gap - self.gap, 0.0) / max(edited, 1)
         self.gap_each = 0.5 * (self.gap_each + more)
 
-    def excerpt(self) -> _Excerpt:
+    def subproblem(self) -> _Subproblem:
         """Return the active requests."""
         slots = self.index.active()
         if self._some is None or self._some.slots is not slots:
             if slots.size > self.options.tuning.lazy.most_open * len(self.program):
                 raise _Undecided(FullPass.MANY_ACTIVE)
-            self._some = _Excerpt(self.program, slots)
+            self._some = _Subproblem(self.program, slots)
         return self._some
 
     def met(self, point: _Point) -> bool:
@@ -412,14 +412,14 @@ class _Round:
         """Whether a point is what is asked for."""
         return point.certificate.within(self.options.tolerance) and self.met(point)
 
-    def price(self, some: _Excerpt, y: NDArray[np.float64]) -> Pricing:
+    def price(self, some: _Subproblem, y: NDArray[np.float64]) -> Pricing:
         """Price the active requests."""
         pricing = price(some.store, y, slack=self.slack, threads=1)
         if pricing.request_bound == math.inf or pricing.dual > 0.0 or pricing.doubtful:
             raise _Undecided(FullPass.NO_BEST)
         return pricing
 
-    def working(self, some: _Excerpt, x: SparseX, pricing: Pricing) -> WorkingSet:
+    def working(self, some: _Subproblem, x: SparseX, pricing: Pricing) -> WorkingSet:
         """Return the active requests on what the inactive ones leave of the rows."""
         rows, x = some.store.rows, some.local(x)
         held = LeftOut(self.index.rest().activity, rows.alive[: rows.size])
@@ -431,7 +431,7 @@ class _Round:
         if self.pause or self.gap + self.gap_each * edited > self.options.tolerance:
             self.pause = max(0, self.pause - 1)
             return self.certify(x, y)
-        point = self.on_rows(x, y, self.price(self.excerpt(), y), full=True)
+        point = self.on_rows(x, y, self.price(self.subproblem(), y), full=True)
         if self.enough(point):
             self.failures = 0
             self.expect(point, edited)
@@ -442,13 +442,13 @@ class _Round:
 
     def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
         """Return what an allocation of the active requests and prices prove for all."""
-        budget, options, some = self.budget, self.options, self.excerpt()
+        budget, options, some = self.budget, self.options, self.subproblem()
         budget.begin_pass()
         pricing = pricing or self.price(some, y)
         rest = self.index.rest()
         proof, found = measured_certificate(some.store, some.local(x), y, pricing, threads=1, rest=rest)
-        if proof.gap_denominator_kind is GapDenominator.STAKE:
-            raise _Undecided(FullPass.NO_STAKE)
+        if proof.gap_denominator_kind is GapDenominator.COST_RANGE:
+            raise _Undecided(FullPass.NO_COST_RANGE)
         budget.end_pass()
         log.debug(
             "%6d iterations, %8d active of %d requests, objective %.9g, primal %.1e, gap %.1e, %.4f s",
@@ -466,7 +466,7 @@ class _Round:
 
     def step(self, point: _Point) -> tuple[SparseX, NDArray[np.float64]]:
         """Take proximal-point steps on the active requests."""
-        options, some = self.options, self.excerpt()
+        options, some = self.options, self.subproblem()
         tuning = options.tuning
         working = self.working(some, point.x, point.pricing)
         sigma = max(tuning.lazy.sigma, tuning.lazy.sigma_each * len(self.program))

@@ -125,7 +125,7 @@ class PartialSteps:
         self._hold = hold
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
-        self._flow, self._share, self._sharper, self._moved = flow, self.tuning.share, False, 0
+        self._flow, self._share, self._tighter, self._moved = flow, self.tuning.share, False, 0
         self._loose = self.tuning.loose * budget.tolerance if program.primal_repair is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._needed = _needed(self.store)
@@ -167,7 +167,7 @@ class PartialSteps:
 
     def meet_rows(self) -> None:
         """From now on steps end only where rows are met, because their result is not repaired."""
-        self._loose, self._sharper = 0.0, True
+        self._loose, self._tighter = 0.0, True
 
     def _seen(self, now: Iterate, near: float) -> NDArray[np.bool_]:
         """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
@@ -191,8 +191,8 @@ class PartialSteps:
             return True
         if not self._loose:
             return False
-        self._loose = 0.0 if self._sharper else self.tuning.sharper * self._loose
-        self._sharper = True
+        self._loose = 0.0 if self._tighter else self.tuning.tighter * self._loose
+        self._tighter = True
         return True
 
     def _room(self, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:

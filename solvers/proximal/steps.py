@@ -279,7 +279,7 @@ class _Steps:
         self.centre = self.reached = centre
         self.prices = self.sound = prices
         """Prices to begin the next step with, and those of the last step that converged."""
-        self.inexact = self.sharper = 0
+        self.inexact = self.tighter = 0
         self.last_gap = math.inf
         self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
         self.enough = tuning.inexact if self.loose else 0.0
@@ -342,11 +342,11 @@ class _Steps:
             self.ray = primal_ray(self.program, self.working.sparse(step.move))
         worst = max(step.gap, step.dual)
         close = worst <= self.aim.goal
-        self.sharper += close
+        self.tighter += close
         if self.ray is not None or not step.move.any() or self.budget.late():
             return True
         if close and (
-            step.dual <= tuning.sharper * self.budget.tolerance or self.sharper > tuning.sharper_steps
+            step.dual <= tuning.tighter * self.budget.tolerance or self.tighter > tuning.tighter_steps
         ):
             return True
         if not self.closeness.judge(worst):

@@ -62,7 +62,7 @@ class SampleTuning:
     small_share : of the requests; the least number is drawn, however many columns it has, where that is less.
         Without these prices a cold solve of 43 million columns took 170 times a warm one, with them 3 times
     largest_share : of the requests; where a sample would need more, all are as quick (-1%, 0%)
-    goal : gap of the sample: its prices at a sharper one are those of its own few requests (0%, -1%)
+    goal : gap of the sample: its prices at a tighter one are those of its own few requests (0%, -1%)
     loose : share of that at which steps end although rows are still off: only prices are asked for (chosen)
     """
 
@@ -90,7 +90,7 @@ class StepsTuning:
     inner_limit : iterations of the inner solver for one step; half of them is easily (-7%, +13%)
     closeness : of the inner solver: share of the tolerance to which it meets rows (0%, -1%)
     stalled, stalls, closer : where so many (``stalls``) converged steps in a row leave more than this share
-        (``stalled``) of the gap, the inner tolerance holds it up, and is made sharper by ``closer``
+        (``stalled``) of the gap, the inner tolerance holds it up, and is made tighter by ``closer``
         (chosen), (+3%, 0%), (chosen)
     inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
         to go on from, so many times (0%, +12%), (chosen)
@@ -98,7 +98,7 @@ class StepsTuning:
         sigma.  Where rows were not asked, a sample of permuted Poisson demands took 280 iterations, now 99
     stricter : factor on ``inexact`` after a step of whose gap rows that are off make up more than half
         (chosen)
-    sharper, sharper_steps : reduced costs of columns without bounds make a bound that is none; a few more
+    tighter, tighter_steps : reduced costs of columns without bounds make a bound that is none; a few more
         steps mostly bring them to this share of the tolerance (chosen), (chosen)
     merely_long, nearly_there, long_steps : a step that left at most this share (``merely_long``) of its
         residual is merely long, no sign that rows cannot be met; with so little left (``nearly_there``) it
@@ -126,8 +126,8 @@ class StepsTuning:
     inexact_steps: int = 20
     easily: int = 2
     stricter: float = 0.5
-    sharper: float = 1e-3
-    sharper_steps: int = 4
+    tighter: float = 1e-3
+    tighter_steps: int = 4
     merely_long: float = 0.1
     nearly_there: float = 0.01
     long_steps: int = 8
@@ -154,7 +154,7 @@ class PartialTuning:
     worthless : gap of the start, once all that lose have chosen again, above which all move (chosen)
     hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
         failing links, 0.8 after a permutation)
-    loose, sharper : share of the tolerance at which steps end although rows are still off, where the program
+    loose, tighter : share of the tolerance at which steps end although rows are still off, where the program
         mends its answers; and the factor on it where that was too soon (chosen)
     near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
     near_sampled : the same in a cold start, by the flow of a sample, in which rows are off by a few percent.
@@ -173,7 +173,7 @@ class PartialTuning:
     worthless: float = 0.03
     hopeless: float = 0.5
     loose: float = 0.6
-    sharper: float = 0.2
+    tighter: float = 0.2
     near: float = 0.15
     near_sampled: float = 0.05
     ignored: float = 0.2

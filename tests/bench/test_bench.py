@@ -21,7 +21,7 @@ from copter.parallel import available_threads
 from copter.problems.sia.course import _WARM_UP, Size, record_sia
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
-from copter.spreading.processes import Processes
+from copter.tasks.processes import Processes
 from support.commands import invoke
 
 RECORD = {

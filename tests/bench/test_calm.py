@@ -12,9 +12,9 @@ from copter.bench.settings import SolverSettings
 
 @pytest.fixture
 def readings(monkeypatch):
-    """A machine whose yardstick takes what the list says, then 1; naps cost nothing."""
+    """A machine whose calibration_loop takes what the list says, then 1; naps cost nothing."""
     listed, naps = [], []
-    monkeypatch.setattr(calm, "yardstick", lambda: listed.pop(0) if listed else 1.0)
+    monkeypatch.setattr(calm, "calibration_loop", lambda: listed.pop(0) if listed else 1.0)
     monkeypatch.setattr(calm, "sleep", naps.append)
     monkeypatch.setattr(calm, "PATIENCE", 60.0)
     return listed, naps
@@ -65,5 +65,5 @@ def test_rounds_are_timed_in_calm_and_keep_the_reading(readings):
     gc.unfreeze()
     found = play(BenchJob(Looking(), SolverSettings("mine")))
     assert gc.isenabled() and not gc.get_freeze_count()
-    assert [(one["collects"], one["t_yardstick"]) for one in found.records] == [(False, 1.0)] * 3
+    assert [(one["collects"], one["calibration_seconds"]) for one in found.records] == [(False, 1.0)] * 3
     assert not listed

@@ -78,7 +78,7 @@ def test_units_of_time_change_no_verdict(lines):
 
     for one in lines:
         before, after = statistics.verdict(one), statistics.verdict(faster(one))
-        assert (before.rival, before.fastest, before.won) == (after.rival, after.fastest, after.won)
+        assert (before.baseline, before.fastest, before.won) == (after.baseline, after.fastest, after.won)
         assert after.ratio == pytest.approx(before.ratio, rel=1e-12)
 
 
@@ -89,7 +89,7 @@ def test_the_fastest_without_certified_answers_does_not_count():
         result("s", [9, 4, 5, 8]),
     )
     found = statistics.verdict(line("x", {"copter": ours, "quick": quick, "s": slow}))
-    assert (found.rival, found.fastest, found.won) == ("s", "copter", True)
+    assert (found.baseline, found.fastest, found.won) == ("s", "copter", True)
     assert (found.ratio, found.low, found.high) == (2.5, 2.0, 4.0)
     nobody = statistics.verdict(line("x", {"copter": ours, "quick": quick}))
     assert nobody.ratio == np.inf and nobody.won
@@ -100,8 +100,8 @@ def test_the_fastest_without_certified_answers_does_not_count():
 def test_lines_that_are_lost_are_listed(lines):
     def lost(one):
         ours = [record["seconds"] for record in one.solvers["copter"].records[1:]]
-        rival = min(("a", "b"), key=lambda name: median(one, name))
-        theirs = [record["seconds"] for record in one.solvers[rival].records[1:]]
+        baseline = min(("a", "b"), key=lambda name: median(one, name))
+        theirs = [record["seconds"] for record in one.solvers[baseline].records[1:]]
         return np.median(np.divide(theirs, ours)) < 1
 
     suite = SuiteResult("full", "", {}, {}, "", 0.0, (), {one.name: one for one in lines})

@@ -333,8 +333,8 @@ def test_every_attribute_is_in_the_file_or_found_again():
     }
     kept = {"revision", "inactive", "full_pass", "misses", "wait"}
     assert set(vars(solver._state)) == {"answer", "x", "y", "slack", "proof"} | kept
-    assert set(vars(solver._state.x)) == {"program", "x", "births", "totals", "paused"}
-    assert set(vars(solver._state.y)) == {"program", "y", "births"}
+    assert set(vars(solver._state.x)) == {"program", "x", "generations", "totals", "paused"}
+    assert set(vars(solver._state.y)) == {"program", "y", "generations"}
 
 
 def test_a_log_that_has_forgotten_half_of_an_edit_is_read_again(tmp_path):

@@ -33,7 +33,7 @@ def negated(value):
     """Costs in any of the forms of an edit method, negated; handles and None stay."""
     if isinstance(value, dict):
         return {column: 0.0 - cost for column, cost in value.items()}
-    return value if value is None or hasattr(value, "birth") else 0.0 - np.asarray(value)
+    return value if value is None or hasattr(value, "generation") else 0.0 - np.asarray(value)
 
 
 class Pair:

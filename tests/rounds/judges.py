@@ -274,8 +274,8 @@ def _judge_by_highs(right: Truth, claim: Claim, tolerance: float, model: Model) 
         )
     if right.status != "optimal":
         return
-    stake = float(np.abs(model.c) @ np.where(np.isfinite(model.upper), 0.0, 0.0)) + abs(right.objective)
-    noise = 1e-7 * stake + 1e-9 * float(np.abs(model.c).max(initial=0.0))
+    cost_range = float(np.abs(model.c) @ np.where(np.isfinite(model.upper), 0.0, 0.0)) + abs(right.objective)
+    noise = 1e-7 * cost_range + 1e-9 * float(np.abs(model.c).max(initial=0.0))
     require(claim.bound <= right.objective + noise, "bound", claim.bound, "above", right.objective)
     if claim.status == "optimal":
         allowed = 3.0 * tolerance * claim.size + noise

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram, CopterError, make_solver
-from copter.problems.load_balancing.spread import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
+from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement, ShardPlacementError
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim

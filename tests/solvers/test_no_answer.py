@@ -171,8 +171,8 @@ def test_a_balancer_without_an_answer_keeps_its_placement():
 class Sloppy(HighsRebuild):
     """Says optimal of an answer that is not."""
 
-    def _run(self, clock, reserve, sharper):
-        outcome = super()._run(clock, reserve, sharper)
+    def _run(self, clock, reserve, tighter):
+        outcome = super()._run(clock, reserve, tighter)
         return replace(outcome, x=0.99 * outcome.x)
 
 

@@ -277,13 +277,13 @@ def test_edits_stamp_what_they_change_and_nothing_else():
     program.update_request("a", scale=2.0)
     assert table.cost_stamp[slot] > clock >= table.bound_stamp[slot]
     program.update_request("a", total=2.0)
-    assert table.bound_stamp[slot] > table.cost_stamp[slot] > table.birth[slot]
+    assert table.bound_stamp[slot] > table.cost_stamp[slot] > table.generation[slot]
     program.update_request("a", costs=[1.0], usage={"r": 1.0})
-    assert table.birth[slot] == program.store.clock
-    assert max(table.cost_stamp[other], table.bound_stamp[other], table.birth[other]) <= clock
+    assert table.generation[slot] == program.store.clock
+    assert max(table.cost_stamp[other], table.bound_stamp[other], table.generation[other]) <= clock
     program.update_resources("r", upper=3.0)
     row = program.resource_slots[0]
-    assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.birth[row]
+    assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.generation[row]
 
 
 def test_sum_row_kinds():
@@ -333,7 +333,7 @@ def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
     requests, usages = store.requests, store.usages
     for table, block, rows in (
         (requests, requests.whole, "COST_START N_COLUMNS USAGE UPPER_START OVERRIDE_START OVERRIDE_LENGTH"),
-        (requests, requests.whole, "BIRTH COST_STAMP BOUND_STAMP"),
+        (requests, requests.whole, "GENERATION COST_STAMP BOUND_STAMP"),
         (requests, requests.real, "SCALE UPPER TOTAL"),
         (requests, requests.small, "RELATION INTEGRAL"),
         (usages, usages.whole, "POINTER_START ENTRY_START WIDTH NNZ"),

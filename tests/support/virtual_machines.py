@@ -145,9 +145,9 @@ def compare(seed, rounds, deadline, coarse):
         ours = perf_counter() - begin
         assert answer.unplaced or hosts.fits(answer.choice)
         share = max((answer.objective - solution.bound) / abs(answer.objective), 1e-9)
-        rival = make_solver("highs-milp", deadline=deadline, mip_gap=min(share, 1.0))
+        baseline = make_solver("highs-milp", deadline=deadline, mip_gap=min(share, 1.0))
         begin = perf_counter()
-        theirs = rival.solve(hosts.program)
+        theirs = baseline.solve(hosts.program)
         wall = perf_counter() - begin
         print(
             f"round {step}: {len(answer.unplaced)} unplaced, cost {answer.objective:.2f}, ",

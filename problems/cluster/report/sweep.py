@@ -12,7 +12,7 @@ import typer
 from copter.cli.console import errors, progress, save_json, seconds, table
 from copter.problems.cluster import SWEEPS
 from copter.problems.cluster.experiment import Progress, averages, run_tasks
-from copter.spreading.tasks import Task
+from copter.tasks.tasks import Task
 
 if TYPE_CHECKING:
     from copter.problems.cluster.cli import ClusterBenchOptions

@@ -5,7 +5,7 @@
 - ``simulation_throughputs.json``: by GPU type, by "('<job type>', <GPUs>)", under "null", steps a second
   alone; the types "<type>_unconsolidated" hold for GPUs on several nodes.
 
-Source: Gavel (Narayanan et al., OSDI 2020), the rival of Shockwave and of Sia.
+Source: Gavel (Narayanan et al., OSDI 2020), the baseline of Shockwave and of Sia.
 """
 
 from __future__ import annotations

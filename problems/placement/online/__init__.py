@@ -1,5 +1,5 @@
 """Policies that place one task as it comes, and move none.
 
 Read `policy.py` first, then `reserving.py` (copter's own) with its `plan.py` (column generation), and
-`scored.py` (FGD and its rivals).  `play.py` plays a policy by the protocol in `inflation.py`.
+`scored.py` (FGD and its baselines).  `play.py` plays a policy by the protocol in `inflation.py`.
 """

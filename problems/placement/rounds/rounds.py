@@ -40,12 +40,12 @@ from copter.compile.kernels import kernel
 from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
+from copter.problems.placement.rounds.baselines import Waiting
 from copter.problems.placement.rounds.gathering import gather
 from copter.problems.placement.rounds.groups import TaskGroup
 from copter.problems.placement.rounds.mixes import fill
 from copter.problems.placement.rounds.moving import make_room
 from copter.problems.placement.rounds.relaxation import Found, PatternRelaxation
-from copter.problems.placement.rounds.rivals import Waiting
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import TaskKind

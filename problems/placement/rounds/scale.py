@@ -18,7 +18,12 @@ from functools import partial
 import numpy as np
 
 from copter.problems.placement.rounds import rounds as placing
-from copter.problems.placement.rounds.rivals import RivalPlacement, Waiting, branch_and_bound, two_stages
+from copter.problems.placement.rounds.baselines import (
+    BaselinePlacement,
+    Waiting,
+    branch_and_bound,
+    two_stages,
+)
 from copter.problems.placement.rounds.steady import Steady
 from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
@@ -27,7 +32,7 @@ _SIZES = (100, 1_000, 10_048, 100_480)
 """Servers; the last is CvxCluster's."""
 _GAP = 0.01
 """At which a round of copter ends, and HiGHS."""
-RIVALS = ("two-stages", "highs")
+BASELINES = ("two-stages", "highs")
 _FIRST = 3
 """Rounds that are left out: the first ones fill what is free everywhere."""
 _ALONE = 50
@@ -68,7 +73,7 @@ def measure(
     sizes: Sequence[int] = _SIZES,
     *,
     rounds: int = 5,
-    rivals: Sequence[str] = RIVALS,
+    baselines: Sequence[str] = BASELINES,
     gap: float = _GAP,
     limit: float = 20.0,
     seed: int = 0,
@@ -79,7 +84,7 @@ def measure(
     `servers`, `tasks`: lists that they are drawn from. `rounds`: that count. `limit`: seconds that a round of
     another system may take.
     """
-    asked = list(rivals)
+    asked = list(baselines)
     parts = [kind for kind in tasks.kinds if kind.gpus > 1 and kind.milli < MILLI]
     if parts and "highs" in asked:
         say("highs: left out, as it has no shares of several GPUs")
@@ -162,7 +167,7 @@ def _measure(
     tasks: Tasks,
     number: int,
     rounds: int,
-    rivals: Sequence[str],
+    baselines: Sequence[str],
     gap: float,
     limit: float,
     seed: int,
@@ -171,15 +176,15 @@ def _measure(
         Steady(servers, tasks, number, gap=gap, seed=seed, make=placing.PlacementRounds),
         _Size(number),
     )
-    size.systems = {name: _Rounds() for name in ("copter", *rivals)}
+    size.systems = {name: _Rounds() for name in ("copter", *baselines)}
     for count in range(-_FIRST, rounds):
         begun = time.perf_counter()
         size.changed = steady.change()
         edit = time.perf_counter() - begun
-        waiting = steady.rounds.waiting() if count >= -1 and rivals else None
+        waiting = steady.rounds.waiting() if count >= -1 and baselines else None
         done = steady.rounds.round()
         steady.placed(done.placed)
-        placed = {name: _timed(name, waiting, gap, limit) for name in rivals} if waiting else {}
+        placed = {name: _timed(name, waiting, gap, limit) for name in baselines} if waiting else {}
         if count < 0:
             continue
         size.edit.append(edit)
@@ -199,7 +204,7 @@ def _short(value: float, bound: float) -> float:
     return max(0.0, 1.0 - value / bound) if bound > 0.0 else 0.0
 
 
-def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float, RivalPlacement]:
+def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float, BaselinePlacement]:
     begun = time.perf_counter()
     placed = two_stages(waiting) if name == "two-stages" else branch_and_bound(waiting, limit, gap)
     return time.perf_counter() - begun, placed

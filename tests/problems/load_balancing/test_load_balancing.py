@@ -18,7 +18,7 @@ from copter.problems.load_balancing import (
 )
 from copter.problems.load_balancing.balancer import _pack
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.load_balancing.spread import ReplicaShim, ShardFleet, ShardPlacement
+from copter.problems.load_balancing.shim import ReplicaShim, ShardFleet, ShardPlacement
 from copter.solvers.registry import make_solver
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter.problems.load_balancing import solve_exact
 from copter.problems.load_balancing.bound import _cover
-from copter.problems.load_balancing.spread import NOWHERE, ReplicaShim, ShardFleet, ShardPlacement
+from copter.problems.load_balancing.shim import NOWHERE, ReplicaShim, ShardFleet, ShardPlacement
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from copter.problems.load_balancing import imbalance
 from copter.problems.load_balancing.replicas import balance, empty_pool, fill, scratch
-from copter.problems.load_balancing.spread import (
+from copter.problems.load_balancing.shim import (
     NOWHERE,
     ReplicaShim,
     ShardFleet,

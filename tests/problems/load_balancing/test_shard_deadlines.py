@@ -11,7 +11,7 @@ from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.load_balancing import balancer as module
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.problems.load_balancing.spread import ShardPlacement, ShardPlacementError
+from copter.problems.load_balancing.shim import ShardPlacement, ShardPlacementError
 from support.ticking import tick
 
 

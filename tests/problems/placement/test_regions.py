@@ -5,7 +5,7 @@ import pytest
 
 from copter.errors import SettingError
 from copter.problems.placement import Apart, PlacementError, PlacementRounds, Servers, TaskKind
-from copter.problems.placement.rounds.rivals import branch_and_bound
+from copter.problems.placement.rounds.baselines import branch_and_bound
 
 pytest.importorskip("ray")
 from copter.problems.placement.regions import Regions  # noqa: E402

@@ -19,7 +19,7 @@ from copter.problems.placement import (
 from copter.problems.placement.fragments import Types
 from copter.problems.placement.occupancy import Fleet, Free
 from copter.problems.placement.rounds import mixes
-from copter.problems.placement.rounds.rivals import branch_and_bound, two_stages
+from copter.problems.placement.rounds.baselines import branch_and_bound, two_stages
 from copter.problems.placement.rounds.steady import Steady
 from support.commands import invoke, words
 
@@ -495,7 +495,7 @@ def test_the_command_times_rounds_by_size(lists, tmp_path):
     ("wrong", "said"),
     [
         (["--servers", "0"], "numbers of servers"),
-        (["--rivals", "gurobi"], "there are two-stages, highs, and none"),
+        (["--baselines", "gurobi"], "there are two-stages, highs, and none"),
     ],
 )
 def test_the_command_says_what_is_wrong(lists, wrong, said):

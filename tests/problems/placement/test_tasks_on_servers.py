@@ -257,9 +257,9 @@ def test_plans_leave_the_pairs_that_fill_gpus():
     tasks = Tasks((TaskKind(1000, 1024, 1, 700, ()), TaskKind(1000, 1024, 1, 300, ())), np.array([0, 1] * 40))
     # small ones first, which is no order that was planned for
     course = play(make_policy("copter", servers, tasks), np.array([1] * 38 + [0] * 38))
-    rival = play(make_policy("best-fit", servers, tasks), np.array([1] * 38 + [0] * 38))
+    baseline = play(make_policy("best-fit", servers, tasks), np.array([1] * 38 + [0] * 38))
     assert None not in course.places
-    assert None in rival.places
+    assert None in baseline.places
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,7 +10,7 @@ from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.cloud import AutoscalingPollux, train_in_the_cloud
-from support.rivals_cases import simulate
+from support.policy_cases import simulate
 
 
 def model(work):

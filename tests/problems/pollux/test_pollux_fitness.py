@@ -7,7 +7,7 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import Timer
 from copter.problems.pollux import POWER_MEAN, WEIGHTED_MEAN, Fitness
 from copter.problems.pollux.fitness import utility
-from support.rivals_cases import state_of
+from support.policy_cases import state_of
 
 
 def test_weights_fall_with_the_root_of_gpu_time_after_four_hours():

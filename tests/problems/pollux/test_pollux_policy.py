@@ -14,7 +14,7 @@ from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import WEIGHTED_MEAN, Pollux
-from support.rivals_cases import simulate
+from support.policy_cases import simulate
 
 T4 = Cluster([GpuType("t4", 4, 4)])
 MIXED = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])

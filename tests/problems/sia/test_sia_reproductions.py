@@ -1,4 +1,4 @@
-"""Sia beside its rivals: what runs how, what a row says, and the order on a small workload."""
+"""Sia beside its baselines: what runs how, what a row says, and the order on a small workload."""
 
 import math
 

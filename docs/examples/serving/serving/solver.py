@@ -18,7 +18,7 @@ class Scipy(Baseline):
         self._compiled = compile_program(program)
         return Layout.of(program)
 
-    def _run(self, clock, reserve, sharper):
+    def _run(self, clock, reserve, tighter):
         lp, watch = self._compiled, Stopwatch()
         above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
         rows = np.concatenate((lp.A.toarray()[above], -lp.A.toarray()[below]))

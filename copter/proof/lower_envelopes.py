@@ -1,9 +1,9 @@
 """A pass over requests that share costs and usage: the columns are looked at once for all of them.
 
 At prices y, with w = A'y, a request of a group with the cost vector c and the scale r has the column prices
-r c_j + w_j.  Over r these are lines, and their minimum f(r) is concave: its pieces are the lower hull of the
-points (c_j, w_j).  A request needs the columns whose line is within the slack of f at its own r, and few
-columns are that for any r of a group.
+r c_j + w_j.  Over r these are lines, and their minimum f(r) is concave: its pieces are the lower
+lower_envelope of the points (c_j, w_j).  A request needs the columns whose line is within the slack of f at
+its own r, and few columns are that for any r of a group.
 
 So the requests of a group are sorted by r and halved again and again.  On a range [a, b] of scales f lies
 below the lines of its minimisers at a and at b, so below their smaller one, h, which has one kink, at r*.  A

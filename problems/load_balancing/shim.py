@@ -43,7 +43,7 @@ from copter.compile.kernels import kernel
 from copter.errors import CopterError
 from copter.problems.load_balancing.bound import needed
 from copter.problems.load_balancing.replicas import (
-    DUST,
+    ZERO_TOLERANCE,
     Replicas,
     ReplicaSearch,
     add,
@@ -61,7 +61,7 @@ from copter.problems.load_balancing.replicas import (
 
 MARGIN = 2e-3
 """Share of the tolerance by which a program's band is narrower."""
-_TRICKLE, _TRICKLE_SHARE = 1e-3, 1e-2
+_LEAST_LOAD, _LEAST_SHARE = 1e-3, 1e-2
 """Load that a replica keeps rather than be dropped: of a server's mean, and at most of its shard."""
 _EASE = 0.05
 """Share of the width of the band."""
@@ -179,10 +179,10 @@ class ReplicaShim:
         if fleet.mean == 0 and there:
             return Carried(_placement(pool, loads), True, 0.0)
         lower, upper = fleet.inner_band
-        enough = there and balance(pool, search, lower, upper) <= DUST * n
+        enough = there and balance(pool, search, lower, upper) <= ZERO_TOLERANCE * n
         if not enough:
             lower, upper = fleet.band
-            enough = balance(pool, search, lower, upper) <= DUST * n and there
+            enough = balance(pool, search, lower, upper) <= ZERO_TOLERANCE * n and there
         if enough:
             _keep(fleet, pool, search)
             return Carried(_placement(pool, loads), True, 0.0)
@@ -254,11 +254,11 @@ def _pool(
     k, n = fleet.loads.size, fleet.memory.size
     shard, is_old = keys // n, among(keys, old)
     total = np.bincount(shard, value, k)
-    value = np.where((total <= DUST)[shard], loads[shard], value)
+    value = np.where((total <= ZERO_TOLERANCE)[shard], loads[shard], value)
     total = np.bincount(shard, value, k)
     value = value * np.divide(loads, total, out=np.zeros(k), where=total > 0)[shard]
     pool, search = empty_pool(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n), scratch(k, n)
-    pool.reserve[:] = np.minimum(_TRICKLE, _TRICKLE_SHARE * loads)
+    pool.reserve[:] = np.minimum(_LEAST_LOAD, _LEAST_SHARE * loads)
     fill(pool, shard, keys % n, value, is_old)
     return pool, search
 
@@ -294,7 +294,7 @@ def _settle(fleet: ShardFleet, loads: Floats, old: Ints, before: Floats, chosen:
     _memory(pool, loads)
     if fleet.mean > 0:
         lower, upper = fleet.band
-        if balance(pool, search, lower, upper) > DUST:
+        if balance(pool, search, lower, upper) > ZERO_TOLERANCE:
             reserve = pool.reserve.copy()
             pool.reserve[:] = 0.0
             _extend(pool, search, lower, upper, reserve)
@@ -318,7 +318,7 @@ def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
     """Less is better: load outside the band, and the size of the new replicas."""
     lower, upper = fleet.band
     off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
-    new = pool.alive & ~pool.old & (pool.load > DUST)
+    new = pool.alive & ~pool.old & (pool.load > ZERO_TOLERANCE)
     return (round(off, 6), float(fleet.sizes[pool.shard[new]].sum()))
 
 
@@ -330,8 +330,8 @@ def _is_least(fleet: ShardFleet, pool: Replicas, carried: Carried) -> bool:
 def _placement(pool: Replicas, loads: Floats) -> ShardPlacement:
     """Replicas that carry load, or whose shard has none."""
     k, n = loads.size, pool.load_on.size
-    idle = loads <= DUST
-    keep = np.flatnonzero(pool.alive & ((pool.load > DUST) | idle[pool.shard]))
+    idle = loads <= ZERO_TOLERANCE
+    keep = np.flatnonzero(pool.alive & ((pool.load > ZERO_TOLERANCE) | idle[pool.shard]))
     keep = keep[np.argsort(pool.shard[keep] * n + pool.server[keep])]
     shard = pool.shard[keep]
     share = np.where(idle[shard], 1.0, pool.load[keep])
@@ -350,7 +350,7 @@ def _drop(pool: Replicas, r):  # type: ignore[no-untyped-def]
         s = pool.after_in_shard[s]
     s = pool.first_of_shard[j]
     while s >= 0:
-        more = rest * pool.load[s] / total if total > DUST else rest / pool.copies[j]
+        more = rest * pool.load[s] / total if total > ZERO_TOLERANCE else rest / pool.copies[j]
         pool.load[s] += more
         pool.load_on[pool.server[s]] += more
         s = pool.after_in_shard[s]
@@ -476,7 +476,7 @@ def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # typ
     """Drop replica r if what it carries can flow along the others; else leave all as it is."""
     i = pool.server[r]
     to = _lightest_other(pool, r)
-    if pool.load[r] <= DUST:
+    if pool.load[r] <= ZERO_TOLERANCE:
         carry(pool, r, to, pool.load[r])
         leave(pool, r)
         return True
@@ -486,7 +486,7 @@ def _try_without(pool: Replicas, search: ReplicaSearch, r, lower, upper):  # typ
     carry(pool, r, to, pool.load[r])
     leave(pool, r)
     now = settle(pool, search, at, lower, upper) + settle(pool, search, i, lower, upper)
-    if now <= before + DUST:
+    if now <= before + ZERO_TOLERANCE:
         return True
     pool.load[: load.size] = load
     join(pool, r)
@@ -515,7 +515,7 @@ def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  
     given_up = np.zeros(n, np.bool_)
     idle, weight = np.empty(n), np.empty(k)
     for _ in range(8 * n):
-        worst, most = -1, DUST
+        worst, most = -1, ZERO_TOLERANCE
         for i in range(n):
             over = _outside(pool, i, lower, upper)
             if over > most and not given_up[i]:
@@ -523,7 +523,7 @@ def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  
         if worst < 0:
             break
         left = settle(pool, search, worst, lower, upper)
-        if left <= DUST:
+        if left <= ZERO_TOLERANCE:
             continue
         outward = pool.load_on[worst] > upper
         explore(pool, search, worst, upper if outward else lower, outward)
@@ -531,7 +531,7 @@ def _extend(pool: Replicas, search: ReplicaSearch, lower, upper, dispensable):  
         if r < 0:
             given_up[worst] = True
             continue
-        if settle(pool, search, worst, lower, upper) < left - DUST:
+        if settle(pool, search, worst, lower, upper) < left - ZERO_TOLERANCE:
             given_up[:] = False
         else:
             given_up[worst] = True
@@ -560,13 +560,17 @@ def _help(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             weight[j] += pool.load[r]
         elif not outward and search.server_seen[i] != stamp:
             weight[j] += min(pool.load[r], max(pool.load_on[i] - lower, 0.0))
-        if pool.copies[j] > 1 and pool.load[r] <= dispensable[j] + DUST:
+        if pool.copies[j] > 1 and pool.load[r] <= dispensable[j] + ZERO_TOLERANCE:
             idle[i] += pool.size[j]
     best_j, best_i, best, most, least = -1, -1, 0.0, 0.0, _least(pool)
     for j in range(k):
         size = max(pool.size[j], least)
         hope = min(wanted, weight[j]) / size
-        if weight[j] <= DUST or hope < best or (hope <= best * (1.0 + 1e-9) and weight[j] / size <= most):
+        if (
+            weight[j] <= ZERO_TOLERANCE
+            or hope < best
+            or (hope <= best * (1.0 + 1e-9) and weight[j] / size <= most)
+        ):
             continue
         to = -1
         for i in range(n):
@@ -577,7 +581,7 @@ def _help(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
             continue
         amount = min(wanted, weight[j], upper - pool.load_on[to])
         merit = amount / size
-        if amount > DUST and (
+        if amount > ZERO_TOLERANCE and (
             merit > best * (1.0 + 1e-9) or (merit >= best * (1.0 - 1e-9) and weight[j] / size > most)
         ):
             best_j, best_i, best, most = j, to, merit, weight[j] / size
@@ -595,7 +599,7 @@ def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
     best, r = -1, pool.first_on_server[i]
     while r >= 0:
         j = pool.shard[r]
-        if pool.copies[j] > 1 and pool.size[j] > 0.0 and pool.load[r] <= dispensable[j] + DUST:
+        if pool.copies[j] > 1 and pool.size[j] > 0.0 and pool.load[r] <= dispensable[j] + ZERO_TOLERANCE:
             if best < 0 or pool.load[r] < pool.load[best]:
                 best = r
         r = pool.after_on_server[r]

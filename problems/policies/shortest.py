@@ -25,7 +25,7 @@ from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
-from copter.problems.rivals.mechanism import ROUND_SECONDS, Mechanism, RigidRound, look
+from copter.problems.policies.mechanism import ROUND_SECONDS, Mechanism, RigidRound, look
 
 
 class Srtf(SharePolicy):

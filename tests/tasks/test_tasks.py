@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from copter.errors import InputError
-from copter.spreading.processes import Processes
-from copter.spreading.tasks import Here, LostTaskError, Task, TaskError
-from support.spreading_tasks import Counter, fail, hang, process, roll, total
+from copter.tasks.processes import Processes
+from copter.tasks.tasks import Here, LostTaskError, Task, TaskError
+from support.sample_tasks import Counter, fail, hang, process, roll, total
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +63,7 @@ def test_a_failure_names_its_task_and_leaves_the_others_their_answers(spread, al
 
 def test_the_traceback_of_another_process_is_the_cause(apart):
     (ended,) = apart.each([Task("one", fail, ("error",))])
-    assert "spreading_tasks.py" in str(ended.error.__cause__)
+    assert "sample_tasks.py" in str(ended.error.__cause__)
 
 
 def test_an_error_that_cannot_be_sent_says_what_it_was(apart):
@@ -116,9 +116,9 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
         "from pathlib import Path\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # one in the background ignores it
         f"sys.path.insert(0, {str(TESTS)!r})\n"
-        "from support.spreading_tasks import hang\n"
-        "from copter.spreading import processes\n"
-        "from copter.spreading.tasks import Task\n"
+        "from support.sample_tasks import hang\n"
+        "from copter.tasks import processes\n"
+        "from copter.tasks.tasks import Task\n"
         "def waits(pipes, seconds=None, wait=processes.wait):\n"
         f"    Path({str(tmp_path / 'waits')!r}).touch()\n"
         "    return wait(pipes, seconds)\n"

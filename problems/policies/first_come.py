@@ -13,7 +13,7 @@ from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import Job
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.workload import Kind
-from copter.problems.rivals.mechanism import ROUND_SECONDS
+from copter.problems.policies.mechanism import ROUND_SECONDS
 
 
 class FirstCome:

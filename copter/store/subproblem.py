@@ -1,4 +1,4 @@
-"""An excerpt of a store: a few of its requests as a store of their own, on the very same pools and rows.
+"""An subproblem of a store: a few of its requests as a store of their own, on the very same pools and rows.
 
 Who looks at a few requests of many as if they were all takes one, for as long as nobody edits the store.
 """
@@ -12,7 +12,7 @@ from copter.store.local import LocalStore
 from copter.store.term_table import TermTable
 
 
-def excerpt(store: LocalStore, slots: NDArray[np.int64]) -> LocalStore:
+def subproblem(store: LocalStore, slots: NDArray[np.int64]) -> LocalStore:
     """Return a store of the requests in some slots, which get the slots 0, 1, ... in that order.
 
     The requests are in this process and without convex terms. The result must not be edited, and is valid

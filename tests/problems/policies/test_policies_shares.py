@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from copter.problems.rivals import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
-from copter.problems.rivals.gavel import _LEFTOVER, _equal_shares, _worst_rho
-from support.rivals_cases import cluster_of, job_lists, round_of, state_of
+from copter.problems.policies import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
+from copter.problems.policies.gavel import _LEFTOVER, _equal_shares, _worst_rho
+from support.policy_cases import cluster_of, job_lists, round_of, state_of
 
 TOLERANCE = 1e-4
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from copter.problems.rivals import AlloX, GandivaFair, OpenShop, Themis, queue_heads
-from support.rivals_cases import cluster_of, job_lists, round_of, state_of
+from copter.problems.policies import AlloX, GandivaFair, OpenShop, Themis, queue_heads
+from support.policy_cases import cluster_of, job_lists, round_of, state_of
 
 
 def best_heads(seconds, queues):

@@ -9,7 +9,7 @@ from copter.problems.afs.allocation import even_shares
 from copter.problems.afs.policies import SharePolicy, packed
 from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.rivals.mechanism import Mechanism, RigidRound
+from copter.problems.policies.mechanism import Mechanism, RigidRound
 
 
 class MaxMin(SharePolicy):

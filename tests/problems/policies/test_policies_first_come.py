@@ -6,13 +6,13 @@ import pytest
 
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.rivals import FirstCome
+from copter.problems.policies import FirstCome
 from copter.problems.sia.generator import generate
 from copter.problems.sia.replay import Replay
 from copter.problems.sia.report import first_come
 from copter.solvers.registry import make_solver
 from support.commands import invoke, words
-from support.rivals_cases import cluster_of, random_scenario, scenario_of, simulate, state_of
+from support.policy_cases import cluster_of, random_scenario, scenario_of, simulate, state_of
 
 TINY = ["run", "sia", "--gpus", "64", "--jobs-per-day", "240", "--hours", "0.5", "--max-hours", "0.6"]
 

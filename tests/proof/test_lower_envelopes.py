@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from copter import ContinualProgram
 from copter.proof import pricing
-from copter.proof.hulls import groups_of
+from copter.proof.lower_envelopes import groups_of
 from copter.proof.pricing import price
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.store.view import view_of

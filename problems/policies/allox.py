@@ -19,8 +19,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from copter.arrays import Floats, Ints
-from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
-from copter.problems.rivals.themis import checked_filter
+from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
+from copter.problems.policies.themis import checked_filter
 
 _FILTER = 0.2
 """Filter of Shockwave's authors' runs."""

@@ -41,15 +41,15 @@ from copter.store.view import (
 from copter.sums.compensated import Pair
 
 
-def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
+def extended_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
     """The Lagrangian bound at prices ``y`` of the right signs, without loose columns and convex terms."""
     rows = store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
-    pairs = store.executor.map(_sharp_part, y)
+    pairs = store.executor.map(_extended_part, y)
     return _pair([part for pair in pairs for part in pair] + [-each for each in exact_products(y, paid)])
 
 
-def sharp_cost(store: ConstraintStore, x: SparseX) -> Pair:
+def extended_cost(store: ConstraintStore, x: SparseX) -> Pair:
     """Return the cost of an allocation without convex terms."""
     view, place = store.executor.columns(x.slot, x.column)
     return _pair(exact_products(costs_at(view, x.slot, place), x.value))
@@ -60,8 +60,8 @@ def _pair(terms: list[float]) -> Pair:
     return (high, math.fsum([*terms, -high])) if math.isfinite(high) else (high, 0.0)
 
 
-def _sharp_part(part: Part, y: NDArray[np.float64]) -> Pair:
-    high, low = _sharp(view_of(part.store), y)
+def _extended_part(part: Part, y: NDArray[np.float64]) -> Pair:
+    high, low = _extended(view_of(part.store), y)
     return float(high), float(low)
 
 
@@ -87,7 +87,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
+def _extended(view: StoreView, y):  # type: ignore[no-untyped-def]
     """Least that all requests pay."""
     bound, bound_low, longest = 0.0, 0.0, 0
     for q in range(view.n_columns.size):

@@ -59,18 +59,18 @@ class Waiting(NamedTuple):
         return float(self.values[found.kinds].sum())
 
 
-class RivalPlacement(NamedTuple):
+class BaselinePlacement(NamedTuple):
     """A placement, and what is known of the best one."""
 
     found: Found
     bound: float
 
 
-_NOTHING = RivalPlacement(Found(*(np.empty(0, np.int64) for _ in range(3))), 0.0)
+_NOTHING = BaselinePlacement(Found(*(np.empty(0, np.int64) for _ in range(3))), 0.0)
 """Where nothing fits."""
 
 
-def two_stages(waiting: Waiting) -> RivalPlacement:
+def two_stages(waiting: Waiting) -> BaselinePlacement:
     """Place by the prices of the relaxation by single tasks, which bounds it."""
     import cvxpy
 
@@ -103,10 +103,10 @@ def two_stages(waiting: Waiting) -> RivalPlacement:
     tasks = np.repeat(kinds, waiting.demand[kinds])
     out = Found(*(np.empty(tasks.size, np.int64) for _ in range(3)))
     placed = _by_price(free.copy(), fleet, servers, tasks, np.ascontiguousarray(price.T), out)
-    return RivalPlacement(Found(*(array[:placed] for array in out)), float(problem.value))
+    return BaselinePlacement(Found(*(array[:placed] for array in out)), float(problem.value))
 
 
-def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> RivalPlacement:
+def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> BaselinePlacement:
     """Place by HiGHS, within some seconds."""
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
     at, kind = waiting.pairs()
@@ -170,7 +170,7 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> RivalPlace
     whole = np.zeros((n, m), np.bool_)
     whole[whole_at, whole_gpu] = answer.x[k:] > 0.5
     tasks = [np.repeat(column, many) for column in (kind_all, at_all, gpu_all)]
-    return RivalPlacement(
+    return BaselinePlacement(
         _with_gpus(fleet, servers, tasks[0], tasks[1], tasks[2], whole), -float(answer.mip_dual_bound)
     )
 

@@ -1,4 +1,4 @@
-"""The rivals in the simulator: shares become rounds, no GPU idles, the same run twice is the same."""
+"""The baselines in the simulator: shares become rounds, no GPU idles, the same run twice is the same."""
 
 from collections import defaultdict
 
@@ -7,8 +7,8 @@ import pytest
 
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.registry import make_policy
-from copter.problems.rivals import Mechanism, look
-from support.rivals_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
+from copter.problems.policies import Mechanism, look
+from support.policy_cases import cluster_of, random_scenario, round_of, scenario_of, simulate, state_of
 
 NAMES = (
     "allox",

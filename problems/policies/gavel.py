@@ -24,7 +24,7 @@ import numpy as np
 
 from copter.arrays import Floats
 from copter.errors import SolverError
-from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
+from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver

@@ -24,12 +24,12 @@ from copter.problems.sia.pop import Pop
 from copter.problems.traffic.baselines import pop
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
-from copter.spreading.on_ray import OnRay
-from copter.spreading.processes import Processes
-from copter.spreading.tasks import Here
+from copter.tasks.on_ray import OnRay
+from copter.tasks.processes import Processes
+from copter.tasks.tasks import Here
 from support.commands import invoke
 from support.networks import all_simple_paths
-from support.spreading_tasks import reproduce
+from support.sample_tasks import reproduce
 
 SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
@@ -99,7 +99,7 @@ def test_what_is_no_place_is_a_usage_error(words):
 
 def test_without_ray_the_extra_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "copter.spreading.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "copter.tasks.on_ray", raising=False)
     monkeypatch.setattr(sys, "argv", ["copter", "run", "cluster", "--ray", "--json"])
     with pytest.raises(SystemExit) as end:
         main()

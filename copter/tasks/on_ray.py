@@ -13,7 +13,7 @@ from typing import Any
 
 from copter.extras import extra
 from copter.ray.session import Session
-from copter.spreading.tasks import (
+from copter.tasks.tasks import (
     FinishedTask,
     Hear,
     InOrder,
@@ -51,7 +51,7 @@ class OnRay(TaskRunner):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks; see :meth:`copter.spreading.tasks.TaskRunner.each`."""
+        """Run tasks; see :meth:`copter.tasks.tasks.TaskRunner.each`."""
         order = InOrder(tasks)
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
         pending: dict[ray.ObjectRef[Any], int] = {}
@@ -77,7 +77,7 @@ class OnRay(TaskRunner):
                 mailbox.shutdown(force=True)
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> RemoteObjects[Kept]:
-        """Make objects on actors, one each; see :meth:`copter.spreading.tasks.TaskRunner.hold`."""
+        """Make objects on actors, one each; see :meth:`copter.tasks.tasks.TaskRunner.hold`."""
         return _HeldOnRay(makers)
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class _HeldOnRay(RemoteObjects[Kept]):
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Call a method of some of the objects at once; see
-        :meth:`copter.spreading.tasks.RemoteObjects.each`.
+        :meth:`copter.tasks.tasks.RemoteObjects.each`.
         """
         refs = [self._actors[k].call.remote(method, given) for k, given in arguments.items()]
         return dict(zip(arguments, ray.get(refs), strict=True))

@@ -23,7 +23,7 @@ from threading import Thread
 from time import perf_counter
 
 from copter.errors import SettingError
-from copter.spreading.tasks import (
+from copter.tasks.tasks import (
     FinishedTask,
     Hear,
     HeldHere,
@@ -71,7 +71,7 @@ class Processes(TaskRunner):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[FinishedTask]:
-        """Run tasks; see :meth:`copter.spreading.tasks.TaskRunner.each`."""
+        """Run tasks; see :meth:`copter.tasks.tasks.TaskRunner.each`."""
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []
         try:

@@ -3,8 +3,8 @@
 import pytest
 
 from copter.problems.cluster.nodes import NodeChange
-from copter.problems.rivals import Tiresias
-from support.rivals_cases import cluster_of, scenario_of, simulate
+from copter.problems.policies import Tiresias
+from support.policy_cases import cluster_of, scenario_of, simulate
 
 
 def held(simulator):

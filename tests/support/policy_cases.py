@@ -1,4 +1,4 @@
-"""Clusters, rigid jobs and rounds that the tests of the rivals share."""
+"""Clusters, rigid jobs and rounds that the tests of the baselines share."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.rivals import look
+from copter.problems.policies import look
 
 
 def cluster_of(*gpus):

@@ -21,7 +21,7 @@ from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
-from copter.problems.rivals.mechanism import look
+from copter.problems.policies.mechanism import look
 
 _LIMITS = (16 * 3600.0,)
 """GPU-seconds at which a job leaves each queue but the last."""

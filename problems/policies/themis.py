@@ -13,7 +13,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import GpuPool
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
+from copter.problems.policies.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 
 _FILTER = 1.0
 """Filter of Shockwave's authors' runs."""
@@ -118,10 +118,10 @@ class ThemisElastic(SharePolicy):
 
     Themis' own f = 0.8 is for jobs that can use no more than they ask for.  Here a few bidders take all GPUs
     up to where they are fastest, however little the last ones give; by default everybody bids (f = 0), the
-    stronger rival.
+    stronger baseline.
 
     Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as a
-    job-length-unaware elastic policy it is AFS's rival (AFS, sections 5.1 and 6, footnote 13).
+    job-length-unaware elastic policy it is AFS's baseline (AFS, sections 5.1 and 6, footnote 13).
 
     `filter`: share of the jobs that may not bid, from 0 to below 1. `seed`: seed of what goes to other jobs
     at random.

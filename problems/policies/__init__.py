@@ -7,7 +7,7 @@ kind, in the frame of :mod:`copter.problems.afs.policies`; the rest (`first_come
 `tiresias.py`) answer by themselves, with :class:`~copter.problems.cluster.policy.Policy`'s one method
 `schedule`.
 
-A new rival is a class, and one line in pyproject.toml.
+A new baseline is a class, and one line in pyproject.toml.
 """
 
 from copter.lazy import attach

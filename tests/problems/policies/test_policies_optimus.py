@@ -12,7 +12,7 @@ from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.rivals import Optimus
+from copter.problems.policies import Optimus
 
 GPUS = 6
 

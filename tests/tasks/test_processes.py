@@ -11,8 +11,8 @@ pytestmark = pytest.mark.cluster
 
 PARENT = """
 import sys
-from copter.spreading.processes import Processes
-from copter.spreading.tasks import Task
+from copter.tasks.processes import Processes
+from copter.tasks.tasks import Task
 if __name__ == "__main__":
     list(Processes(1).each([Task("one", exec, (sys.argv[1],))]))
 """
