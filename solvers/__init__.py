@@ -1,13 +1,15 @@
-"""Solvers behind one protocol: copter's proximal point method, HiGHS and OR-Tools.
+"""Solvers with one interface: copter's proximal point method, HiGHS, OR-Tools and others.
 
-Read `base.py` first: what a solver is; `registry.py` has them by name, `settings.py` and `features.py` what
-can be set and asked.  `proximal/` is copter's own on the subproblems of `inner/`, `exact/` proves integral
-allocations, `general/` is for LPs of any form, `baselines/` are other people's, `cvxpy/` is cvxpy's way here.
-`generation.py` is column generation, which `problems/placement/` uses.  `milp.py` calls HiGHS' branch and
-bound, in a process of its own where `apart.py` says so; `blas.py` keeps BLAS to one thread.  `wrapper.py` and
-`rebuild.py` stand around another solver, `memory.py` finds last round's answer again.
+Read `base.py` first: it defines the interface.  `registry.py` lists the solvers by name, `settings.py` checks
+their settings, and `features.py` names their abilities.
+
+- `proximal/` is copter's method; `inner/` solves its subproblems.
+- `exact/` proves integral allocations optimal.
+- `general/` solves LPs of any form.
+- `baselines/` wraps the solvers that copter is compared with.
+- `cvxpy/` connects copter and cvxpy.
+- `generation.py` is column generation, which `problems/placement/` uses.
+- `milp.py` calls HiGHS' branch and bound; `apart.py` runs it in a separate process if that is wanted.
+- `blas.py` limits BLAS to one thread.
+- `wrapper.py` and `rebuild.py` wrap another solver; `memory.py` maps last round's solution to the new slots.
 """
-
-from copter.lazy import attach
-
-__getattr__, __dir__, __all__ = attach(__name__, __file__)

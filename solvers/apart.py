@@ -1,8 +1,8 @@
-"""Calls in a process of their own: what a library that dies takes with it is not the caller.
+"""Calls in a separate process, so that the crash of a library does not end the caller.
 
-HiGHS' branch and bound can end the process that it runs in, by a fault that no exception tells of.  A service
-that must not stop calls it apart: a fresh interpreter reads the call, pickled, and writes what it returned.
-It takes a second or so to start.
+HiGHS' branch and bound can crash the process that it runs in, without a Python exception.  A service that
+must not stop runs it in a new interpreter, which reads the pickled call and writes the pickled result.
+Starting the process takes about one second.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ T = TypeVar("T")
 
 
 class ProcessDied(SolverError):
-    """The process of a call ended without an answer."""
+    """Raised if the process of a call ended without a result."""
 
 
 def call_apart(
     function: Callable[..., T], *arguments: Any, clock: Clock | None = None, reserve: float = 0.0
 ) -> T:
-    """Return ``function(*arguments)``, called in a process of its own.
+    """Call ``function(*arguments)`` in a separate process and return the result.
 
-    The function is one of a module; ``pickle`` must find it, its arguments, and its result or error. The
-    process is killed `reserve` seconds before the deadline of the clock. Raise ProcessDied, with the signal,
-    if it ended without returning, Interrupted if the clock was over.
+    `function` must be importable from a module, because ``pickle`` transfers the function, its arguments, and
+    its result or error. The process is killed `reserve` seconds before the deadline of `clock`. Raise
+    ProcessDied, with the signal's name, if the process ended without a result, and Interrupted if the clock
+    ran out.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     process = subprocess.Popen(
@@ -65,12 +66,12 @@ def _how(code: int) -> str:
 
 
 def _main() -> None:
-    """Answer the call that is written to standard input."""
-    out, sys.stdout = sys.stdout.buffer, sys.stderr  # nobody else writes to where the answer goes
+    """Run the call that standard input contains, and write its result to standard output."""
+    out, sys.stdout = sys.stdout.buffer, sys.stderr  # prints of the function must not mix with the result
     function, arguments = pickle.load(sys.stdin.buffer)
     try:
         answer = True, function(*arguments)
-    except Exception as error:  # noqa: BLE001 - raised again by the caller
+    except Exception as error:  # noqa: BLE001 - the caller raises it again
         answer = False, error
     pickle.dump(answer, out)
     out.flush()

@@ -1,4 +1,4 @@
-"""What every solver is: a name, settings, features, and state that it keeps between rounds."""
+"""Interface of a solver: a name, settings, features, and state that it keeps between rounds."""
 
 from __future__ import annotations
 
@@ -26,23 +26,45 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 SolverState: TypeAlias = dict[str, Any]
-"""A solver's memory of a program, by name: numbers, and arrays of the store's slots and revisions."""
+"""A solver's state for a program, by name: numbers, and arrays of the store's slots and revisions."""
 
 
 class Shim(Protocol):
-    """A rounding method that makes an integral allocation of a solution."""
+    """A rounding method that turns a solution into an integral allocation."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Any:
-        """Round a solution of the program as it is now."""
+        """Round a solution of the program in its present state."""
 
 
 class Solver(Checked):
-    """Solves a program, and keeps what helps with the next round of the same program.
+    """Base class of solvers; a solver keeps state that speeds up the next round of the same program.
 
     Parameters
     ----------
     name : str
         Name on the command line and in results.
+
+    Examples
+    --------
+    A solver that wraps another one and prints the status of each solve:
+
+    >>> from copter import ContinualProgram, make_solver
+    >>> from copter.solvers.api import Solver
+    >>> class Verbose(Solver):
+    ...     def __init__(self, inner):
+    ...         super().__init__("verbose")
+    ...         self.inner = inner
+    ...
+    ...     def solve(self, program, **options):
+    ...         solution = self.inner.solve(program, **options)
+    ...         print(solution.status.value)
+    ...         return solution
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> round(Verbose(make_solver("copter")).solve(program).objective, 4)
+    optimal
+    -1.8
     """
 
     def __init__(self, name: str) -> None:
@@ -58,72 +80,79 @@ class Solver(Checked):
 
     @property
     def features(self) -> Feature:
-        """Features of the solver; none unless a subclass says otherwise."""
+        """Abilities of the solver; empty unless a subclass overrides it."""
         return Feature(0)
 
     @abstractmethod
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Solve the program as it is now.
+        """Solve the program in its present state.
 
         Parameters
         ----------
+        program : ContinualProgram
+            Program to solve; the solver does not edit it.
         deadline : float, optional
-            Seconds after which the best answer so far is returned; overrides the solver's setting.
+            Seconds after which the solver returns its best solution so far; overrides the solver's setting.
         raise_error : bool
-            Whether any other status than optimal is an error (:func:`copter.solution.check_optimal`).
+            True if every status other than optimal is an error (:func:`copter.solution.check_optimal`).
+
+        Returns
+        -------
+        Solution
+            Allocation, prices, status and certificate.
 
         Raises
         ------
         UnsupportedError
-            The program has something that the solver cannot do (:mod:`copter.solvers.features`).
+            If the program has a part that the solver cannot handle (:mod:`copter.solvers.features`).
         NotOptimalError
-            With ``raise_error``: the answer is not optimal; the error has it.
+            If ``raise_error`` is true and the status is not optimal; the error contains the solution.
         """
 
-    def warm_up(  # noqa: B027 - most have nothing to prepare
+    def warm_up(  # noqa: B027 - most solvers have nothing to prepare
         self, program: ContinualProgram | None = None, shim: Shim | None = None
     ) -> None:
-        """Run the code that a round may be the first to need, so that it is compiled or loaded before.
+        """Run the code that a round may need, so that it is compiled or loaded before the round.
 
         Parameters
         ----------
         program : ContinualProgram, optional
-            A program like those of the rounds, which is solved and not edited; by default small ones of the
-            solver.
+            A program like those of the rounds. The method solves it and does not edit it. By default the
+            solver uses small programs of its own.
         shim : Shim, optional
-            Rounds the solution.
+            Rounding method that is applied to the solution.
         """
 
-    def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled goes on
-        """End the solve that is under way, if there is one; from any thread."""
+    def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled continues
+        """End the solve that is running, if there is one; may be called from any thread."""
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Return the seconds that count as edit and as solve, of ``wall`` seconds around a solve.
+        """Split ``wall`` seconds, measured around a solve, into (edit seconds, solve seconds).
 
-        By default all of them; a subclass may exclude what is not the solver's own work.
+        By default their sum is ``wall``; a subclass may exclude time that is not the solver's own work.
         """
         edit = min(solution.timings.edit, wall)
         return edit, wall - edit
 
     def stopping(self) -> dict[str, float]:
-        """Return the solver's own stopping tolerances, by its own names."""
+        """Return the solver's stopping tolerances, by the names that the solver uses."""
         tolerance: float | None = getattr(self, "tolerance", None)
         return {} if tolerance is None else {"tolerance": tolerance}
 
     @property
     def kind(self) -> str:
-        """Name of what it remembers: solvers of one kind can go on from each other's state."""
+        """Name of the state's format: solvers of one kind can load each other's state."""
         return type(self).__name__
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Return what the next solve of the program begins from, to be written to a file; None if nothing.
+        """Return the state that the next solve of the program begins from, for a file; None without state.
 
         Raises
         ------
         CopterError
-            The solver's state cannot be written.
+            If the solver's state cannot be written to a file.
         """
         self._check_state("written to")
         return self._saved(program)
@@ -134,7 +163,7 @@ class Solver(Checked):
         Raises
         ------
         CopterError, ValueError, KeyError, TypeError
-            It is no such state; the solver is as before.
+            If the argument is not such a state; the solver keeps the state that it had.
         """
         self._check_state("read from")
         if state is None:
@@ -147,14 +176,14 @@ class Solver(Checked):
             raise CopterError(f"solver {self.name!r} keeps a state that cannot be {how} a file")
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
-        """State for a file, of a solver with the feature SAVED_STATE."""
+        """Return the state for a file; called only if the solver has the feature SAVED_STATE."""
         raise NotImplementedError
 
     def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
-        """Take over what :meth:`_saved` returned; an error leaves the solver as it was."""
+        """Load a state that :meth:`_saved` returned; an error leaves the solver's state unchanged."""
         raise NotImplementedError
 
-    def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to forget
+    def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to reset
         """Forget everything about earlier rounds."""
 
 
@@ -162,31 +191,53 @@ class WarmStartable(Protocol):
     """A solver whose starting point can be read and set."""
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Return allocation and prices, by slot, that the next solve begins from; None if it is cold."""
+        """Return allocation and prices, by slot, from which the next solve begins; None for a cold start."""
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve of the program from an allocation and prices (row slots,), by slot."""
+        """Begin the next solve from an allocation and from prices ``y`` of shape (row slots,)."""
 
 
 def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:
-    """Whether a solver, or the one that it wraps, accepts a starting point."""
+    """Return whether a solver, or the one that it wraps, accepts a starting point."""
     return Feature.GIVEN_START in solver.features
 
 
 class ClockedSolver(Solver):
-    """A solver that keeps its deadline, can be cancelled, and has one user at a time.
+    """Base class of solvers with a deadline and cancellation; one thread uses a solver at a time.
 
-    Subclasses implement :meth:`_solve`, which returns the best answer so far when its clock is over.
+    Subclasses implement :meth:`_solve`, which returns the best solution so far when its clock has run out.
 
     Parameters
     ----------
     tolerance : float
-        Wanted relative residuals and gap; every subclass says how it uses them.
+        Relative residuals and gap that are wanted; each subclass documents how it uses the tolerance.
     deadline : float, optional
-        Seconds after which a solve returns the best answer so far, kept to within 10% or 50 ms, whichever is
-        more (``docs/algorithm.md`` has the limits).
+        Seconds after which a solve returns the best solution so far. The solve may exceed the deadline by 10%
+        or 50 ms, whichever is more (``docs/algorithm.md`` lists the exceptions).
     threads : int, optional
-        Threads to use; None for the solver's default.
+        Number of threads; None for the solver's default.
+
+    Examples
+    --------
+    A solver that returns the zero allocation at zero prices:
+
+    >>> import numpy as np
+    >>> from copter import ContinualProgram, Status
+    >>> from copter.solvers.api import ClockedSolver, ColdStart, make_solution, SparseX, Timings
+    >>> class Zero(ClockedSolver):
+    ...     def _solve(self, program, clock):
+    ...         none = np.zeros(0, np.int64)
+    ...         x, y = SparseX(none, none, np.zeros(0)), np.zeros(program.store.rows.size)
+    ...         return make_solution(
+    ...             program, x, y, status=Status.UNPROVED, reason="zero", iterations=0,
+    ...             timings=Timings(solve=clock()), warm=ColdStart.ALWAYS_COLD.start(),
+    ...         )
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> solution = Zero("zero").solve(program)
+    >>> round(solution.objective, 4), round(solution.bound, 4)
+    (0.0, -1.8)
     """
 
     tolerance = Setting(share)
@@ -206,24 +257,24 @@ class ClockedSolver(Solver):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Solve the program as it is now; see :meth:`Solver.solve`.
+        """Solve the program in its present state; the arguments are those of :meth:`Solver.solve`.
 
         Raises
         ------
         UnsupportedError
-            The program has something that the solver cannot do.
+            If the program has a part that the solver cannot handle.
         NotOptimalError
-            With ``raise_error``: the status is another than optimal.
+            If ``raise_error`` is true and the status is not optimal.
         SettingError
-            The deadline is no number of seconds.
+            If the deadline is not a number of seconds.
         ConcurrentUseError
-            The program is being edited or solved, or the solver is solving.
+            If the program is being edited or solved, or the solver is solving.
         KeyboardInterrupt
-            Ctrl-C was pressed.  Program and solver are as after a cancelled solve: usable, and the solver's
-            next solve begins from the best answer so far.
+            If Ctrl-C was pressed.  Program and solver are in the state after a cancelled solve: both can be
+            used, and the solver's next solve begins from the best solution so far.
         """
         if not hasattr(program, "guard"):
-            raise ArgumentTypeError(self.name, "program", program, "is no ContinualProgram")
+            raise ArgumentTypeError(self.name, "program", program, "must be a ContinualProgram")
         limit = self.deadline
         if deadline is not None:
             try:
@@ -244,13 +295,13 @@ class ClockedSolver(Solver):
 
     @abstractmethod
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        """Solve the program until the clock is over."""
+        """Solve the program; return the best solution so far when the clock has run out."""
 
     def cancel(self) -> None:
-        """End the present solve, from another thread or a signal handler.
+        """End the present solve, from another thread or from a signal handler.
 
-        It returns its best answer so far, with the status cancelled. Without a present solve nothing happens;
-        a solve that begins later is not cancelled.
+        The solve returns its best solution so far, with the status ``cancelled``. Without a present solve the
+        call has no effect; a solve that begins later is not cancelled.
         """
         clock = self._clock
         if clock is not None:
@@ -260,7 +311,7 @@ class ClockedSolver(Solver):
     def _busy(self, clock: Clock) -> Iterator[None]:
         with _beginning:
             if self._clock is not None:
-                raise ConcurrentUseError(f"solver {self.name!r} is solving already: give each thread its own")
+                raise ConcurrentUseError(f"solver {self.name!r} is solving already: use one solver a thread")
             self._clock = clock
         try:
             yield
@@ -269,11 +320,14 @@ class ClockedSolver(Solver):
 
 
 _beginning = threading.Lock()
-"""Held while a solver looks whether it is free; not a solver's own, so that solvers can be pickled."""
+"""Lock for the check whether a solver is free.
+
+It is not an attribute of a solver, because solvers must be picklable.
+"""
 
 
 class Stopwatch:
-    """Call it for the seconds since it was made."""
+    """Timer; a call returns the seconds since the object was made."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()

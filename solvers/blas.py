@@ -1,4 +1,4 @@
-"""BLAS with one thread while solves are under way: its own only get in the way of small dense systems."""
+"""Limit of one BLAS thread during solves, because the dense systems are too small for more threads."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _limit: Any = None
 
 
 _SMALL = 32
-"""Systems of up to so many rows take one thread in any case, and less time than a limit takes."""
+"""Systems of up to this many rows use one thread in any case, and are solved faster than a limit is set."""
 
 
 @contextmanager
 def one_blas_thread(rows: int | None) -> Iterator[None]:
-    """Keep BLAS at one thread for systems of so many rows, at most; None if that is not known.
+    """Limit BLAS to one thread while systems of at most `rows` rows are solved.
 
-    The limit is the process', so that the last of several users lifts it.
+    `rows`: None if the number is not known. The limit holds for the process; the last user removes it.
     """
     global _users, _limit
     if rows is not None and rows <= _SMALL:

@@ -1,9 +1,9 @@
-"""What solvers can do, so that whoever holds one can ask it instead of going by its name or class.
+"""Abilities of solvers, so that a caller can query a solver instead of checking its name or class.
 
     if Feature.CONVEX_TERMS in solver.features: ...
 
-A solver that wraps another passes its features on, and is treated as that one is.  :func:`check_features` is
-the one place where a program that a solver cannot take is refused.
+A solver that wraps another one has the features of that solver.  :func:`check_features` is the only place
+where a program is rejected because a solver lacks a feature.
 """
 
 from __future__ import annotations
@@ -18,40 +18,51 @@ if TYPE_CHECKING:
 
 
 class Feature(enum.Flag):
-    """Abilities of a solver, joined by ``|`` and tested by ``in``."""
+    """Abilities of a solver, combined by ``|`` and tested by ``in``.
+
+    Examples
+    --------
+    >>> from copter import make_solver
+    >>> from copter.solvers.api import Feature
+    >>> Feature.CONVEX_TERMS in make_solver("copter").features
+    True
+    >>> Feature.CONVEX_TERMS in make_solver("highs-simplex").features
+    False
+    """
 
     CONVEX_TERMS = enum.auto()
-    """Takes requests with a convex term; a solver without it refuses them."""
+    """Solves requests with a convex term; a solver without the feature rejects them."""
     INTEGRALITY = enum.auto()
-    """Gives whole numbers where requests want them; a solver without it solves the relaxation."""
+    """Returns whole numbers for integral requests; a solver without the feature solves the relaxation."""
     PRICES = enum.auto()
-    """Gives row prices, and by them a certified bound."""
+    """Returns row prices, from which the certified bound is computed."""
     RAYS = enum.auto()
-    """Proves by a ray that a program is infeasible or unbounded."""
+    """Returns a ray as proof that a program is infeasible or unbounded."""
     WARM_START = enum.auto()
-    """Goes on from its last answer for the same program."""
+    """Begins from its last solution of the same program."""
     GIVEN_START = enum.auto()
-    """Begins from an allocation and prices that it is given (:class:`copter.solvers.base.WarmStartable`)."""
+    """Begins from a given allocation and prices (:class:`copter.solvers.base.WarmStartable`)."""
     IN_PLACE = enum.auto()
-    """Solves the program itself, so that the edits of a round are its own work; others have a model too."""
+    """Solves the program's store itself, without a second model that edits must be copied to."""
     DIFFERENTIAL_EDITS = enum.auto()
-    """Takes the edits of a round as such; a solver without it builds all of its model again."""
+    """Applies the edits of a round to its model; a solver without the feature rebuilds its model."""
     DEADLINE = enum.auto()
-    """Returns its best answer when its deadline is over."""
+    """Returns its best solution so far when the deadline is over."""
     CANCEL = enum.auto()
     """Ends soon after :meth:`copter.solvers.base.Solver.cancel`, at any point of a solve."""
     THREADS = enum.auto()
-    """Uses as many threads as its setting ``threads`` says."""
+    """Uses as many threads as its setting ``threads`` specifies."""
     SAVED_STATE = enum.auto()
-    """Its memory between rounds can be written to a snapshot or a journal."""
+    """Has state between rounds that can be written to a snapshot or a journal."""
     COMPILES = enum.auto()
-    """Compiles kernels the first time that it needs them: a first solve may take a minute more."""
+    """Compiles kernels during the first solves, which therefore take longer."""
 
 
 def check_features(name: str, features: Feature, program: ContinualProgram) -> None:
-    """Raise UnsupportedError if a program has convex terms and a solver takes none, before any work.
+    """Raise UnsupportedError if a program has convex terms and the solver cannot handle them.
 
-    Whole numbers are no reason: a solver without them solves the relaxation, which shims round.
+    Integral requests are not rejected: a solver without the feature INTEGRALITY solves the relaxation, and a
+    shim can round its solution.
     """
     if Feature.CONVEX_TERMS not in features:
         refuse_terms(program, f"solver {name!r}")

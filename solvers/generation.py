@@ -1,17 +1,17 @@
-"""Column generation: a program whose columns are made when its prices say that they are missing.
+"""Column generation: columns are added when the prices of a solution show that they improve the optimum.
 
     minimise  sum over all columns j of c_j x_j      over a program with some of the columns only
 
-A solve gives prices y and a bound d(y) of the program as it is.  With columns that are not there the bound of
-request q is lower by as much as the best of them is below the best that is there, and never otherwise:
+A solve gives prices y and a lower bound d(y) of the restricted program.  Let r_q be the smallest reduced cost
+of request q over the columns that the program has, and r_q' that over all possible columns.  Then
 
-    d_all(y) = d(y) - sum_q total_q (best reduced cost there - best reduced cost of all)_+ .
+    d_all(y) = d(y) - sum_q total_q max(0, r_q - r_q')
 
-A domain finds the best columns, adds them, and says what they are worth by this sum: then d(y) less their
-worth bounds the whole program, without any column being listed that nobody wants.  The highest bound of all
-prices counts.
+is a lower bound of the full program.  A domain finds the columns with the smallest reduced costs, adds them,
+and returns the sum.  So the full program has a bound although most columns are never listed.  The bound of
+:func:`generations` is the largest over all prices so far.
 
-Source: Gilmore and Gomory (1961); the bound is Lasdon's, "Optimization Theory for Large Systems" (1970).
+Sources: Gilmore and Gomory (1961); the bound is Lasdon's, "Optimization Theory for Large Systems" (1970).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MissingColumns:
-    """Columns that are missing at some prices.
+    """Result of the pricing of columns that a program does not have.
 
     Attributes
     ----------
     added : int
-        Columns that were added to the program.
+        Number of columns that were added to the program.
     worth : float
-        Largest change of the program's bound by all missing columns, added or not: a decrease in a
-        minimisation. Not negative; infinite if only some were priced.
+        Upper bound on the change of the program's bound by all missing columns, added or not: a decrease in
+        a minimisation. Not negative; infinite if only some columns were priced.
     """
 
     added: int
@@ -47,22 +47,22 @@ class MissingColumns:
 
 
 Pricing: TypeAlias = "Callable[[Solution], MissingColumns]"
-"""Adds the columns to the program that are missing by the prices of a solution."""
+"""A function that adds columns with a negative reduced cost at the prices of a solution."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A program with the columns at one time.
+    """Result of one solve and the column additions after it.
 
     Attributes
     ----------
     solution : Solution
-        With the columns that the program had.
+        Solution of the program before the additions.
     missing : MissingColumns
-        Columns that it did not have.
+        Result of the pricing at the solution's prices.
     bound : float
-        Bound on the objective of an allocation to all possible columns: a lower one, and an upper one if the
-        program is maximised.
+        Bound on the objective over all possible columns: a lower bound, or an upper bound if the program is
+        maximised.
     """
 
     solution: Solution
@@ -71,24 +71,24 @@ class Generation:
 
 
 def generations(program: ContinualProgram, solver: Solver, pricing: Pricing) -> Iterator[Generation]:
-    """Solve a program and add columns, over and over, until none is missing or the caller stops.
+    """Solve a program and add columns repeatedly, until no column is missing or the caller stops.
 
     Parameters
     ----------
     program : ContinualProgram
-        With the first columns.
+        Program with an initial set of columns.
     pricing : callable
-        ``pricing(solution)`` edits the program.
+        ``pricing(solution)`` adds columns to the program and returns a :class:`MissingColumns`.
 
     Yields
     ------
     Generation
-        After each solve and its additions.
+        One for each solve and its additions.
 
     Raises
     ------
     NotOptimalError
-        A solve ended without prices that prove a bound.
+        If a solve ended without prices that prove a bound.
     """
     bound = -math.inf
     while True:

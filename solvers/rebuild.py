@@ -1,9 +1,10 @@
-"""copter without differential edits: the program is built from nothing every round, then solved warm.
+"""Variant of copter without differential edits: each round builds a new program and solves it warm.
 
-The ablation of the store.  Every round the content of the given program goes, in bulk, into a new
-:class:`copter.program.program.ContinualProgram`, as a user would do who keeps no program between rounds:
-effective costs (no scales, no overrides) and private columns (no templates).  Last round's allocation and
-prices are carried over by id, so that what is left of the difference to ``copter`` is the build.
+The variant measures the benefit of the store.  In every round the content of the given program is added, in
+bulk, to a new :class:`copter.program.program.ContinualProgram`, as by a user who keeps no program between
+rounds. The new program has effective costs (no scales, no overrides) and private columns (no shared columns).
+Last round's allocation and prices are transferred by id, so that the time difference to ``copter`` is the
+time of the build.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 
 
 class Rebuild(ProximalPoint):
-    """Proximal point, warm, on a program that is built anew every round.
+    """Proximal point method, warm-started, on a program that is rebuilt every round.
 
     Parameters
     ----------
     **settings
-        Of :class:`copter.solvers.proximal.solver.ProximalPoint`; the build counts towards the deadline.
+        Settings of :class:`copter.solvers.proximal.solver.ProximalPoint`; the build counts towards the
+        deadline.
     """
 
     features = ProximalPoint.features & ~(
@@ -51,12 +53,12 @@ class Rebuild(ProximalPoint):
         self._round: _LastRound | None = None
 
     def reset(self) -> None:
-        """Forget the last answer."""
+        """Forget the last solution."""
         super().reset()
         self._round = None
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        """Build the program again as it is now and solve it from the last answer."""
+        """Build a copy of the program and solve it from the last solution."""
         starts = program.take_starts()
         done = False
         try:
@@ -72,7 +74,7 @@ class Rebuild(ProximalPoint):
                 program.return_starts(starts)
 
     def _solve_copy(self, copy: Copy, clock: Clock) -> tuple[Solution, bool]:
-        """Answer of the copy as one of the original; whether there is anything to begin from next time."""
+        """Return the copy's solution in the original's slots, and if the next solve can start from it."""
         program, edit = copy.original, clock()
         found = super()._solve(copy.program, clock)
         y = copy.original_y(found.y)
@@ -95,10 +97,10 @@ class Rebuild(ProximalPoint):
         if last is None or last.program is not copy.program:
             return solution, False
         self._round = _LastRound(LastX.of(program, copy.original_x(last.x)), LastY.of(program, y))
-        return solution, True  # also without an allocation
+        return solution, True  # prices are a start even without an allocation
 
     def _unbuilt(self, program: ContinualProgram, clock: Clock) -> Solution:
-        """No answer: there was no time for the build."""
+        """Return a solution without an allocation, because the deadline was over before the build."""
         return make_solution(
             program,
             None,
@@ -112,7 +114,7 @@ class Rebuild(ProximalPoint):
         )
 
     def _carry_over(self, copy: Copy, pending: Pending) -> None:
-        """Give the solver last round's x and prices, and the starts that came with edits."""
+        """Give the solver last round's allocation and prices, and the starts that edits specified."""
         last = None
         if self._round is not None and self._round.x.program is copy.original:
             last, y = self._round.x, copy.fresh_y(self._round.y.surviving())
@@ -127,14 +129,14 @@ class Rebuild(ProximalPoint):
 
 @dataclass(frozen=True)
 class _LastRound:
-    """Memory between rounds, by slots of the given program."""
+    """Allocation and prices of the last round, by slots of the given program."""
 
     x: LastX
     y: LastY
 
 
 class Copy:
-    """A program built from the content of `original`, with the same ids, and the maps between slots."""
+    """A program built from the content of `original`, with the same ids, and the maps between the slots."""
 
     def __init__(self, original: ContinualProgram) -> None:
         self.original, self.program = original, ContinualProgram()
@@ -143,7 +145,7 @@ class Copy:
         self._rows = original.resource_slots
         self.program.add_resources(**vars(original.resources[:]))
         position = row_positions(store, self._rows)
-        # One call takes one kind of sum row and of integrality.
+        # One call adds requests of one relation and one integrality.
         kind = 2 * table.relation[slots] + table.integral[slots]
         groups = [np.flatnonzero(kind == each) for each in np.unique(kind)]
         for group in groups:
@@ -154,21 +156,21 @@ class Copy:
         for slot, id in zip(slots.tolist(), ids, strict=True):
             if slot in store.terms:
                 self.program.update_request(id, term=original.requests[id].term)
-        # The new program's slots are 0, 1, ... in the order of the calls.
+        # The new program numbers its slots 0, 1, ... in the order of the calls.
         self._slots = slots[np.concatenate(groups)] if groups else slots
 
     def fresh_x(self, x: SparseX) -> SparseX:
-        """An allocation of the original program in slots of the new one."""
+        """Return an allocation of the original program in slots of the new one."""
         position = np.full(self.original.store.requests.size, -1)
         position[self._slots] = np.arange(self._slots.size)
         return _by_slot(position[x.slot], x)
 
     def original_x(self, x: SparseX) -> SparseX:
-        """An allocation of the new program in slots of the original one."""
+        """Return an allocation of the new program in slots of the original one."""
         return _by_slot(self._slots[x.slot], x)
 
     def original_pricing(self, pricing: Pricing | None) -> Pricing | None:
-        """A pass over the new program as one over the original, for shims."""
+        """Return the result of a pricing pass over the new program in slots of the original, for shims."""
         if pricing is None:
             return None
         store = self.original.store
@@ -185,18 +187,18 @@ class Copy:
         )
 
     def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return prices of the original program's row slots in those of the new one."""
+        """Return prices of the original program's rows in row slots of the new one."""
         return y[self._rows]
 
     def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the new program's row slots in those of the original one."""
+        """Return prices of the new program's rows in row slots of the original one."""
         prices = np.zeros(self.original.store.rows.size)
         prices[self._rows] = y
         return prices
 
 
 def _by_slot(slot: NDArray[np.int64], x: SparseX) -> SparseX:
-    """``x`` with other slots, ascending."""
+    """Return ``x`` with new slots, sorted by slot."""
     order = np.argsort(slot, kind="stable")
     return SparseX(slot[order], x.column[order], x.value[order])
 
@@ -208,7 +210,7 @@ def _add_requests(
     slots: NDArray[np.int64],
     position: NDArray[np.int32],
 ) -> None:
-    """Add requests of one kind with the content that ``store`` has in ``slots``."""
+    """Add requests of one relation and integrality, with the content of ``slots`` in ``store``."""
     table = store.requests
     relation: Literal["<=", "=="] = "==" if table.relation[slots[0]] == EXACTLY else "<="
     upper = upper_bounds(store, slots)
@@ -225,7 +227,7 @@ def _add_requests(
 
 
 def _matrix(store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32]) -> csc_array:
-    """Columns of many requests in the resource rows."""
+    """Return the resource coefficients of requests as a matrix of shape (resources, columns)."""
     from scipy.sparse import csc_array
 
     columns = usage_columns(store, slots, position)

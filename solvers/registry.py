@@ -1,12 +1,14 @@
-"""The solvers by name: those of this package, and those that other packages add.
+"""Registry of the solvers by name: those of this package, and those that other packages register.
 
-A solver of this package is a line of :data:`_BUILT_IN`.  Another package's is one of its ``pyproject.toml``,
+A solver of this package has an entry in :data:`_BUILT_IN`.  Another package registers a solver in its
+``pyproject.toml``:
 
     [project.entry-points."copter.solvers"]
     mine = "my_package.solver:MySolver"
 
-whose class is called as ``MySolver(name="mine", **settings)``; its line for people is the first of its
-docstring.  Nothing is imported until a solver is made, or a line of somebody else's is asked for.
+The class is called as ``MySolver(name="mine", **settings)``; its summary is the first line of its docstring.
+A solver's module is imported only when the solver is made. The module of a registered solver is also imported
+when its summary is read.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ _GROUP = "copter.solvers"
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """A solver's name and class.
+    """Name, class and preset of a solver.
 
     Attributes
     ----------
+    name : str
+        Name of the solver.
     target : str
         Module and class, as ``package.module:Class``.
     line : str
@@ -49,7 +53,7 @@ class SolverEntry:
 
     @property
     def summary(self) -> str:
-        """One line for people; for another package's solver this imports it."""
+        """One-line description; reading it imports the class of another package's solver."""
         if self.line:
             return self.line
         try:
@@ -64,16 +68,16 @@ class SolverEntry:
         Raises
         ------
         UnknownSolverError
-            The import failed; the cause is attached.
+            If the import failed; the cause is attached.
         CopterError
-            A package that the solver needs is missing.
+            If a package that the solver needs is not installed.
         """
         module, _, name = self.target.partition(":")
         try:
             solver_class: type[Solver] = getattr(importlib.import_module(module), name)
-        except CopterError:  # says itself what is missing
+        except CopterError:  # its message names the missing package
             raise
-        except Exception as error:  # whatever somebody else's module raises
+        except Exception as error:  # another package's module may raise anything
             what = f"solver {self.name!r} ({self.target}) cannot be loaded"
             raise UnknownSolverError(f"{what}: {type(error).__name__}: {error}") from error
         return solver_class
@@ -84,9 +88,9 @@ class SolverEntry:
         Raises
         ------
         TypeError
-            The solver has no such setting; names the nearest and all that exist.
+            If the solver has no such setting; the message lists the nearest name and all settings.
         SettingError
-            A value is invalid.
+            If a value is invalid.
         """
         solver_class = self.load()
         call = f"solver {self.name!r}: {solver_class.__name__}"
@@ -95,7 +99,7 @@ class SolverEntry:
 
 
 class Registry(Mapping[str, SolverEntry]):
-    """The solvers by name, this package's first; others are looked for when a name is not among those."""
+    """The solvers by name, this package's first; entry points are read only if a name is not built in."""
 
     def __init__(self, built_in: Mapping[str, SolverEntry]) -> None:
         self._built_in = built_in
@@ -158,7 +162,14 @@ _BUILT_IN = (
 )
 
 SOLVERS: Mapping[str, SolverEntry] = Registry({entry.name: entry for entry in _BUILT_IN})
-"""Every solver that :func:`make_solver` makes, by name."""
+"""Mapping from each name that :func:`make_solver` accepts to its entry.
+
+Examples
+--------
+>>> from copter.solvers.api import SOLVERS
+>>> SOLVERS["highs-hot"].summary
+'HiGHS simplex, model and basis kept between rounds'
+"""
 
 
 def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
@@ -167,12 +178,12 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
     Parameters
     ----------
     also : tuple of str
-        Names that the caller accepts in addition to registered ones, for the error.
+        Other names that the caller accepts; the error message lists them too.
 
     Raises
     ------
     UnknownSolverError
-        Names the nearest and all known ones.
+        If the name is not registered; the message lists the nearest name and all names.
     """
     if not isinstance(name, str) or name not in SOLVERS:
         raise UnknownSolverError(f"no solver {name!r}; {choices(str(name), [*also, *SOLVERS])}")
@@ -180,22 +191,37 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
 
 
 def make_solver(name: str, **settings: Any) -> Solver:
-    """Return the solver of a registered name.
+    """Make the solver of a registered name.
 
     Parameters
     ----------
     name : str
         A key of :data:`SOLVERS`.
     **settings
-        Of the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
+        Settings of the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
+
+    Returns
+    -------
+    Solver
+        A new solver, without state of earlier rounds.
 
     Raises
     ------
     UnknownSolverError
-        No solver has this name, or it cannot be loaded; names the known ones.
+        If no solver has this name, or if it cannot be loaded; the message lists the names.
     TypeError
-        The solver has no such setting; names the nearest and all that exist.
+        If the solver has no such setting; the message lists the nearest name and all settings.
     SettingError
-        A value is invalid.
+        If a value is invalid.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, make_solver
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> solution = make_solver("highs-simplex", tolerance=1e-8).solve(program)
+    >>> solution.status.value, round(solution.objective, 4)
+    ('optimal', -1.8)
     """
     return solver_entry(name).make(**settings)

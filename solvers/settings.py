@@ -1,7 +1,7 @@
-"""Settings of solvers: checked when a solver is made, and whenever they are assigned later.
+"""Settings of solvers, checked when a solver is made and whenever a setting is assigned.
 
-A setting is a class attribute; what it is given goes through a check that returns the value to keep or raises
-:class:`copter.errors.SettingError`, which names the solver, the setting and the value.
+A setting is a class attribute. An assigned value goes through a check, which returns the value to store or
+raises :class:`copter.errors.SettingError` with the solver, the setting and the value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from copter.keywords import settings_of
 
 T = TypeVar("T")
 Check = Callable[[Any], T]
-"""Returns the value to keep; raises ValueError with what it must be."""
+"""A function that returns the value to store, or raises ValueError with the condition that is violated."""
 
 
 class _Named(Protocol):
@@ -27,7 +27,7 @@ class _Named(Protocol):
 
 
 class Setting(Generic[T]):
-    """A setting of a solver."""
+    """Descriptor of a solver's setting, with the check of its values."""
 
     def __init__(self, check: Check[T]) -> None:
         self._check = check
@@ -55,7 +55,7 @@ class Setting(Generic[T]):
 
 @cache
 def setting_defaults(solver_class: type) -> Mapping[str, Any]:
-    """Return the settings that a solver's class takes when it is made, with their defaults.
+    """Return the settings that the constructor of a solver's class accepts, with their defaults.
 
     They are the keywords of its constructor (:func:`copter.keywords.settings_of`) except ``name``.
     """
@@ -65,21 +65,21 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 
 
 def share(value: Any) -> float:
-    """Check that a number is between 0 and 1, both excluded, or raise ValueError."""
+    """Check that a number is greater than 0 and less than 1; otherwise raise ValueError."""
     if not _is_number(value) or not 0 < value < 1:
         raise ValueError("must be a number between 0 and 1")
     return float(value)
 
 
 def share_or_nothing(value: Any) -> float:
-    """Check that a number is from 0 to 1, 1 excluded, or raise ValueError."""
+    """Check that a number is at least 0 and less than 1; otherwise raise ValueError."""
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError("must be a number from 0 to below 1")
     return float(value)
 
 
 def time_limit(value: Any) -> float | None:
-    """Check seconds, or None for no limit; otherwise raise ValueError."""
+    """Check a number of seconds, or None for no limit; otherwise raise ValueError."""
     if value is None or (_is_number(value) and value == math.inf):
         return None
     if not _is_number(value) or not value >= 0:
@@ -88,7 +88,7 @@ def time_limit(value: Any) -> float | None:
 
 
 def count(value: Any) -> int:
-    """Check a number of times, which may be 0; otherwise raise ValueError."""
+    """Check a whole number of at least 0; otherwise raise ValueError."""
     if not _is_whole(value) or value < 0:
         raise ValueError("must be a whole number, not negative")
     return int(value)
@@ -104,21 +104,21 @@ def workers(value: Any) -> int | None:
 
 
 def switch(value: Any) -> bool:
-    """Check a truth value; otherwise raise ValueError."""
+    """Check a Boolean value; otherwise raise ValueError."""
     if not isinstance(value, bool):
         raise ValueError("must be True or False")
     return value
 
 
 def function(value: Any) -> Any:
-    """Check something to call, or None; otherwise raise ValueError."""
+    """Check that a value is callable or None; otherwise raise ValueError."""
     if value is not None and not callable(value):
         raise ValueError("must be callable, or None")
     return value
 
 
 def one_of(*names: str) -> Check[Any]:
-    """Return a check for one of some names, which returns the value or raises ValueError."""
+    """Return a check that accepts one of some names and raises ValueError for every other value."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in names:

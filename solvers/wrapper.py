@@ -1,4 +1,4 @@
-"""A solver around another one: it adds something to each solve and is treated as the other is."""
+"""Base class of solvers that wrap another solver and add something to each solve."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Solver):
-    """Passes everything on to another solver; a subclass overrides what it adds to.
+    """Solver that passes every call to another solver; a subclass overrides the calls that it extends.
 
-    Its features are the other's, so that a domain offers it a start, measures its edits, and saves its state
-    in the same way.
+    It has the features of the wrapped solver. So a domain offers it a start, measures its edits, and saves
+    its state in the same way.
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -34,37 +34,37 @@ class Wrapper(Solver):
 
     @property
     def features(self) -> Feature:
-        """The other's."""
+        """Features of the wrapped solver."""
         return self.inner.features
 
     @property
     def kind(self) -> str:
-        """The other's."""
+        """Kind of the wrapped solver's state."""
         return self.inner.kind
 
     @suggests
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Return the other's answer, as :meth:`copter.solvers.base.Solver.solve` does."""
+        """Return the wrapped solver's solution, see :meth:`copter.solvers.base.Solver.solve`."""
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
-        """Let the other run what a later round may be the first to need."""
+        """Warm up the wrapped solver."""
         self.inner.warm_up(program, shim)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Return where the other would begin; see :class:`copter.solvers.base.WarmStartable`."""
+        """Return the wrapped solver's start, see :class:`copter.solvers.base.WarmStartable`; None if cold."""
         return self.inner.start(program) if takes_start(self.inner) else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Set where the other begins, y (row slots,); raise UnsupportedError if it has no warm start."""
+        """Set the wrapped solver's start, y (row slots,); raise UnsupportedError if it accepts none."""
         if not takes_start(self.inner):
-            raise UnsupportedError(f"solver {self.name!r} takes no start")
+            raise UnsupportedError(f"solver {self.name!r}: does not accept a starting point")
         self.inner.start_from(program, x, y)
 
     def cancel(self) -> None:
-        """End the other's solve."""
+        """Cancel the wrapped solver's solve."""
         self.inner.cancel()
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
@@ -72,17 +72,17 @@ class Wrapper(Solver):
         return self.inner.seconds(solution, wall)
 
     def stopping(self) -> dict[str, float]:
-        """Return the other's stopping criteria."""
+        """Return the wrapped solver's stopping tolerances."""
         return self.inner.stopping()
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Return the other's state."""
+        """Return the wrapped solver's state."""
         return self.inner.save_state(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Give the other what it kept; errors are those of :meth:`copter.solvers.base.Solver.load_state`."""
+        """Load the wrapped solver's state; see :meth:`copter.solvers.base.Solver.load_state` for errors."""
         self.inner.load_state(program, state)
 
     def reset(self) -> None:
-        """Let the other forget everything."""
+        """Reset the wrapped solver."""
         self.inner.reset()

@@ -1,6 +1,6 @@
-"""Other people's solvers behind the same protocol.
+"""Solvers of other authors with the interface of copter's solvers.
 
-Read `baseline.py` first: what they share.  `highs.py` builds a model every round and `highs_hot.py` keeps one
-alive.  `ortools_lp.py`, `cvxpy_lp.py` and `dede_lp.py` are OR-Tools', cvxpy's and DeDe's; `dede_worker.py`
-runs in DeDe's own environment.
+Read `baseline.py` first: it contains the shared code.  `highs.py` builds a model every round; `highs_hot.py`
+updates one model with the edits.  `ortools_lp.py` runs OR-Tools' solvers and `cvxpy_lp.py` those of cvxpy.
+`dede_lp.py` runs DeDe, through `dede_worker.py` in a separate Python environment.
 """

@@ -1,14 +1,14 @@
-"""What the baselines share: an answer of a general LP solver becomes a Solution of the program.
+"""Base class of the baselines: it converts the output of a general LP solver to a Solution of the program.
 
-A baseline hands over flat columns, row duals and its own word on why it stopped.  Objective, bound, residuals
-and gap are recomputed from the program (:mod:`copter.proof.certificate`); the baseline's figures for them
-are never used, and neither is its word that an answer is optimal: one that the certificate finds to be
-outside the tolerance is asked for again at a tighter tolerance, where the solver has one to sharpen, and is
-unproved, with the figures, if that is of no use.  Two things are not on a baseline's clock: turning
-its answer into numpy, and certifying it.
+A baseline returns columns as a flat array, row duals and its reported status.  Objective, bound, residuals
+and gap are recomputed from the program (:mod:`copter.proof.certificate`); the baseline's figures for them are
+not used.  A reported optimum is checked too.  If the certificate finds it outside the tolerance, the solver
+runs again at a tighter tolerance, if it has one.  If that does not help, the status is ``unproved`` and the
+reason lists the residuals.  The measured time does not include the conversion of the answer to numpy arrays
+and the certificate.
 
-Sign of prices: ours are positive where an upper row bound is paid for (p = c + A'y); HiGHS and OR-Tools give
-row duals with the opposite sign (p = c - A'dual).
+Sign of prices: copter's prices are positive at an active upper row bound (p = c + A'y). HiGHS and OR-Tools
+return row duals with the opposite sign (p = c - A'dual).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _TIGHTER = 1 / 3
-"""Factor on a solver's tolerance each time that its optimum misses the wanted one."""
+"""Factor on a solver's tolerance in each run after one whose optimum missed the wanted tolerance."""
 _READING_SHARE = 0.5
 """First estimate of the time for reading an answer, as a share of the time for building the model."""
 COLD = ColdStart.ALWAYS_COLD.start()
@@ -54,7 +54,7 @@ BASELINE = Feature.PRICES | Feature.RAYS | Feature.DEADLINE | Feature.CANCEL
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns and rows of a baseline's arrays.
+    """Correspondence of a baseline's arrays to the program's slots.
 
     `slots`, `sizes` (k,): request slots in the baseline's column order, and their numbers of columns.
     `row_slots`, `rows` (m,): resource slots, and the baseline's rows for them.
@@ -67,17 +67,17 @@ class Layout:
 
     @classmethod
     def of(cls, program: ContinualProgram) -> Layout:
-        """Layout of a compiled program."""
+        """Return the layout of a compiled program."""
         slots, row_slots = program.request_slots, program.resource_slots
         return cls(slots, program.store.requests.n_columns[slots], row_slots, np.arange(row_slots.size))
 
 
 @dataclass(frozen=True)
 class BaselineAnswer:
-    """Answer of a baseline, in its own order of columns and rows.
+    """Output of a baseline, in its own order of columns and rows.
 
-    `x` (n,), `dual`: None if there are none; the row duals are in the baseline's sign. `warm`: how the run
-    began. `details`: figures of the baseline for the record.
+    `x` (n,), `dual`: None if the solver returned none; row duals have the baseline's sign. `warm`: start of
+    the run. `details`: figures of the baseline for the record.
     """
 
     status: Status
@@ -90,32 +90,30 @@ class BaselineAnswer:
 
 
 class Baseline(ClockedSolver):
-    """A general solver behind copter's protocol; subclasses load the program and run the solver.
+    """Base class of general LP solvers; subclasses load the program and run the solver.
 
-    The deadline of the `settings` (:class:`copter.solvers.base.ClockedSolver`) is for all of a round: edit,
-    run, and certificate.
+    The deadline of the `settings` (:class:`copter.solvers.base.ClockedSolver`) includes everything in a
+    round: edit, run, and certificate.
     """
 
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
         self._last: LastX | None = None
-        self._reading = 0.0  # seconds a column that reading and certifying an answer took
+        self._reading = 0.0  # measured seconds a column for reading and certifying an answer
 
     @property
     def features(self) -> Feature:
-        """Features of every baseline; deadline and cancellation work by giving its run up."""
+        """Features of every baseline; at a deadline or cancellation the solver's run is abandoned."""
         return BASELINE
 
     _of_one_round: ClassVar[tuple[str, ...]] = ()
-    """Attributes that hold a round's model; a library's objects among them cannot be copied."""
+    """Attributes that hold a round's model; copies and pickles leave them out, because some are C objects."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in self._of_one_round}
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Return the seconds of the model's update or rebuild and of the run; the certificate is
-        not counted.
-        """
+        """Return the seconds of the model's update or rebuild, and of the run, without the certificate."""
         return solution.timings.edit, solution.timings.solve
 
     def reset(self) -> None:
@@ -147,31 +145,31 @@ class Baseline(ClockedSolver):
 
     @abstractmethod
     def _load(self, program: ContinualProgram) -> Layout:
-        """Give the solver the program as it is now; this is the round's edit time."""
+        """Load the program in its present state; the time of this method is the round's edit time."""
 
     @abstractmethod
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
-        """Run the solver, at its tolerance times ``tighter``; ``details["seconds"]`` are those of the run.
+        """Run the solver at its tolerance times ``tighter``; ``details["seconds"]`` is the time of the run.
 
-        It must end ``reserve`` seconds before the clock is over, which reading its answer takes.
+        The run must end ``reserve`` seconds before the deadline, because reading the answer takes that long.
         """
 
     def _tightenings(self) -> int:
-        """How often it is run again, at a tighter tolerance, if its optimum is not within the wanted one."""
+        """Return how many times the solver may run again, each time at a tighter tolerance."""
         return 0
 
     def _accepts(self, certificate: Certificate) -> bool:
-        """Whether an optimum of the solver is one within the wanted tolerance."""
+        """Return whether a reported optimum is within the wanted tolerance."""
         return certificate.within(self.tolerance)
 
     def _proof(
         self, program: ContinualProgram, outcome: BaselineAnswer, proof: Certificate
     ) -> IntegerProof | None:
-        """Return the proof of an integral answer; None for a solver of relaxations."""
+        """Return the proof of an integral solution; None for a solver of relaxations."""
         return None
 
     def _read(self, program: ContinualProgram, layout: Layout, outcome: BaselineAnswer) -> _Read:
-        """Certify what the solver found."""
+        """Convert the solver's output to the program's slots and certify it."""
         y = np.zeros(program.store.rows.size)
         if outcome.dual is not None:
             y[layout.row_slots] = -outcome.dual[layout.rows]
@@ -182,7 +180,7 @@ class Baseline(ClockedSolver):
         if x is not None and proof.nearly(self.tolerance):
             y, _, proof, _ = proved(program.store, x, y, self.threads)
         if x is not None and not x.slot.size and outcome.status is not Status.OPTIMAL:
-            # zeros at which a solver began are no allocation if they break rows
+            # Columns that are all 0 may be the solver's initial point: no allocation if they violate rows.
             x = x if proof.relative.primal <= self.tolerance else None
         return _Read(outcome, x, y, proof if x is not None else without_allocation(proof))
 
@@ -236,7 +234,7 @@ def _ended(clock: Clock) -> Status:
 
 @dataclass(frozen=True)
 class _Read:
-    """Answer of a baseline, in the program's slots and certified; without an x, only the prices are."""
+    """Output of a baseline in the program's slots, with its certificate; `x` may be None."""
 
     outcome: BaselineAnswer
     x: SparseX | None
@@ -244,7 +242,7 @@ class _Read:
     certificate: Certificate
 
     def followed_by(self, later: _Read) -> _Read:
-        """The better of two answers, with the iterations and seconds of both and the later one's status."""
+        """Return the better of two outputs, with the sums of iterations and seconds and the later status."""
         better = later if later.x is not None and later.worst <= self.worst else self
         details = dict(later.outcome.details)
         details["seconds"] += self.outcome.details["seconds"]

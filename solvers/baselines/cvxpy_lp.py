@@ -1,14 +1,14 @@
-"""Clarabel, SCS and OSQP behind cvxpy: what a model in cvxpy costs, compiled anew every round.
+"""Clarabel, SCS and OSQP through cvxpy: a baseline that compiles a cvxpy model in every round.
 
-The program becomes one matrix, as for every baseline, and that a cvxpy problem
+The program becomes one matrix, as for every baseline, and then the cvxpy problem
 
-    minimise c'x  subject to  A_e x = b_e,  A_u x <= u,  -A_l x <= -l,  0 <= x,  x_j <= upper_j where finite,
+    minimise c'x  subject to  A_e x = b_e,  A_u x <= u,  -A_l x <= -l,  0 <= x,  x_j <= upper_j where finite.
 
-whose compilation to the solver's cones is the round's edit; the solver's own run, to which cvxpy hands it, is
-the solve.  Nothing can be kept: a Parameter changes numbers, but requests come and go, and with them the
-shape.  Each is given the wanted tolerance.  All stop at residuals of their own, relative to norms of all
-rows, and so run again at a third of it, at most eight times and while there is time, until the certificate is
-within the wanted one.
+The round's edit time is cvxpy's compilation to the cones of the solver; the solve time is the run of the
+solver.  No model is kept between rounds: a cvxpy Parameter can change numbers, but arriving and leaving
+requests change the shape.  Each solver gets the wanted tolerance.  These solvers stop by residuals relative
+to norms over all rows.  So a solver runs again at a third of its tolerance until the certificate is within
+the wanted tolerance, at most eight times and while time is left.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _TIGHTENINGS = 8
 _ITERATIONS = 10_000_000
-"""More iterations than fit into any time limit, which ends a run instead."""
+"""Limit on iterations that no run reaches before its time limit."""
 _STATUS = {
     "optimal": Status.OPTIMAL,
     "optimal_inaccurate": Status.NUMERICAL_ERROR,
@@ -48,16 +48,16 @@ _STATUS = {
 
 
 class CvxpyLP(Baseline):
-    """A solver of cvxpy's, from scratch every round.
+    """A solver that cvxpy calls, started from nothing every round.
 
     Parameters
     ----------
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; only
-        Clarabel takes threads.
+        Clarabel uses ``threads``.
     """
 
-    features = BASELINE & ~Feature.CANCEL  # nothing ends a run but its own limit
+    features = BASELINE & ~Feature.CANCEL  # only the solver's time limit ends a run
     backend = Setting(one_of("clarabel", "scs", "osqp"))
     _of_one_round = ("_problem", "_rows", "_data", "_chain", "_back", "_upper")
 
@@ -68,7 +68,7 @@ class CvxpyLP(Baseline):
         self.backend = backend
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances of the solver's own."""
+        """Return the tolerances that the solver gets, by its own names."""
         return {name: value for name, value in self._options(1.0, math.inf).items() if name in _TOLERANCES}
 
     def _load(self, program: ContinualProgram) -> Layout:
@@ -111,7 +111,7 @@ class CvxpyLP(Baseline):
             raw = self._chain.solve_via_data(self._problem, self._data, False, False, options)
             seconds = watch()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it may be inaccurate is for the certificate to say
+                warnings.simplefilter("ignore")  # the certificate checks the accuracy
                 self._problem.unpack_results(raw, self._chain, self._back)
             word = self._problem.status
         except cp.SolverError as error:
@@ -132,7 +132,7 @@ class CvxpyLP(Baseline):
         )
 
     def _duals(self) -> NDArray[np.float64]:
-        """Row duals in the baseline's sign: what cvxpy's are, turned round."""
+        """Return the row duals in the baselines' sign, which is the opposite of cvxpy's."""
         size = max(int(some.max()) for _, some, _ in self._rows) + 1 if self._rows else 0
         dual = np.zeros(size)
         for row, some, sign in self._rows:

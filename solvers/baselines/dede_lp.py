@@ -1,21 +1,23 @@
-"""DeDe (Xu and others, "Decouple and decompose", OSDI 2025) in an environment of its own.
+"""DeDe (Xu and others, "Decouple and decompose", OSDI 2025), run in a separate Python environment.
 
-DeDe splits an allocation problem into one problem for each resource and one for each demand, and brings them
-together by the alternating direction method of multipliers, on Ray.  The package ``dede`` pins an old cvxpy
-and numpy, so it runs in another Python (:mod:`copter.solvers.baselines.dede_worker`), which gets the program
-as a file and answers with one.
+DeDe splits an allocation problem into one problem for each resource and one for each demand.  It coordinates
+them by the alternating direction method of multipliers (ADMM), on Ray.  The package ``dede`` requires an old
+cvxpy and an old numpy. So it runs in another Python (:mod:`copter.solvers.baselines.dede_worker`), which
+reads the program from a file and writes its answer to a file.
 
-ADMM with one penalty for all needs numbers of one size: columns are given in shares of their request's total,
-rows in shares of their capacity, costs relative to the largest.  Two stopping rules:
+ADMM uses one penalty for all rows and columns, so their numbers must be of similar size. Columns are given as
+shares of their request's total, rows as shares of their capacity, and costs relative to the largest cost.
+There are two stopping rules:
 
 ``own``
-    DeDe's: the augmented Lagrangian changes by less than 1% in an iteration.
+    DeDe's rule: the augmented Lagrangian changes by less than 1% in an iteration.
 ``ours``
-    The certificate is within the tolerance, looked at every few iterations.
+    copter's rule: the certificate is within the tolerance; it is computed after every few iterations.
 
-DeDe has no prices, so its answer is certified at those of a solve by copter before it, on no clock.  The
-round's edit is making DeDe's problem, which is kept as long as only capacities and totals change, with Ray's
-start and the compilation of the subproblems; the solve is its iterations.
+DeDe returns no prices. So its answer is certified at the prices of a solve by copter before it, which is not
+timed.  The round's edit time is the construction of DeDe's problem, including the start of Ray and the
+compilation of the subproblems. The problem is kept while only capacities and totals change.  The solve time
+is the time of DeDe's iterations.
 """
 
 from __future__ import annotations
@@ -49,27 +51,27 @@ if TYPE_CHECKING:
 _AT_ONCE = 10
 """Iterations between two certificates."""
 _TIGHTER = 0.1
-"""Tolerance of the solve for prices, as a share of the wanted one."""
+"""Tolerance of copter's solve for prices, as a share of the wanted tolerance."""
 _START_SECONDS = 120.0
-"""For a worker to start, which is on no clock."""
+"""Seconds in which a worker must start; the start is not timed."""
 _NO_LIMIT = 3600.0
 """Seconds to wait for a worker without a deadline, in case it died silently."""
 _GRACE = 1.2
-"""Limits that a worker is waited for."""
+"""Time to wait for a worker's answer, as a multiple of its time limit."""
 
 
 class DeDe(Baseline):
-    """DeDe, its problem kept as long as only right-hand sides change.
+    """DeDe, with a problem that is kept while only right-hand sides change.
 
     Parameters
     ----------
     python : Path
         Interpreter of an environment with the package dede.
     rule : "own" or "ours"
-        When it stops.
+        Stopping rule: DeDe's own, or the certificate of copter.
     **common
-        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; edit
-        and solve have the deadline each for themselves.
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; the
+        deadline applies to edit and solve separately.
     """
 
     features = BASELINE & ~(Feature.CANCEL | Feature.RAYS) | Feature.THREADS
@@ -87,13 +89,13 @@ class DeDe(Baseline):
         self._unit = np.zeros(0)
 
     def stopping(self) -> dict[str, float]:
-        """Return the share of its own rule, or the wanted tolerance."""
+        """Return the wanted tolerance, or for DeDe's own rule its least improvement an iteration."""
         return {"tolerance": self.tolerance} if self.rule == "ours" else {"least_improvement": 0.01}
 
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """Solve within a deadline; before it, not counted, copter finds the prices for the certificate."""
+        """Solve within a deadline; copter computes the certificate's prices before, which is not timed."""
         self._y = self._reference.solve(program).y
         return super().solve(program, deadline=deadline, raise_error=raise_error)
 
@@ -102,7 +104,7 @@ class DeDe(Baseline):
         return self._edit_seconds, solution.timings.solve
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        return super()._solve(program, Clock())  # of its own: edit and solve have the deadline each
+        return super()._solve(program, Clock())  # without a limit: edit and solve have a deadline each
 
     def _load(self, program: ContinualProgram) -> Layout:
         if self._worker is None or self._worker.ended:
@@ -145,7 +147,7 @@ class DeDe(Baseline):
 
 
 class _Worker:
-    """The process in the other environment, and the files through which arrays go."""
+    """Process in the other environment, and the files that transfer arrays to and from it."""
 
     def __init__(self, python: Path, threads: int) -> None:
         self._folder = TemporaryDirectory(prefix="copter-dede-")
@@ -154,23 +156,23 @@ class _Worker:
             [str(python), script, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # Ray and DeDe tell every step
+            stderr=subprocess.DEVNULL,  # Ray and DeDe log every step
         )
         self._ask({"ready": True}, _START_SECONDS)
 
     @property
     def ended(self) -> bool:
-        """Whether it was given up."""
+        """True if the process has ended."""
         return self._process.poll() is not None
 
     def load(self, arrays: dict[str, NDArray[Any]], limit: float) -> float:
-        """Hand a program over; the seconds that its problem took."""
+        """Send a program to the worker; return the seconds for making DeDe's problem."""
         path = str(Path(self._folder.name) / "program.npz")
         np.savez(path, **cast(dict[str, Any], arrays))
         return float(self._ask({"load": path}, limit)["seconds"])
 
     def iterate(self, count: int | None, limit: float) -> tuple[NDArray[np.float64], float]:
-        """Return the columns after so many iterations, or when it stops by itself, and the seconds."""
+        """Run `count` iterations, or until DeDe stops if None; return the columns and the seconds."""
         path = str(Path(self._folder.name) / "answer.npz")
         seconds = float(self._ask({"iterate": count, "x": path}, limit)["seconds"])
         with np.load(path) as stored:
@@ -182,11 +184,11 @@ class _Worker:
         self._process.stdin.flush()
         ready, _, _ = select.select([self._process.stdout], [], [], _GRACE * limit)
         if not ready:
-            self._process.terminate()  # and Ray with it
+            self._process.terminate()  # this ends Ray too
             self._process.wait()
             raise Interrupted("the deadline is over")
         line = self._process.stdout.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the worker process ended"}
         if "error" in answer:
             raise SolverError(f"DeDe: {answer['error']}")
         return answer
@@ -195,18 +197,20 @@ class _Worker:
 def _scaled(
     compiled: CompiledProgram, layout: Layout, last: NDArray[np.float64]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-    """Return the program in shares of totals and capacities, as the worker reads it, and the unit of each
-    column.
+    """Return the program in shares of totals and capacities, and the unit of each column.
 
-    The units are the last ones if there are as many columns, so that only right-hand sides change with
-    totals. Raise UnsupportedError for a request without a total, or a column whose upper bound is below it.
+    The units are those of the last round if the number of columns is equal, so that a change of totals
+    changes right-hand sides only. Raise UnsupportedError for a request without a total, or for a column whose
+    upper bound is below the total.
     """
     m, summed = layout.rows.size, compiled.sum_row
     total = compiled.row_upper[summed] if (summed >= 0).all() else np.full(summed.size, np.inf)
     most = np.repeat(total, layout.sizes)
     unit = last if last.size == most.size else np.where(most > 0, most, 1.0)
     if not np.isfinite(total).all() or (compiled.upper < most).any():
-        raise UnsupportedError("DeDe is given requests with a total and columns without bounds, no others")
+        raise UnsupportedError(
+            "DeDe: program: every request must have a total, and no column an upper bound below it"
+        )
     lower, upper = compiled.row_lower[:m], compiled.row_upper[:m]
     largest = np.where(np.isfinite(upper), np.abs(upper), np.abs(lower))
     size = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)

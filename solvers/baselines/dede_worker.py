@@ -1,13 +1,13 @@
-"""The other side of :mod:`copter.solvers.baselines.dede_lp`: runs in the environment of the package dede.
+"""Worker process of :mod:`copter.solvers.baselines.dede_lp`, in the environment of the package dede.
 
-It stands alone, since copter is not there: it needs dede and what that brings.  It reads one line of JSON a
-request from standard input and answers with one line; arrays go through npz files.
+The file does not import copter, which is not installed in that environment.  The worker reads one line of
+JSON for each request from standard input and answers with one line; arrays are passed in npz files.
 
 - ``{"ready": true}``: answers ``{}``.
 - ``{"load": path}``: the program min c'x, lower <= A x <= upper, the sums of the groups <= or == total,
-  0 <= x; columns, rows and costs are scaled by whoever asks.  If only numbers on the right-hand side changed
-  since the last one, the problem is kept and goes on from where it was.  Answers its seconds.
-- ``{"iterate": n or null, "x": path}``: so many iterations, or until DeDe itself stops; writes x.
+  0 <= x. The caller scales columns, rows and costs.  If only right-hand sides changed since the last load,
+  the problem is kept and continues from its last iterate.  Answers the seconds.
+- ``{"iterate": n or null, "x": path}``: runs n iterations, or until DeDe stops if null; writes x.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy.sparse import csr_matrix
 
 
 class _Worker:
-    """A problem of DeDe and what it was made from."""
+    """A problem of DeDe and the arrays from which it was built."""
 
     def __init__(self, cpus: int) -> None:
         self.cpus = cpus
@@ -36,7 +36,7 @@ class _Worker:
         self.parameters: dict[str, Any] = {}
 
     def load(self, path: str) -> dict[str, Any]:
-        """Build the problem, or keep it, and set its right-hand sides."""
+        """Build the problem, or keep it if only right-hand sides changed, and set the right-hand sides."""
         begin = time.perf_counter()
         with np.load(path) as stored:
             data = {name: stored[name] for name in stored.files}
@@ -47,7 +47,7 @@ class _Worker:
             self._build()
         for name, parameter in self.parameters.items():
             parameter.value = _finite(data[name])
-        # starts Ray, and compiles every resource's and demand's own problem
+        # this starts Ray and compiles the subproblem of each resource and demand
         self.problem.solve(num_cpus=self.cpus, num_iter=0)
         return {"seconds": time.perf_counter() - begin, "kept": kept}
 
@@ -71,7 +71,7 @@ class _Worker:
             if some.size and np.isfinite(data["lower"][row]):
                 resources.append(-values @ x[some] <= -given["lower"][row])
         free = np.flatnonzero(np.bincount(A.indices, minlength=n) == 0)
-        if free.size:  # DeDe hands out columns that a resource has
+        if free.size:  # DeDe only handles columns that occur in a resource
             resources.append(dede.sum(x[free]) <= float(free.size))
         demands: list[Any] = []
         costs: Any = 0
@@ -84,7 +84,7 @@ class _Worker:
         self.problem = dede.Problem(dede.Minimize(costs), resources, demands)
 
     def iterate(self, count: int | None, path: str) -> dict[str, Any]:
-        """Run DeDe; x is that of its demands, which keep their own constraints."""
+        """Run DeDe; x is the demands' copy of the columns, which satisfies the demands' constraints."""
         begin = time.perf_counter()
         self.problem.solve(num_cpus=self.cpus, num_iter=count)
         seconds = time.perf_counter() - begin
@@ -105,16 +105,16 @@ def _finite(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _end_with(parent: int) -> None:
-    """End this process, and Ray with it, once the parent has ended."""
+    """End this process, and Ray with it, after the parent process has ended."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:
-    """Answer requests until there are none."""
+    """Answer the requests on standard input until it ends."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what dede and ray print is no answer
+    os.dup2(2, 1)  # prints of dede and ray go to stderr, away from the answers
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     worker = _Worker(int(sys.argv[1]))
     for line in sys.stdin:
@@ -125,7 +125,7 @@ def main() -> None:
                 answer = worker.load(wanted["load"])
             elif "iterate" in wanted:
                 answer = worker.iterate(wanted["iterate"], wanted["x"])
-        except Exception as error:  # told to whoever asked
+        except Exception as error:  # the caller gets the message
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -1,25 +1,27 @@
 """HiGHS with the model rebuilt every round: simplex, interior point, PDLP, branch and bound.
 
-How each is run, and why:
+Settings of each method:
 
 ``simplex``
-    Primal simplex if x = 0 is feasible and there are many more columns than rows, dual simplex if not
-    (:func:`fitting_strategy`; HiGHS' own default is always dual).  Presolve on, feasibility tolerances 1e-7
-    (HiGHS' defaults) or the wanted one if it is smaller.
+    Primal simplex if x = 0 is feasible and there are many more columns than rows, otherwise dual simplex
+    (:func:`fitting_strategy`; HiGHS' default is always dual).  Presolve is on. The feasibility tolerances are
+    1e-7 (HiGHS' default), or the wanted tolerance if it is smaller.
 ``ipm``
-    Interior point without crossover: prices and columns at the wanted tolerance are all that is asked, and
-    crossover only adds time.
+    Interior point without crossover: prices and columns at the wanted tolerance suffice, and crossover takes
+    additional time.
 ``pdlp``
-    First-order method, cold, at half the wanted tolerance: its gap is relative to |primal| + |dual|, ours to
-    |primal| alone.  It judges rows and costs by the norms of all of them, the certificate each in its own
-    scale: like interior point it is run again at a third of its tolerance, at most eight times and while
-    there is time, if its optimum is not within the wanted one.
+    First-order method, cold, at half the wanted tolerance: its gap is relative to |primal| + |dual|, and
+    copter's to |primal| alone.
 ``milp``
     Branch and bound over the requests that want an integral allocation, to a relative gap or until the
-    deadline.  Its point counts as proven only if it keeps all rows exactly, and numbers are not too far apart
-    for its tolerances.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.
-    That is no part of its measured time, but of its deadline: a quarter of what is left of that is kept for
-    it.
+    deadline.  A bound counts only if the point satisfies all rows exactly and the range of the coefficients
+    is not too wide for HiGHS' tolerances.  Branch and bound returns no prices. The certificate uses those of
+    the LP relaxation, which simplex solves afterwards.  The measured time excludes the relaxation, but the
+    deadline includes it: a quarter of the remaining time is reserved for it.
+
+HiGHS' interior point and PDLP measure rows and costs by norms over all of them, the certificate each in its
+own scale.  So these methods run again at a third of the tolerance if the optimum is not within the wanted
+tolerance, at most eight times and while time is left.
 """
 
 from __future__ import annotations
@@ -51,20 +53,22 @@ if TYPE_CHECKING:
     from copter.store.compiled import CompiledProgram
 
 WIDE = 20
-"""Columns a row from which on a program counts as wide."""
+"""Number of columns per row from which on a program counts as wide."""
 _TIGHTENINGS = 8
 _TIGHTENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_tolerance", 1e-10)}
-"""Option with the tolerance of a method, and the least that it may be."""
+"""For each method its tolerance option, and the smallest value of that option."""
 _MIP_FEASIBILITY = 1e-6
 """Default feasibility tolerance of branch and bound."""
 _CLOSED = 1e-8
-"""Gap that counts as none: branch and bound stops at an absolute one of 1e-6 in any case."""
+"""Gap that counts as closed: branch and bound always stops at an absolute gap of 1e-6."""
 _RELAXATION_SHARE = 0.25
+"""Share of the remaining time that is reserved for the relaxation after branch and bound."""
 STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
+"""HiGHS' number of each simplex strategy."""
 
 
 def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
-    """Return options of HiGHS' simplex, whose least tolerance is 1e-10, for a key of ``STRATEGIES``."""
+    """Return options of HiGHS' simplex for a key of ``STRATEGIES``; the smallest tolerance is 1e-10."""
     feasibility = float(np.clip(tolerance, 1e-10, 1e-7))
     return {
         "solver": "simplex",
@@ -75,7 +79,7 @@ def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
 
 
 def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[np.float64]) -> str:
-    """Return the kind of simplex that suits a program of ``n`` columns better, from a cold start.
+    """Return the simplex strategy that is faster for a program of ``n`` columns from a cold start.
 
     Measured with HiGHS 1.13.1, one thread, primal against dual: Sia, 189,000 columns by 307 rows, 2.6 s
     against 15 s; traffic engineering, 16,000 by 8,200, 26 s against 5 s; shard balancing, 131,072 by 1,280
@@ -86,18 +90,20 @@ def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[
 
 
 class HighsRebuild(Baseline):
-    """HiGHS from scratch every round.
+    """HiGHS, with a new model in every round.
 
     Parameters
     ----------
+    method : "simplex", "ipm", "pdlp" or "milp"
+        Algorithm.
     strategy : "auto", "choose", "dual" or "primal"
         Kind of simplex; "choose" is HiGHS' own choice by feasibility of the slack basis.
     crossover : bool
-        Whether interior point goes on to a vertex.
+        True to continue from the interior point to a vertex.
     mip_gap : float
         Relative gap at which branch and bound stops.
     isolated : bool
-        Run branch and bound in a process of its own, which may die.
+        True to run branch and bound in a separate process, so that a crash does not end the caller.
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
@@ -128,21 +134,21 @@ class HighsRebuild(Baseline):
 
     @property
     def features(self) -> Feature:
-        """Features of the solver; integrality by branch and bound only."""
+        """Features of the solver; INTEGRALITY only with branch and bound."""
         own = BASELINE | Feature.THREADS
         return own | Feature.INTEGRALITY if self.method == "milp" else own
 
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances and gap that HiGHS is given."""
+        """Return the tolerances and the gap that HiGHS gets."""
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 
     def _load(self, program: ContinualProgram) -> Layout:
         watch = Stopwatch()
         self._compiled = compile_program(program)
-        check_for(watch())  # HiGHS takes it in one piece
+        check_for(watch())  # HiGHS' copy of the model takes about as long, and cannot be interrupted
         kinds = self._compiled.integrality.astype(np.int32) if self.method == "milp" else None
         self._highs = load(self._compiled, self.threads, kinds=kinds, **self._options())
         return Layout.of(program)
@@ -173,7 +179,7 @@ class HighsRebuild(Baseline):
     def _accepts(self, certificate: Certificate) -> bool:
         if self.method != "milp":
             return super()._accepts(certificate)
-        # its gap is branch and bound's
+        # the gap that counts is that of branch and bound
         return certificate.relative.primal <= max(self.tolerance, _MIP_FEASIBILITY)
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
@@ -193,7 +199,7 @@ class HighsRebuild(Baseline):
         return outcome_of(highs, status_of(highs), compiled.upper, seconds)
 
     def _run_apart(self, clock: Clock, reserve: float, left: float) -> BaselineAnswer:
-        """Branch and bound in a process of its own."""
+        """Run branch and bound in a separate process."""
         compiled, watch = self._compiled, Stopwatch()
         seconds = clock.left(reserve)
         try:
@@ -207,7 +213,7 @@ class HighsRebuild(Baseline):
         return self._integral(found, effort.seconds, clock, left)
 
     def _integral(self, found: MilpAnswer, seconds: float, clock: Clock, left: float) -> BaselineAnswer:
-        """Branch and bound's answer, judged exactly."""
+        """Check branch and bound's answer in exact arithmetic and add the relaxation's duals."""
         compiled = self._compiled
         lp = flat_lp(compiled)
         x, status, reason, dual, known = None, found.status, found.reason, None, True
@@ -223,7 +229,7 @@ class HighsRebuild(Baseline):
             if status in (Status.OPTIMAL, Status.INFEASIBLE):
                 status, reason = (
                     Status.UNPROVED,
-                    f"{reason}, to tolerances that are too wide for these numbers",
+                    f"{reason}, but HiGHS' tolerances are too wide for the range of the coefficients",
                 )
         details = {"seconds": seconds, "mip_gap": found.gap, "mip_bound": found.bound if known else -math.inf}
         return BaselineAnswer(status, reason, x, dual, found.nodes, details=details)
@@ -231,7 +237,7 @@ class HighsRebuild(Baseline):
     def _proof(
         self, program: ContinualProgram, outcome: BaselineAnswer, proof: Certificate
     ) -> IntegerProof | None:
-        """HiGHS' own bound, and the gap to it, if its point keeps all rows."""
+        """Return the proof by HiGHS' bound; None if the bound does not count or there is no point."""
         if self.method != "milp" or outcome.x is None or outcome.details["mip_bound"] == -math.inf:
             return None
         bound, columns = outcome.details["mip_bound"], program.n_variables
@@ -250,7 +256,7 @@ class HighsRebuild(Baseline):
         )
 
     def _relaxation_dual(self, clock: Clock, reserve: float) -> NDArray[np.float64] | None:
-        """Row duals of the LP relaxation, as good as they are when time is up; None if it is given up."""
+        """Return row duals of the LP relaxation at the optimum or at the deadline; None if abandoned."""
         highs = load(self._compiled, self.threads, **self._simplex_options())
         try:
             run_until(highs, clock, reserve)
@@ -267,7 +273,7 @@ def outcome_of(
     seconds: float,
     warm: Start = COLD,
 ) -> BaselineAnswer:
-    """Return what a run that ended in some way found, its columns moved into their bounds."""
+    """Return the result of a run, with columns clipped to their bounds."""
     x, y = point_of(highs)
     return BaselineAnswer(
         *ended,
@@ -282,6 +288,6 @@ def outcome_of(
 def _branch_and_bound(
     compiled: CompiledProgram, gap: float, seconds: float, threads: int | None
 ) -> tuple[MilpAnswer, MilpEffort]:
-    """Run branch and bound, called in a process of its own."""
+    """Run branch and bound; this function is the entry point of the separate process."""
     deadline = None if seconds == math.inf else seconds
     return run_milp(compiled, compiled.integrality, mip_gap=gap, deadline=deadline, threads=threads)

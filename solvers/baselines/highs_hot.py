@@ -1,28 +1,28 @@
-"""HiGHS kept hot: one model alive between rounds, only differences pushed, simplex from the last basis.
+"""HiGHS with one model that is updated between rounds, and simplex from the last basis.
 
-This is the strongest use of HiGHS that its incremental interface allows.  Differences are read off the
-store's stamps: columns of requests that left or were replaced are deleted, new ones are added, and costs,
-bounds and capacities are set where they changed.  HiGHS keeps the basis through all of that: entries of
-deleted rows and columns go, new columns are nonbasic, new rows basic, and its next factorization swaps
-slacks in where that left the basis singular (the basis is then "alien" in its words, but used).
+This is the strongest use of HiGHS that its incremental interface allows.  The differences are read from the
+store's revisions: columns of requests that left or were replaced are deleted, new ones are added, and costs,
+bounds and capacities are set where they changed.  HiGHS keeps the basis: entries of deleted rows and columns
+are removed, new columns are nonbasic, and new rows are basic. If the basis became singular, the next
+factorization replaces columns by slacks (HiGHS calls the basis "alien", but uses it).
 
-Which simplex?  Where only capacities, totals and bounds changed, the last basis is still dual feasible and
-dual simplex goes on from it.  Where only costs or columns changed it is about primal feasible, and primal
-simplex does, if the program is wide: on Sia's rounds, 2% of the jobs replaced and nearly all costs moved, it
-takes 14 to 16 s of 1.46 million columns in every round, where dual, HiGHS' own choice, took 5 s once and did
-not end in 12 minutes in the next round, its deadline ignored.  Otherwise HiGHS chooses by feasibility.
+Choice of the simplex variant: if only capacities, totals and bounds changed, the last basis is dual feasible,
+and dual simplex continues from it.  If only costs or columns changed, the basis is almost primal feasible,
+and primal simplex continues from it if the program is wide. On Sia's rounds with 1.46 million columns, 2% of
+the jobs replaced and nearly all costs changed, primal takes 14 to 16 s in every round. Dual, HiGHS' own
+choice, took 5 s once; in the next round it did not end in 12 minutes and ignored its deadline.  Otherwise
+HiGHS chooses by feasibility.
 
-The first round is the worst of a solver that is kept hot: of max-flow on Kdl with 20,000 demands, interior
-point with crossover found a basis in 4 minutes, and for all 567,744 there was none after 38.  So the first
-basis of a large program comes from copter, which answers in seconds; that counts towards the time of the
-first round, and what follows is HiGHS' own.  Where optima tie copter's answer lies between vertices.  So it
-is asked for the optimum of randomly perturbed costs, which is a vertex almost surely.  There columns strictly
-between their bounds are basic, and so are the rows that have neither a price nor a tight sum; HiGHS evens out
-what rounding got wrong, and primal simplex on the true costs goes on from there: 0.3 s for 20,000 demands, 2
-minutes for all.
+The first round is the slowest: for max-flow on Kdl with 20,000 demands, interior point with crossover found a
+basis in 4 minutes, and for all 567,744 demands there was none after 38.  So the first basis of a large
+program comes from copter, which takes seconds; they count towards the time of the first round.  If optima
+tie, copter's solution lies between vertices. So copter solves with randomly perturbed costs, whose optimum is
+a vertex with probability 1.  Columns strictly between their bounds become basic, and so do the rows that have
+neither a price nor a tight sum. HiGHS corrects the rounding errors of this basis, and primal simplex on the
+true costs continues from it: 0.3 s for 20,000 demands, 2 minutes for all.
 
-A kept basis skips presolve, so it can lose against a fresh start: ``keep_basis=False`` keeps the model hot
-but clears the solver's state before every run.
+A run from the last basis skips presolve, so it can be slower than a fresh start. ``keep_basis=False`` keeps
+the model but clears the solver's state before every run.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _START_SHARE = 4.0
-"""A first basis is looked for only if this many times the seconds of the model are left."""
+"""copter computes a first basis only if this many times the seconds for making the model are left."""
 _START_FROM = 20_000
-"""Columns from which on the first basis is looked for with copter."""
+"""Number of columns from which on copter computes the first basis."""
 _PERTURBATION = 1e-2
-"""Perturbation of the costs, as a share of a typical one."""
+"""Perturbation of the costs, as a share of their root mean square."""
 _TOLERANCE = 1e-7
 _NEARLY = 1e-6
-"""Distance from a bound, as a share of it, that counts as none."""
+"""Distance from a bound, as a share of the bound, up to which a value counts as at the bound."""
 
 
 class HighsHot(Baseline):
-    """HiGHS simplex with model and basis kept between rounds.
+    """HiGHS simplex, with model and basis kept between rounds.
 
     Parameters
     ----------
     strategy : "auto", "choose", "dual" or "primal"
-        Kind of simplex; "auto" goes by what changed, "choose" is HiGHS' own choice by feasibility.
+        Kind of simplex; "auto" depends on the edits, "choose" is HiGHS' own choice by feasibility.
     keep_basis : bool
-        Whether a run starts from the last basis, or from presolve.
+        True to start from the last basis, False to start with presolve.
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
@@ -96,10 +96,10 @@ class HighsHot(Baseline):
         self.strategy = strategy
         self.keep_basis = keep_basis
         self._model: _HotModel | None = None
-        self._began = False  # whether there was an earlier round, whatever became of its model
+        self._began = False  # True after the first round, even if its model was discarded
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_model": None}  # HiGHS has no copy of its state: a copy starts cold
+        return super().__getstate__() | {"_model": None}  # HiGHS' state cannot be copied: a copy starts cold
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
@@ -107,12 +107,12 @@ class HighsHot(Baseline):
         self._model, self._began = None, False
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances that HiGHS is given."""
+        """Return the tolerances that HiGHS gets."""
         options = simplex_options(self.tolerance, "choose")
         return {name: value for name, value in options.items() if name.endswith("tolerance")}
 
     def _load(self, program: ContinualProgram) -> Layout:
-        model, self._model = self._model, None  # a push that fails halfway leaves a model of no use
+        model, self._model = self._model, None  # a push that fails halfway leaves an unusable model
         moved = bounded = False
         other = model is not None and model.store is not program.store
         if model is not None and not other:
@@ -133,7 +133,7 @@ class HighsHot(Baseline):
         return model.layout()
 
     def _fitting(self, model: _HotModel, moved: bool, bounded: bool) -> str:
-        """Kind of simplex for a round in which costs or columns ``moved``, and bounds did."""
+        """Return the kind of simplex; `moved`, `bounded`: whether costs or columns, and bounds, changed."""
         if self.strategy != "auto":
             return self.strategy
         n, bounds = int(model.size.sum()), model.row_bounds()
@@ -144,7 +144,7 @@ class HighsHot(Baseline):
         return "primal" if not bounded and n >= WIDE * bounds[0].size else "choose"
 
     def _start(self, model: _HotModel, clock: Clock) -> bool:
-        """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
+        """Give a large new model copter's basis; return whether copter found one in half of the time."""
         if self._warm.warm or not self.keep_basis or int(model.size.sum()) < _START_FROM:
             return False
         if clock.over(_START_SHARE * model.seconds):
@@ -158,7 +158,7 @@ class HighsHot(Baseline):
         return True
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
-        model, self._model = self._model, None  # a run that is given up has the model still
+        model, self._model = self._model, None  # an abandoned run still uses the model
         assert model is not None
         highs, watch = model.highs, Stopwatch()
         started = self._start(model, clock)
@@ -171,7 +171,7 @@ class HighsHot(Baseline):
         seconds += run_until(highs, clock, reserve)
         status, reason = status_of(highs)
         if status is Status.NUMERICAL_ERROR and (warm.warm or started):
-            # met once in 640 rounds of random edits
+            # this happened once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
             seconds += run_until(highs, clock, reserve)
             warm = ColdStart.BASIS_FAILED.start(f" ({reason})")
@@ -181,16 +181,16 @@ class HighsHot(Baseline):
 
 
 class _OtherUnits(Exception):
-    """Numbers of the program do not fit into HiGHS as they are: it needs the whole model in other units."""
+    """Raised if the program's numbers do not fit HiGHS' units, so that the whole model must be rescaled."""
 
 
 class _HotModel:
     """A HiGHS model that is updated with the edits of a store.
 
     Blocks of columns are in HiGHS' order: ``slot``, ``generation``, ``size`` and ``bound`` of each request
-    (its upper bound if it has one for all columns, NaN if one each). Rows are in HiGHS' order too: ``owner``
-    is the slot of a resource, or ``-1 - slot`` of the request of a sum row, ``row_generation`` the revision
-    of either. `seconds`: for making the model.
+    (the upper bound if all its columns share one, otherwise NaN). Rows are in HiGHS' order too: ``owner`` is
+    the slot of a resource, or ``-1 - slot`` of the request of a sum row; ``row_generation`` is the generation
+    of either. `seconds`: time for making the model.
     """
 
     def __init__(self, program: ContinualProgram, threads: int | None, options: dict[str, Any]) -> None:
@@ -211,16 +211,16 @@ class _HotModel:
         self.seen = store.clock
 
     def layout(self) -> Layout:
-        """Which requests and resources the model's columns and rows are."""
+        """Return the slots of the requests and resources that the model's columns and rows represent."""
         at = np.flatnonzero(self.owner >= 0)
         return Layout(self.slot, self.size, self.owner[at], at)
 
     def upper(self) -> NDArray[np.float64]:
-        """Upper bounds of the columns."""
+        """Return the upper bounds of the columns."""
         return upper_bounds(self.store, self.slot)
 
     def row_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper bounds of the rows."""
+        """Return the lower and upper bounds of the rows."""
         rows, of_resource = self.store.rows, self.owner >= 0
         lower, upper = np.empty(self.owner.size), np.empty(self.owner.size)
         resources = self.owner[of_resource]
@@ -229,7 +229,7 @@ class _HotModel:
         return lower, upper
 
     def push(self) -> tuple[bool, bool]:
-        """Bring the model up to the store's present state; whether costs or columns, and bounds, changed."""
+        """Apply all edits to the model; return whether costs or columns, and whether bounds, changed."""
         if self.highs.units is not None:
             raise _OtherUnits
         before = self.slot.size
@@ -244,7 +244,7 @@ class _HotModel:
         return bool(left or priced or added), bounded
 
     def _delete(self) -> None:
-        """Take out the columns of requests that left or were replaced, and rows that are no more."""
+        """Delete the columns of requests that left or were replaced, and the rows that no longer exist."""
         store, table = self.store, self.store.requests
         gone = table.generation[self.slot] != self.generation
         if gone.any():
@@ -266,7 +266,7 @@ class _HotModel:
             self.owner, self.row_generation = self.owner[stays], self.row_generation[stays]
 
     def _change(self) -> tuple[bool, bool]:
-        """Set costs and bounds where they changed since the last push; whether costs, and bounds, did."""
+        """Set costs and bounds that changed since the last push; return whether costs, and bounds, did."""
         store, table = self.store, self.store.requests
         start = np.cumsum(self.size) - self.size
         moved = table.cost_stamp[self.slot] > self.seen
@@ -298,7 +298,7 @@ class _HotModel:
         return priced, bounded or bool(moved.any())
 
     def _add(self) -> bool:
-        """Append new resources, sum rows and requests; whether there were new requests."""
+        """Append new resources, sum rows and requests; return whether there were new requests."""
         store, table = self.store, self.store.requests
         kept = np.zeros(store.rows.size, np.bool_)
         kept[self.owner[self.owner >= 0]] = True
@@ -309,7 +309,7 @@ class _HotModel:
         new = live[~kept[live]]
         summed = np.zeros(table.size, np.bool_)
         summed[-1 - self.owner[self.owner < 0]] = True
-        # Requests that were there but had no total until now bring the entries of their sum row with it.
+        # A request that got a total since the last push needs a new sum row with the entries of its columns.
         late = np.flatnonzero((table.relation[self.slot] != NO_TOTAL) & ~summed[self.slot])
         owners = np.concatenate((new_rows, -1 - self.slot[late], -1 - new[table.relation[new] != NO_TOTAL]))
         if owners.size:
@@ -361,7 +361,7 @@ class _HotModel:
 
 
 def _common_bound(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bound of all columns of each request, NaN (equal to nothing) for one bound a column."""
+    """Return the upper bound that all columns of a request share; NaN (unequal to all) if they differ."""
     table = store.requests
     bound: NDArray[np.float64] = np.where(table.upper_start[slots] >= 0, np.nan, table.upper[slots])
     return bound
@@ -375,8 +375,8 @@ def first_basis(
 ) -> highspy.HighsBasis | None:
     """Return a basis near an optimal vertex, in the order of :func:`copter.store.compiled.compile_program`.
 
-    None if copter finds no optimum until the deadline. It may find one with the perturbed costs where the
-    program itself has none.
+    Return None if copter finds no optimum before the deadline. With the perturbed costs there may be an
+    optimum although the program itself has none.
     """
     found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:
@@ -391,7 +391,7 @@ def first_basis(
     summed = table.relation[slots] != NO_TOTAL
     total = np.where(summed, table.total[slots], np.inf)
     upper, most = upper_bounds(store, slots), np.repeat(total, sizes)
-    upper[upper >= most] = np.inf  # then the sum row is in the way first
+    upper[upper >= most] = np.inf  # the sum row is then at least as tight
     room = np.minimum(upper, most)
     near = _NEARLY * np.where(np.isfinite(room), room, 1.0)
     kind = highspy.HighsBasisStatus
@@ -409,20 +409,20 @@ def first_basis(
     known = [kind(each) for each in range(3)]
     basis.col_status = [known[each] for each in columns.tolist()]
     basis.row_status = [known[each] for each in np.concatenate((rows, sums)).tolist()]
-    basis.valid = basis.alien = True  # alien: HiGHS checks it and evens it out
+    basis.valid = basis.alien = True  # alien: HiGHS checks and repairs the basis
     return basis
 
 
 def _vertex(
     program: ContinualProgram, deadline: float | None, threads: int | None
 ) -> tuple[SparseX, NDArray[np.float64]] | None:
-    """Allocation and prices at the optimum of slightly different costs."""
+    """Return allocation and prices at the optimum of slightly perturbed costs; None without an optimum."""
     watch = Stopwatch()
     copy = Copy(program)
     store, slots = copy.program.store, copy.program.request_slots
     costs = effective_costs(store, slots)
     typical = root_mean_square(costs) or 1.0
-    # upwards: no program becomes unbounded by that
+    # only upwards: so no program becomes unbounded
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
     ends = np.cumsum(store.requests.n_columns[slots])
     copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))

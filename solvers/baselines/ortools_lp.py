@@ -1,13 +1,13 @@
-"""OR-Tools' LP solvers: GLOP (simplex), rebuilt every round, and PDLP, warm from the last round's answer.
+"""OR-Tools' LP solvers: GLOP (simplex), rebuilt every round, and PDLP, warm from the last round's solution.
 
-``Glop`` goes through the array interface of OR-Tools' model builder, which is the cheapest way in: 0.06 s for
-189,000 columns, against seconds for one Python object a column in MathOpt, whose incremental interface would
-keep the basis.  GLOP runs with its own defaults: presolve, primal simplex, one thread.
+``Glop`` uses the array interface of OR-Tools' model builder, which is the fastest: 0.06 s for 189,000
+columns. MathOpt needs one Python object a column, which takes seconds; its incremental interface would keep
+the basis. GLOP runs with its defaults: presolve, primal simplex, one thread.
 
-``Pdlp`` (Applegate et al. 2021, arXiv 2106.04756) takes scipy matrices as they are and an initial solution:
-last round's columns and row duals, zero for what is new.  Its own test is relative to the norm of all
-right-hand sides, costs and objectives and so at times accepts what is not good enough; if the certificate
-misses the tolerance, it goes on from there with a third of it, at most eight times.
+``Pdlp`` (Applegate et al. 2021, arXiv 2106.04756) takes scipy matrices and an initial solution: last round's
+columns and row duals, zero for new ones.  Its stopping criterion is relative to the norms of all right-hand
+sides, costs and objectives, so it sometimes accepts a solution outside copter's tolerance. If the certificate
+misses the tolerance, PDLP continues from that solution at a third of the tolerance, at most eight times.
 """
 
 from __future__ import annotations
@@ -61,18 +61,20 @@ _TIGHTENINGS = 8
 _SETUP = 1.5
 """Time of PDLP before its first iteration, as a multiple of the time for building its model."""
 _SECONDS_A_NONZERO, _LOOK_SHARE = 1e-8, 0.03
-"""Approximate time of an iteration of PDLP, and the share of its time after which it checks its limit."""
+"""Approximate seconds of a PDLP iteration per nonzero, and the time between two checks of its limit, as a
+share of the limit.
+"""
 _GRACE = 0.02
-"""Seconds by which GLOP may miss its limit before it is given up."""
+"""Seconds by which GLOP may exceed its limit before its run is abandoned."""
 
 
 class Glop(Baseline):
-    """GLOP from scratch every round; parameters as :class:`copter.solvers.baselines.baseline.Baseline`."""
+    """GLOP, with a new model every round; parameters of :class:`copter.solvers.baselines.baseline.Baseline`."""
 
     _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
-        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
+        """Return GLOP's feasibility tolerances: its default of 1e-6, or the wanted one if it is smaller."""
         tolerance = min(1e-6, max(self.tolerance, 1e-10))
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
@@ -80,8 +82,8 @@ class Glop(Baseline):
         watch = Stopwatch()
         compiled = compile_program(program)
         self._upper = compiled.upper
-        check_for(1.5 * watch())  # it is filled in one piece
-        self._builder: Any = ModelBuilderHelper()  # its stubs get numpy's types wrong
+        check_for(1.5 * watch())  # filling the model takes about as long, and cannot be interrupted
+        self._builder: Any = ModelBuilderHelper()  # Any: its stubs declare wrong numpy types
         self._builder.fill_model_from_sparse_data(
             compiled.lower,
             compiled.upper,
@@ -116,13 +118,13 @@ class Glop(Baseline):
 
 
 class Pdlp(Baseline):
-    """PDLP, warm.
+    """PDLP, warm-started.
 
     `**common`: ``tolerance``, ``deadline``, ``threads`` of
     :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
-    features = (BASELINE | Feature.WARM_START | Feature.THREADS) & ~Feature.CANCEL  # it keeps the GIL
+    features = (BASELINE | Feature.WARM_START | Feature.THREADS) & ~Feature.CANCEL  # it holds the GIL
     warm_start = Setting(switch)
 
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
@@ -163,7 +165,7 @@ class Pdlp(Baseline):
 
     def _run(self, clock: Clock, reserve: float, tighter: float) -> BaselineAnswer:
         tolerance, left = self.tolerance * tighter, clock.left(reserve)
-        # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations only.
+        # PDLP holds the GIL: only its own limit ends it, which it checks between iterations.
         check_for(_SETUP * self._edit)
         left = max(0.0, left - _SETUP * self._edit)
         parameters = self._parameters(tolerance, None if left == math.inf else left)
@@ -178,7 +180,7 @@ class Pdlp(Baseline):
         word = solve_log_pb2.TerminationReason.Name(report.termination_reason)
         reason = f"PDLP: {word.removeprefix('TERMINATION_REASON_').lower()}"
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
-            x = dual = None  # rays, not an answer
+            x = dual = None  # PDLP returned a ray, not a solution
             self._memory = None
         else:
             self._memory = _Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
@@ -192,7 +194,7 @@ class Pdlp(Baseline):
         wanted.eps_optimal_primal_residual_relative = tolerance
         wanted.eps_optimal_dual_residual_absolute = tolerance
         wanted.eps_optimal_dual_residual_relative = tolerance
-        # PDLP's gap is relative to |primal| + |dual|, ours to |primal| alone.
+        # PDLP's gap is relative to |primal| + |dual|, copter's to |primal| alone.
         wanted.eps_optimal_objective_gap_absolute = tolerance
         wanted.eps_optimal_objective_gap_relative = tolerance / 2
         if limit is not None:
@@ -208,9 +210,9 @@ class Pdlp(Baseline):
 
 
 class _Memory:
-    """Last round's columns and duals, in the order of a layout, to be found again after edits.
+    """Last round's columns and duals in the order of a layout, with the maps to slots that survive edits.
 
-    `sum_row` (k,): row of each request's total, -1 for none.
+    `sum_row` (k,): row of each request's total, -1 without a total.
     """
 
     def __init__(
@@ -235,10 +237,10 @@ class _Memory:
         self._row[layout.row_slots] = layout.rows
 
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
-        """Return an initial solution for a program of this layout: the last values, and 0 for new columns and
-        rows.
+        """Return an initial solution for a layout: last round's values, and 0 for new columns and rows.
 
-        `sum_row` (k,): row of each request's total, -1 for none. `n_rows`: all rows, sum rows included.
+        `sum_row` (k,): row of each request's total, -1 without a total. `n_rows`: number of all rows,
+        including sum rows.
         """
         store = self.program.store
         known = _unchanged(store.requests.generation, self._generation, layout.slots)
@@ -258,7 +260,7 @@ class _Memory:
 def _unchanged(
     generation: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether each slot holds what it held when the generation revisions were ``before``."""
+    """Return whether each slot has the same content as at the generations ``before``, elementwise."""
     same = np.zeros(slots.size, np.bool_)
     old = slots < before.size
     same[old] = generation[slots[old]] == before[slots[old]]

@@ -1,4 +1,4 @@
-"""cvxpy and copter: ``copter.COPTER`` solves its problems, ``copter.from_cvxpy`` makes programs of them."""
+"""cvxpy interface: the solver ``copter.COPTER``, and ``copter.from_cvxpy``, which makes a program."""
 
 from copter.extras import extra
 

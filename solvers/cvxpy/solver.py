@@ -1,9 +1,9 @@
 """copter as a solver of cvxpy: ``problem.solve(solver=copter.COPTER)``.
 
-cvxpy compiles a problem to ``min c'x`` over ``A x + s = b`` with s in cones; here those of linear programs.
-Continuous ones are solved by :class:`~copter.solvers.general.warm.WarmLP`, which cvxpy keeps with the problem
-from one solve to the next; those with integral columns by
-:func:`~copter.solvers.general.integer.branch_and_bound`.
+cvxpy compiles a problem to ``min c'x`` subject to ``A x + s = b`` with s in cones. This solver supports the
+zero cone and the nonnegative cone, so linear programs.  Continuous problems are solved by
+:class:`~copter.solvers.general.warm.WarmLP`, an object that cvxpy keeps with the problem between solves.
+Problems with integral columns are solved by :func:`~copter.solvers.general.integer.branch_and_bound`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _CHECKS = {
     "polish": switch,
 }
 _WHOLE = ("tolerance", "deadline", "threads", "presolve")
-"""Options that programs with integral columns have too."""
+"""Options for problems with integral columns; the other options are for continuous problems only."""
 _OF_CVXPY = "use_quad_obj"
-"""An option of cvxpy's compilation that it hands on."""
+"""Option of cvxpy's compilation that cvxpy also passes to the solver."""
 _INACCURATE = 1e-3
-"""Relative violation up to which a point is returned if a limit ended the solve, and residuals and gap up to
-which it is if they are larger than wanted.
+"""Largest relative violation of a returned point if a limit ended the solve; also the largest residuals and
+gap of a point that misses the tolerance.
 """
 _ENDED = {
     Status.OPTIMAL: s.OPTIMAL,
@@ -57,7 +57,7 @@ _ENDED = {
 class _Result:
     """Result that :meth:`_CopterSolver.solve_via_data` passes to :meth:`_CopterSolver.invert`.
 
-    `status`: cvxpy's. `x`, `y`: point and duals, or in place of the duals the ray that proves infeasibility.
+    `status`: in cvxpy's terms. `x`, `y`: point and duals; y is the ray instead if the problem is infeasible.
     """
 
     status: str
@@ -72,9 +72,8 @@ class _Result:
 class _CopterSolver(ConicSolver):
     """Solver of linear and mixed-integer linear problems for cvxpy.
 
-    Options, as arguments of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6),
-    ``deadline`` (seconds), ``threads``, ``presolve``, and for continuous problems ``polish`` (end at a
-    vertex).
+    Options of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6), ``deadline`` (seconds),
+    ``threads``, ``presolve``, and for continuous problems ``polish`` (end at a vertex).
     """
 
     MIP_CAPABLE = True
@@ -85,21 +84,21 @@ class _CopterSolver(ConicSolver):
         return "copter.COPTER"
 
     def __reduce__(self) -> str:
-        return NAME  # what cvxpy compiled goes with this very object, also in a copy
+        return NAME  # a pickle refers to this object, because cvxpy compares solvers by identity
 
     def name(self) -> str:
-        """Name in cvxpy's messages."""
+        """Return the name that cvxpy uses."""
         return NAME
 
     def import_solver(self) -> None:
         """Do nothing, because copter is imported already."""
 
     def cite(self, data: Any) -> str:
-        """Return nothing: there is no publication to cite."""
+        """Return an empty string: there is no publication to cite."""
         return ""
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Data of the solver, and what leads back from its answer."""
+        """Return the data for :meth:`solve_via_data` and the data for :meth:`invert`."""
         data, back = super().apply(problem)
         program = data[s.PARAM_PROB]
         data[s.LOWER_BOUNDS], data[s.UPPER_BOUNDS] = program.lower_bounds, program.upper_bounds
@@ -115,9 +114,9 @@ class _CopterSolver(ConicSolver):
         solver_opts: Mapping[str, Any],
         solver_cache: dict[str, Any] | None = None,
     ) -> _Result:
-        """Solve cone data of :meth:`apply`, from the problem's last answer if `warm_start`.
+        """Solve the problem of the data of :meth:`apply`, from its last solution if `warm_start`.
 
-        `solver_cache`: what cvxpy keeps with the problem. Raise TypeError if an option is unknown,
+        `solver_cache`: dictionary that cvxpy keeps with the problem. Raise TypeError if an option is unknown,
         SettingError if its value is invalid.
         """
         lp, watch = lp_of(data), Stopwatch()
@@ -136,7 +135,7 @@ class _CopterSolver(ConicSolver):
         return result
 
     def invert(self, solution: _Result, inverse_data: Any) -> Solution:
-        """The answer in terms of cvxpy's cone problem."""
+        """Convert a result to cvxpy's Solution of the cone problem."""
         about = {
             s.SOLVE_TIME: solution.seconds,
             s.NUM_ITERS: solution.iterations,
@@ -153,10 +152,10 @@ class _CopterSolver(ConicSolver):
 
 
 def lp_of(data: Mapping[str, Any]) -> GeneralLP:
-    """Return the LP of cvxpy's cone data, its integral columns marked, without the objective's constant.
+    """Return the LP of cvxpy's cone data, with marks of integral columns, without the objective's constant.
 
-    The data are ``A x + s = b`` with s first in the zero cone, then in the nonnegative one; bounds of x, and
-    which columns are Boolean or integral.
+    The data are ``A x + s = b``, with the rows of the zero cone before those of the nonnegative cone, bounds
+    of x, and the indices of Boolean and integral columns.
     """
     b = np.array(data[s.B], np.float64)
     A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)
@@ -178,11 +177,10 @@ def _indices(columns: Any) -> NDArray[np.int64]:
 
 
 def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
-    """Return options of copter's solvers from those of ``problem.solve``; `whole`: there are integral
-    columns.
+    """Return the options of copter's solvers among the options of ``problem.solve``.
 
-    Raise TypeError with an unknown option, SettingError with an option whose value is invalid, or that is not
-    for programs with integral columns.
+    `whole`: True if there are integral columns. Raise TypeError for an unknown option, and SettingError for
+    an invalid value or for an option that is not available with integral columns.
     """
     known = _WHOLE if whole else tuple(_CHECKS)
     found = {}
@@ -200,12 +198,12 @@ def _checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
 
 
 def _impossible(lp: GeneralLP) -> str:
-    """Return which numbers of an LP are invalid, in words; empty if none."""
+    """Return a text that names contradicting or infinite bounds; empty if there are none."""
     empty = crossed_column(lp)
     if empty is not None:
         return f"the bounds of column {empty} leave no value"
     never = (lp.row_upper == -np.inf) | (lp.row_lower == np.inf)
-    return f"row {int(never.argmax())} is to be infinite" if never.any() else ""
+    return f"row {int(never.argmax())}: its bounds allow infinite values only" if never.any() else ""
 
 
 def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> _Result:
@@ -213,7 +211,7 @@ def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, A
 
 
 def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> _Result:
-    """Return an answer in cvxpy's form, an error if it has nothing to return.
+    """Return an answer in cvxpy's form, as an error if there is no usable point.
 
     `warm_reason`: what the warm start used, or why there was none.
     """
@@ -235,13 +233,13 @@ def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> _Result:
 
 
 def _status_of(answer: Answer) -> str:
-    """The status that cvxpy has for an answer."""
+    """Return cvxpy's status for an answer."""
     if answer.status in _ENDED:
         return str(_ENDED[answer.status])
     if answer.proof is None or not answer.proof.primal <= _INACCURATE:
         return str(s.SOLVER_ERROR)
     if answer.status in (Status.UNPROVED, Status.NUMERICAL_ERROR):
-        # only a sign of a reduced cost may be between it and a proof
+        # a reduced cost of the wrong sign may be all that prevents a proof
         near = answer.proof.worst <= _INACCURATE or answer.proof.dual <= _INACCURATE
         return str(s.OPTIMAL_INACCURATE if near else s.SOLVER_ERROR)
     return str(s.USER_LIMIT)
@@ -263,7 +261,7 @@ def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> _Result:
     stats = {
         "reason": found.reason,
         "warm_started": False,
-        "warm_reason": "branch and bound begins anew",
+        "warm_reason": "branch and bound always starts cold",
         "mip_gap": found.gap,
         "mip_dual_bound": found.bound,
     }
@@ -278,4 +276,15 @@ def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> _Result:
 
 
 COPTER = _CopterSolver()
-"""The one instance: cvxpy keeps what it compiled for a solver only as long as that is the same object."""
+"""copter's solver for cvxpy.
+
+There is one instance only, because cvxpy keeps a compiled problem as long as the solver is the same object.
+
+Examples
+--------
+>>> import cvxpy as cp, copter
+>>> x = cp.Variable(2, nonneg=True)
+>>> problem = cp.Problem(cp.Maximize(3 * x[0] + 2 * x[1]), [cp.sum(x) <= 8, x <= 6])
+>>> round(float(problem.solve(solver=copter.COPTER)), 3)
+22.0
+"""

@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import (
-    ChooseOneShim,
-    ContinualProgram,
-    CopterError,
-    EditError,
-    Journal,
-    ProximalPoint,
-    UnknownSolverError,
-    make_solver,
-)
+from copter import ChooseOneShim, ContinualProgram, Journal, ProximalPoint, make_solver
+from copter.errors import CopterError, EditError, UnknownSolverError
 from copter.program.program import SharedColumns
 from support.strategies import snapshot
 
@@ -483,7 +475,7 @@ def test_what_is_no_solver_and_no_program_is_said_at_once(program, tmp_path):
     with pytest.raises(CopterError, match="program = 3 is no ContinualProgram"):
         Journal(tmp_path / "new", program=3)
     assert not (tmp_path / "new").exists()
-    with pytest.raises(EditError, match="program = 3: is no ContinualProgram"):
+    with pytest.raises(EditError, match="program = 3: must be a ContinualProgram"):
         make_solver("copter").solve(3)
     for name in (None, ["copter"]):
         with pytest.raises(UnknownSolverError):

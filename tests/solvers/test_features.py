@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, LogTerm, Status
-from copter.errors import UnsupportedError
+from copter import ContinualProgram, LogTerm, Status, make_solver
+from copter.errors import CopterError, UnsupportedError
 from copter.problems.load_balancing.scenario import ShardScenario
-from copter.solvers import SOLVERS, Feature, make_solver
+from copter.solvers.api import SOLVERS, Feature
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.wrapper import Wrapper
 
@@ -77,7 +77,7 @@ def test_a_wrapped_solver_is_offered_a_start_as_the_one_inside_is(name, offered)
         assert (placements[0].share == placements[1].share).all()
     assert abs(wrapped.offered - offered) <= 1  # in a first round there may be nothing to offer
     if not offered:
-        with pytest.raises(UnsupportedError, match="takes no start"):
+        with pytest.raises(UnsupportedError, match="does not accept a starting point"):
             wrapped.start_from(balancers[1].program, None, None)
 
 
