@@ -1,6 +1,6 @@
-"""Requests of users and runs: each is checked and written to the record, or refused.
+"""Requests of users and runs: each request is checked, then written to the record or refused.
 
-Users submit and cancel jobs and drain nodes; runs report.  A request that is refused changes nothing.
+Users submit and cancel jobs and drain nodes; runs report their progress.  A refused request changes nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from copter.problems.cluster.rounds import can_run
 
 
 class RefusedError(CopterError, ValueError):
-    """The service refuses a request.
+    """The service refused a request.
 
     Attributes
     ----------
     status : int
-        Status code of HTTP.
+        HTTP status code of the response.
     """
 
     def __init__(self, status: int, why: str) -> None:
@@ -37,7 +37,13 @@ class RefusedError(CopterError, ValueError):
 
 
 class Admission:
-    """The requests of users and runs; `profiled` are the applications whose jobs can be paced."""
+    """Checks of the requests of users and runs.
+
+    Parameters
+    ----------
+    profiled : collection of str
+        Applications that have a profile; only their jobs can be paced.
+    """
 
     def __init__(
         self,
@@ -61,45 +67,47 @@ class Admission:
         record, name = self._record, file.name or _new_name(file)
         state = record.state
         if record.journal.knows(name):
-            raise RefusedError(409, f"there is, or was, a job {name!r}: choose another name")
+            raise RefusedError(409, f"name = {name!r}: must be new; there is or was a job of this name")
         if len(state.jobs) + len(record.pending()) >= self._file.max_jobs:
-            raise RefusedError(503, f"{self._file.max_jobs} jobs are there, as many as this service takes")
+            raise RefusedError(
+                503, f"the service has {self._file.max_jobs} jobs, its limit (max_jobs): submit the job later"
+            )
         self._check_fields(file)
         policy, whole = self._rounds.policy, self._file.cluster()
         job = LiveJob(file, name, state.timer, whole, policy.kind)
         if not can_run(policy, job, whole):
             raise RefusedError(
-                422, "no configuration of this cluster can run it: see gpus, min_gpus and types"
+                422, "no configuration of this cluster can run the job: see gpus, min_gpus and types"
             )
         if job.submission.reserved and not self._has_room(job, whole):
             raise RefusedError(
-                422, "reserved: with those that are there it would not fit on the whole cluster"
+                422, "reserved: the whole cluster has no room for this job and the other reserved jobs"
             )
         record.write(Submitted(time=record.now(), job=name, file=file.model_dump(mode="json")))
         return name
 
     def cancel(self, name: str) -> None:
-        """End a job; its run is killed at the next tick.
+        """End a job; the service kills its run at the next tick.
 
         Raises
         ------
         RefusedError
-            There is no such job, or it is over.
+            If there is no such job, or the job has ended.
         """
         record = self._record
         if not record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
         if record.is_over(name):
-            raise RefusedError(409, f"job {name!r} is over")
+            raise RefusedError(409, f"job {name!r} has ended")
         record.write(Closed(time=record.now(), job=name, ending="cancelled", reason="cancelled by its user"))
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
-        """Take a node out of use, or give it back.
+        """Take a node out of use or, with `back`, put it back into use.
 
         Raises
         ------
         RefusedError
-            There is no such node.
+            If there is no such node.
         """
         record = self._record
         if (type, node) not in {(one, number) for one, number, _ in record.state.nodes()}:
@@ -107,17 +115,17 @@ class Admission:
         record.write(Drained(time=record.now(), type=type, node=node, back=back))
 
     def report(self, name: str, number: int, report: TrainingReport) -> Orders:
-        """Write the report of a run, and return what the run is to do.
+        """Write the report of a run, and return the orders for the run.
 
         Raises
         ------
         RefusedError
-            The run is not its job's present run: it is to end.
+            If the run is not the present run of its job.  The run must end then.
         """
         record = self._record
         job = record.state.jobs.get(name)
         if job is None or job.run is None or job.run.number != number:
-            raise RefusedError(410, f"run {number} of job {name!r} is over")
+            raise RefusedError(410, f"run {number} of job {name!r} has ended")
         now = record.now()
         record.write(Reported(time=now, job=name, number=number, report=report.as_dict()), durable=False)
         held = job.run.configuration
@@ -132,11 +140,11 @@ class Admission:
         return Orders(self._file.lease_seconds, stop, batch)
 
     def _check_fields(self, file: JobFile) -> None:
-        """Raise if the file of a job names a type, an option or an application that is not there."""
+        """Raise RefusedError if the file of a job names an unknown type, option or application."""
         types = self._record.state.cluster.names
         unknown = [type for type in file.types if type not in types]
         if unknown:
-            raise RefusedError(422, f"types: no GPU type {unknown[0]!r}; there are: {list(types)}")
+            raise RefusedError(422, f"types = {unknown[0]!r}: must be one of {list(types)}")
         known = self._backend.job_options
         for option in file.options:
             if option not in known:
@@ -145,7 +153,8 @@ class Admission:
         if self._file.pace is not None and file.elastic and file.application not in self._profiled:
             profiled = ", ".join(self._profiled)
             raise RefusedError(
-                422, f"application: slots are paced, and {file.application!r} has no profile: {profiled}"
+                422,
+                f"application = {file.application!r}: paced slots need a profile; there are: {profiled}",
             )
 
     def _has_room(self, job: LiveJob, whole: Cluster) -> bool:

@@ -35,7 +35,7 @@ Examples:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of the service."""
+    """Add the service's commands to an application."""
     app.command("serve", epilog=_SERVE_EXAMPLES)(serve)
     app.command("submit", epilog=_SUBMIT_EXAMPLES)(submit)
     app.command("jobs", epilog="\b\nExamples:\n  copter jobs\n  copter jobs --over --json\n")(jobs)
@@ -50,9 +50,9 @@ _ServiceUrl: TypeAlias = Annotated[
 ]
 _TokenFile: TypeAlias = Annotated[
     Path,
-    typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} goes before it."),
+    typer.Option(help=f"File with the service's token; the variable {_TOKEN_VARIABLE} takes precedence."),
 ]
-_JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+_JsonOut: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _LOCAL = f"http://127.0.0.1:{_PORT}"
 
 
@@ -64,25 +64,27 @@ def _client(url: str, token_file: Path) -> Client:
         try:
             token = token_file.read_text().strip()
         except OSError as error:
-            hint = f"set {_TOKEN_VARIABLE}, or give the file with --token-file"
+            hint = f"set {_TOKEN_VARIABLE}, or name the file with --token-file"
             raise ServiceError(0, f"no token: {token_file}: {error.strerror}; {hint}") from None
     return Client(url, token)
 
 
 def serve(
     cluster: Annotated[
-        Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the cluster's nodes.")
+        Path, typer.Option(callback=existing_file("give a cluster.toml"), help="File of the nodes.")
     ],
-    policy: Annotated[str, typer.Option(help="Policy by name; an unknown one lists them.")] = "sia",
+    policy: Annotated[str, typer.Option(help="Name of the policy; an unknown name prints the list.")] = "sia",
     backend: Annotated[str, typer.Option(help="Where jobs run: local, ray or slurm.")] = "local",
-    folder: Annotated[Path, typer.Option(help="Of the journal, the token, and jobs' logs.")] = _FOLDER,
+    folder: Annotated[Path, typer.Option(help="Folder of journal, token and job logs.")] = _FOLDER,
     round_seconds: Annotated[
-        float | None, typer.Option(callback=positive, help="Length of rounds; the policy's own if not given.")
+        float | None, typer.Option(callback=positive, help="Length of a round; default: the policy's own.")
     ] = None,
     soon_seconds: Annotated[
         float | None,
         typer.Option(
-            callback=positive, help="Begin a round early when something happened, not sooner than this."
+            callback=positive,
+            help="Also start a round when a job arrives or ends or a node changes, at least this many seconds"
+            " after the last one.",
         ),
     ] = None,
     sets: Annotated[
@@ -91,12 +93,12 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; jobs report there.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = _PORT,
     url: Annotated[
-        str | None, typer.Option(help="Where jobs on other machines reach the service; http://HOST:PORT.")
+        str | None, typer.Option(help="Address for jobs on other machines; http://HOST:PORT.")
     ] = None,
 ) -> None:
-    """Run a scheduler: take jobs over HTTP, give them GPUs in rounds, start, resize and stop them.
+    """Run a scheduler: accept jobs over HTTP, allocate GPUs in rounds, and start, resize and stop the jobs.
 
-    A service that is started again with the same folder goes on where it was, with the jobs that run.
+    A service that is started again with the same folder continues where it was, with the jobs that still run.
     """
     from copter.extras import extra
     from copter.live.backends.registry import BACKENDS, make_backend
@@ -111,21 +113,21 @@ def serve(
         import uvicorn
 
     if backend not in BACKENDS:
-        raise typer.BadParameter(f"{backend!r}: there are {', '.join(BACKENDS)}", param_hint="--backend")
+        raise typer.BadParameter(f"{backend!r}: must be one of {', '.join(BACKENDS)}", param_hint="--backend")
     settings: dict[str, Any] = {}
     for text in sets or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{text!r}: write SETTING=VALUE, such as p=-1", param_hint="--set")
+            raise typer.BadParameter(f"{text!r}: must be SETTING=VALUE, such as p=-1", param_hint="--set")
         settings[name.replace("-", "_")] = parse_value(value)
     file = read_toml(cluster, ClusterFile)
     made = make_policy(policy, **settings)
     if round_seconds is not None and made.round_seconds is None:
         raise typer.BadParameter(
-            f"policy {policy} is asked at events: leave it out", param_hint="--round-seconds"
+            f"policy {policy} is asked at events; omit the option", param_hint="--round-seconds"
         )
     if url is None and host in ("0.0.0.0", "::"):
-        raise typer.BadParameter("say where jobs reach the service", param_hint="--url")
+        raise typer.BadParameter("give the address at which jobs reach the service", param_hint="--url")
     make_folder(folder)
     address = url or f"http://{host}:{port}"
     service = Service(
@@ -138,7 +140,7 @@ def serve(
         round_seconds=round_seconds,
         soon_seconds=soon_seconds,
     )
-    # The server raises a signal again once it has shut down; by default SIGTERM would end the process there.
+    # After its shutdown, the server raises the signal again; by default SIGTERM would end the process there.
     signal.signal(signal.SIGTERM, _end)
     try:
         gpus, there = service.record.state.cluster.gpus, len(service.record.state.jobs)
@@ -150,17 +152,17 @@ def serve(
 
 
 def _end(number: int, _: Any) -> None:
-    """End the process in order, so that what was acknowledged is written."""
+    """End the process in an orderly way, so that acknowledged requests are written."""
     sys.exit(0)
 
 
 def replay(
-    folder: Annotated[Path, typer.Argument(help="Of a service, one that runs included.")] = _FOLDER,
+    folder: Annotated[Path, typer.Argument(help="Folder of a service, which may be running.")] = _FOLDER,
     as_json: _JsonOut = False,
 ) -> None:
-    """Play a recorded run again: ask the policy what it was asked, and simulate the jobs as they measured.
+    """Replay a recorded run: ask the policy again, and simulate the jobs with their measured profiles.
 
-    Exits with 1 if the policy answers something else than it did.
+    Exits with 1 if the policy gives an answer that differs from the recorded one.
     """
     from copter.live.replay import play_again, simulate
 
@@ -171,7 +173,7 @@ def replay(
 
         typer.echo(json.dumps({"rounds": rounds, "different": len(different)} | simulated))
     else:
-        say(f"{rounds} rounds asked again, {len(different)} answered otherwise")
+        say(f"{rounds} rounds asked again, {len(different)} answers differ")
         for one in different[:5]:
             say(f"at {one.time:.1f} s: recorded {dict(one.recorded)}, answered {dict(one.answered)}")
         row = [f"{simulated[name]:.1f}" for name in ("jobs", "live_jct", "simulated_jct", "ratio")]
@@ -182,14 +184,14 @@ def replay(
 
 def submit(
     job: Annotated[Path, typer.Argument(help="File of the job, such as job.toml.")],
-    name: Annotated[str | None, typer.Option(help="In place of the file's own.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name that replaces the one in the file.")] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Until it is over; exits with 1 if it failed.")
+        bool, typer.Option("--wait", help="Wait until the job has ended; exit with 1 if it failed.")
     ] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Hand in a job, and print its name."""
+    """Submit a job, and print its name."""
     from copter.live.untrusted import words
 
     with _client(service, token_file) as client:
@@ -203,12 +205,12 @@ def submit(
 
 
 def jobs(
-    over: Annotated[bool, typer.Option("--over", help="Those that are over, too.")] = False,
+    over: Annotated[bool, typer.Option("--over", help="Include jobs that have ended.")] = False,
     as_json: _JsonOut = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """List jobs: where they are, how far, and how fast."""
+    """List jobs with their GPUs, progress and times."""
     with _client(service, token_file) as client:
         there, now = client.jobs(over=over), client.cluster()["time"]
     if as_json:
@@ -245,7 +247,7 @@ def print_jobs(there: list[dict[str, Any]], now: float) -> None:
 
 
 def cancel(
-    name: Annotated[str, typer.Argument(help="Of the job.")],
+    name: Annotated[str, typer.Argument(help="Name of the job.")],
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
@@ -255,15 +257,13 @@ def cancel(
 
 
 def logs(
-    name: Annotated[str, typer.Argument(help="Of the job.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until the job is over.")] = False,
-    run: Annotated[
-        int | None, typer.Option(min=1, help="Which of its runs; the last one if not given.")
-    ] = None,
+    name: Annotated[str, typer.Argument(help="Name of the job.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the job until it ends.")] = False,
+    run: Annotated[int | None, typer.Option(min=1, help="Number of the run; default: the last one.")] = None,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Print what a job printed."""
+    """Print the output of a job."""
     with _client(service, token_file) as client:
         if not follow:
             typer.echo(client.log(name, run), nl=False)
@@ -274,11 +274,11 @@ def logs(
 
 def drain(
     type: Annotated[str, typer.Argument(help="GPU type of the node.")],
-    node: Annotated[int, typer.Argument(min=0, help="Its number, from 0.")],
-    back: Annotated[bool, typer.Option("--back", help="Give it back instead.")] = False,
+    node: Annotated[int, typer.Argument(min=0, help="Number of the node, from 0.")],
+    back: Annotated[bool, typer.Option("--back", help="Put the node back into use.")] = False,
     service: _ServiceUrl = _LOCAL,
     token_file: _TokenFile = _FOLDER / "token",
 ) -> None:
-    """Take a node out of use: its jobs are told to end and go elsewhere, also those not to be preempted."""
+    """Take a node out of use: its jobs are stopped and continue elsewhere, even those not to be preempted."""
     with _client(service, token_file) as client:
         client.drain(type, node, back=back)

@@ -1,4 +1,4 @@
-"""The client of a service in Python: `copter submit`, `jobs`, `cancel`, `logs` and `drain` are built on it.
+"""The client of a service in Python; `copter submit`, `jobs`, `cancel`, `logs` and `drain` use it.
 
 client = Client("http://127.0.0.1:8421", token)
 name = client.submit("job.toml")
@@ -23,19 +23,19 @@ with extra("live"):
 
 _POLL_SECONDS = 0.5
 _MOST_JOBS = 10_000
-"""Largest number of jobs in one answer."""
+"""Largest number of jobs in one response."""
 _OVER = ("completed", "failed", "cancelled")
 
 
 class ServiceError(CopterError, RuntimeError):
-    """The service refused, or cannot be reached.
+    """The service refused a request, or cannot be reached.
 
     Attributes
     ----------
     status : int
-        Of HTTP; 0 if it cannot be reached.
+        HTTP status code; 0 if the service cannot be reached.
     retried : bool
-        It was asked before, and did not answer.
+        True if the request was sent before without getting a response.
     """
 
     def __init__(self, status: int, why: str, *, retried: bool = False) -> None:
@@ -44,14 +44,21 @@ class ServiceError(CopterError, RuntimeError):
 
 
 class Client:
-    """A running service.
+    """Connection to a running service.
 
     Parameters
     ----------
+    url : str
+        Address of the service, such as ``http://127.0.0.1:8421``.
     token : str
         The text of the file ``token`` in the service's folder.
     patience : float
-        Seconds for which a service that cannot be reached is asked again.
+        Seconds for which a request is repeated while the service cannot be reached.
+
+    Raises
+    ------
+    ServiceError
+        By every method, if the service refuses the request or cannot be reached.
     """
 
     def __init__(self, url: str, token: str, *, patience: float = 0.0) -> None:
@@ -92,26 +99,26 @@ class Client:
         raise ServiceError(answer.status_code, str(why), retried=retried)
 
     def submit(self, job: JobFile | str | Path | Mapping[str, Any], **changes: Any) -> str:
-        """Hand in a job; it is the service's when this returns.
+        """Submit a job; the service has recorded the job when the method returns.
 
         Parameters
         ----------
         job : JobFile, path or mapping
-            A path is that of a ``job.toml``.
+            The job, or the path of a ``job.toml``.
         **changes
-            Fields in place of its own, such as ``name``.
+            Fields that replace those of the job, such as ``name``.
 
         Returns
         -------
         str
-            Its name.
+            Name of the job.
 
         Raises
         ------
         JobFileError
-            The file is wrong.
+            If the file is invalid.
         ServiceError
-            The service refused it.
+            If the service refuses the job.
         """
         if isinstance(job, str | Path):
             job = read_toml(job, JobFile)
@@ -121,7 +128,7 @@ class Client:
             return str(self._ask("POST", "/v1/jobs", json=fields).json()["name"])
         except ServiceError as error:
             if error.status == 409 and error.retried and self._is(fields):
-                return str(fields["name"])  # the first time it was taken, and the answer was lost
+                return str(fields["name"])  # the first request was accepted, and the response was lost
             raise
 
     def _is(self, fields: Mapping[str, Any]) -> bool:
@@ -130,11 +137,11 @@ class Client:
         return all(there.get(name) == value for name, value in fields.items())
 
     def jobs(self, *, over: bool = False) -> list[dict[str, Any]]:
-        """Return the jobs that are not over or, with `over`, all jobs."""
+        """Return the jobs that have not ended or, with `over`, all jobs."""
         return list(self._ask("GET", "/v1/jobs", params={"over": over, "limit": _MOST_JOBS}).json())
 
     def job(self, name: str) -> dict[str, Any]:
-        """Return a job with its runs."""
+        """Return a job with all its runs."""
         return dict(self._ask("GET", f"/v1/jobs/{name}").json())
 
     def cancel(self, name: str) -> None:
@@ -142,11 +149,11 @@ class Client:
         self._ask("DELETE", f"/v1/jobs/{name}")
 
     def log(self, name: str, run: int | None = None) -> str:
-        """Return what a run of a job printed, by default the last run."""
+        """Return the output of a run of a job, by default of the last run."""
         return "".join(self._log(name, run, follow=False))
 
     def follow(self, name: str) -> Iterator[str]:
-        """Yield what a job prints, through all its runs, until it is over."""
+        """Yield the output of a job, through all its runs, until the job has ended."""
         return self._log(name, None, follow=True)
 
     def _log(self, name: str, run: int | None, *, follow: bool) -> Iterator[str]:
@@ -173,7 +180,7 @@ class Client:
                 time.sleep(_POLL_SECONDS)
 
     def cluster(self) -> dict[str, Any]:
-        """Return the nodes and the figures of the service."""
+        """Return the nodes and the statistics of the service."""
         return dict(self._ask("GET", "/v1/cluster").json())
 
     def rounds(self) -> list[dict[str, Any]]:
@@ -181,25 +188,25 @@ class Client:
         return list(self._ask("GET", "/v1/rounds").json())
 
     def drain(self, type: str, node: int, *, back: bool = False) -> None:
-        """Take a node out of use, or give it back."""
+        """Take a node out of use or, with `back`, put it back into use."""
         self._ask("POST", f"/v1/nodes/{type}/{node}/{'undrain' if back else 'drain'}")
 
     def metrics(self) -> str:
-        """Return the figures in Prometheus' text format."""
+        """Return the service's metrics in Prometheus' text format."""
         return self._ask("GET", "/metrics").text
 
     def wait(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, dict[str, Any]]:
-        """Wait until jobs are over.
+        """Wait until jobs have ended.
 
         Returns
         -------
         dict of str to dict
-            What became of each.
+            Final state of each job, by name.
 
         Raises
         ------
         TimeoutError
-            They are not over in time.
+            If some jobs have not ended after `timeout` seconds.
         """
         left, ended = list(names), dict[str, dict[str, Any]]()
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -213,5 +220,5 @@ class Client:
             if not left:
                 return ended
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"not over after {timeout:g} s: {', '.join(left[:5])}")
+                raise TimeoutError(f"not ended after {timeout:g} s: {', '.join(left[:5])}")
             time.sleep(_POLL_SECONDS)

@@ -1,20 +1,21 @@
-"""The agent: a program that runs the processes of one run on one node, and writes how they ended.
+"""The agent: a program that runs the processes of one run on one node and records how they ended.
 
     python -I -S agent.py FOLDER NODE
 
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
-folder.  It reads ``run.json``, claims its part by making ``begun-NODE.json`` (and ends if that exists),
-starts one process for each GPU, or one in all, sends them SIGTERM if it gets SIGTERM or SIGURG, and writes
-``ended-NODE.json``.  If a process fails the others are ended, and at the end all that they left behind.
-``log-NODE.txt`` is what they print.  They die with the agent.
+folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
+exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM or SIGURG, it sends SIGTERM to
+the processes.  If a process fails, the agent ends the others.  At the end it kills all descendants that are
+left and writes ``ended-NODE.json``.  ``log-NODE.txt`` has the output of the processes.  The processes die
+with the agent.
 
-Each process is told, in its environment,
+The environment of each process has these variables:
 
     COPTER_RUN_FILE                 the path of run.json
-    COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and how many there are
+    COPTER_RANK, COPTER_RANKS       its number among all processes of the run, and the number of processes
     COPTER_LOCAL_RANK               its number on the node
     COPTER_NODE                     the number of the node in the run
-    CUDA_VISIBLE_DEVICES            its GPU, where run.json says which are the run's, or COPTER_DEVICES
+    CUDA_VISIBLE_DEVICES            its GPU, if run.json or COPTER_DEVICES lists the GPUs of the run
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _GRACE_SECONDS = 5.0
 """Time between SIGTERM and SIGKILL for processes whose sibling failed."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 STOPPED = 75
-"""Exit code of a process that wrote a checkpoint and ended because it was told to (sysexits' EX_TEMPFAIL)."""
+"""Exit code of a process that wrote a checkpoint and ended after a stop signal (EX_TEMPFAIL of sysexits)."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(folder: str, node: int) -> int:
-    """Run the processes of a node; return 0 if all ended well, 75 if they were stopped, 1 if not."""
+    """Run the processes of a node; return 0 if all completed, 75 if they were stopped, otherwise 1."""
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         run = json.load(file)
     processes: list[subprocess.Popen[bytes]] = []
@@ -49,20 +50,20 @@ def main(folder: str, node: int) -> int:
         for process in processes:
             terminate(process, run["once"])
 
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what processes leave behind becomes a child of this one
-    # Before the part is claimed, because a signal may come as soon as it is.
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # orphaned descendants become children of this process
+    # Install the handlers before the part is claimed, because a signal may arrive right after the claim.
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGURG, hand_on)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not claim(folder, node, identity(os.getpid())):
-        print(f"{run['job']}.{run['number']}: somebody has claimed it", file=sys.stderr)
+        print(f"{run['job']}.{run['number']}: another agent has claimed this part", file=sys.stderr)
         return 1
     began = time.time()
     try:
         with open(os.path.join(folder, f"log-{node}.txt"), "ab", buffering=0) as log:
             for process in start(run, folder, node, log):
                 processes.append(process)
-                if told:  # it came while processes were started
+                if told:  # a signal arrived while the processes were being started
                     terminate(process, run["once"])
         outcome = wait(processes, told)
     except OSError as error:
@@ -75,7 +76,7 @@ def main(folder: str, node: int) -> int:
 
 
 def claim(folder: str, node: int, content: dict[str, Any]) -> bool:
-    """Claim a node's part of a run, which can be done once; return False if it has been claimed."""
+    """Claim a node's part of a run, which is possible once; return False if it has been claimed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         handle = os.open(os.path.join(folder, f"begun-{node}.json"), flags, 0o600)
@@ -87,7 +88,7 @@ def claim(folder: str, node: int, content: dict[str, Any]) -> bool:
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """Return what tells a process from a later one with the same number."""
+    """Return what distinguishes a process from a later one with the same process number."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         ticks = file.read().rpartition(")")[2].split()[19]
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -129,10 +130,10 @@ def start(run: dict[str, Any], folder: str, node: int, log: Any) -> Iterator[sub
 
 
 def terminate(process: subprocess.Popen[bytes], all_of_it: bool) -> None:
-    """Tell a process to end, and the descendants of a command, because a shell does not forward signals.
+    """Send SIGTERM to a process and, if `all_of_it`, to its descendants.
 
-    Of a job that trains only the process itself is told: its data loaders are needed until the checkpoint is
-    there.
+    A shell does not forward signals, so the descendants of a command get the signal too.  For a training job
+    only the process itself gets it, because its data loaders are needed until the checkpoint is written.
     """
     if process.poll() is not None:
         return
@@ -150,13 +151,13 @@ def _descendants(pid: int) -> list[int]:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
                 found += [int(child) for child in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError):  # it ended
+    except (FileNotFoundError, ProcessLookupError):  # the process has ended
         return found
     return found + [one for child in found for one in _descendants(child)]
 
 
 def _end_the_rest() -> None:
-    """Kill what processes left behind, so that it does not use the GPUs of a run that has ended."""
+    """Kill the descendants that are left, so that they do not use the GPUs of a run that has ended."""
     while rest := _descendants(os.getpid()):
         for pid in rest:
             try:
@@ -170,16 +171,16 @@ def _end_the_rest() -> None:
 
 
 def die_with(parent: int) -> None:
-    """End when the agent does."""
+    """Make this process end when the agent `parent` ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before that was said
+    if os.getppid() != parent:  # the agent ended before the call of prctl
         os._exit(1)
 
 
 def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str, Any]:
     """Wait for all processes; the first that fails ends the others.
 
-    A process that dies of the SIGTERM that it was to get was stopped: it could not answer the signal yet.
+    A process that dies of the SIGTERM from the agent counts as stopped: it had no signal handler yet.
     """
     code, reason, deadline = 0, "", None
     left = dict(enumerate(processes))
@@ -210,7 +211,7 @@ def wait(processes: list[subprocess.Popen[bytes]], told: list[int]) -> dict[str,
 
 
 def write(path: str, content: dict[str, Any]) -> None:
-    """Write a file that is whole or not there."""
+    """Write a file atomically: it is complete or does not exist."""
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         json.dump(content, file)
         file.flush()

@@ -1,12 +1,12 @@
-"""The interface of backends, which start and stop runs and report their states and the nodes that work.
+"""The interface of backends, which start and stop runs and report run states and failed nodes.
 
 A run is one attempt of a job: its processes under one allocation, from their start to their end.  Every run
 has a folder on a file system that all nodes see.  On every node of the run an agent (:mod:`.agent`) starts
-the processes and writes into the folder how they ended.  So a backend needs no memory, and a service that was
-killed finds its runs again.
+the processes and writes into the folder how they ended.  So a backend needs no memory, and a service finds
+its runs again after it was killed.
 
-A run is never started twice: an agent must claim its part in the folder, which can be done once, and a
-backend that is to kill a run that has not begun claims the part itself.
+A run is never started twice.  An agent must claim its part in the folder, which is possible once.  To kill a
+run that has not begun, the backend claims the part itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from copter.live.untrusted import UntrustedFileError, blamed_on, read_record, wo
 STOPPED = agent.STOPPED
 _RUN_FILE = "run.json"
 LATE_SECONDS = 5.0
-"""Largest delay between the end of a process on a node and when its files are seen."""
+"""Largest delay, in seconds, between the end of a process on a node and the visibility of its files."""
 PASSED_ON = (
     "HOME",
     "LANG",
@@ -40,20 +40,20 @@ PASSED_ON = (
     "TZ",
     "USER",
 ) + ("CONDA_PREFIX", "VIRTUAL_ENV")
-"""Variables of the service, or of a node, that jobs get; an option of the backend adds others."""
+"""Variables of the service or of a node that jobs get; a backend's option `environment` adds others."""
 Outcome: TypeAlias = Literal["completed", "stopped", "failed", "lost"]
 
 
 class BackendError(CopterError, RuntimeError):
-    """A backend does not answer, or refuses a call, which is repeated later."""
+    """A backend did not answer or refused a call; the service repeats the call later."""
 
 
 class BackendSettingError(CopterError, ValueError):
-    """A backend that does not exist, or an option that the backend does not have."""
+    """A backend does not exist, or does not have the given option."""
 
 
 class RunRefusedError(BackendError):
-    """A backend will never start this run, for example because its account does not exist."""
+    """A backend will never start this run, for example because the run's account does not exist."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +63,29 @@ class Run:
     Attributes
     ----------
     job, number : str, int
-        The attempts of a job are counted from 1.
+        Name of the job and number of the attempt, counted from 1.
     command : tuple of str
-        Program and arguments; no shell reads them.
+        Program and arguments, passed without a shell.
     directory : str
-        In which it runs.
+        Working directory of the processes.
     folder : Path
-        The run's own; on a file system that all nodes see.
+        Folder of this run only, on a file system that all nodes see.
     type : str
-        Of the GPUs.
+        GPU type.
     hosts : tuple of str
-        Nodes by the names that the backend knows.
+        Names of the nodes, as the backend knows them.
     gpus : tuple of int
-        GPUs on each of them.
+        Number of GPUs on each node of `hosts`.
     devices : tuple of tuple of int
-        Which GPUs of each node these are, where the backend does not choose them itself.
+        Numbers of the GPUs on each node, if the backend does not choose them itself.
     once : bool
-        One process on the first node, whatever the GPUs; otherwise one for each GPU.
+        Start one process, on the first node.  Otherwise start one process for each GPU.
     environment : mapping of str to str
-        On top of the node's own.
+        Variables in addition to the node's own.
     options : mapping of str to str
-        What the job asks of the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
+        Options of the job for the backend: ``account``, ``partition``, ``time`` (minutes) on Slurm.
     training : mapping
-        For the job's side, as :mod:`copter.live.training.plan` reads it.
+        Data for the training script; :mod:`copter.live.training.plan` reads it.
     """
 
     job: str
@@ -104,11 +104,11 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Name of the run; no other run has it."""
+        """Unique name of the run."""
         return f"{self.job}.{self.number}"
 
     def write(self) -> None:
-        """Write the file that agents read; only its owner can read it."""
+        """Write the file that the agents read; only its owner can read it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self) | {"folder": str(self.folder)})
         write_whole(self.folder / _RUN_FILE, lambda file: file.write(text.encode()))
@@ -122,12 +122,12 @@ class RunState:
     Attributes
     ----------
     outcome : {"completed", "stopped", "failed", "lost"} or None
-        None while the run waits or runs.  Stopped: it wrote a checkpoint because it was told to end.  Lost:
-        it cannot run any more, and its end is unknown.
+        None while the run waits or runs.  Stopped: it wrote a checkpoint because of a stop signal.  Lost: it
+        cannot run any more, and how it ended is unknown.
     reason : str
-        Why it failed or was lost, for people.
+        Why the run failed or was lost, as a text for users.
     waiting : bool
-        It has not begun.
+        True if the run has not begun.
     """
 
     outcome: Outcome | None = None
@@ -138,16 +138,17 @@ class RunState:
 class Backend(Protocol):
     """A cluster that executes runs.
 
-    Every method may raise :class:`BackendError` if the backend does not answer; none takes longer than some
-    seconds, and all are called from one thread.
+    Every method may raise :class:`BackendError` if the backend does not answer.  No method takes longer than
+    a few seconds, and all are called from one thread.
 
     Attributes
     ----------
     name : str
+        Name of the backend, as in :data:`.registry.BACKENDS`.
     picks_devices : bool
-        Whether the backend chooses the GPUs of a run on each node; otherwise the run names them.
+        True if the backend chooses the GPUs of a run on each node.  Otherwise the run names them.
     job_options : tuple of str
-        Options that a job may give.
+        Names of the options that a job may give.
     """
 
     name: str
@@ -155,15 +156,15 @@ class Backend(Protocol):
     job_options: tuple[str, ...]
 
     def down(self) -> Mapping[str, str]:
-        """Return why hosts do not work, by host; hosts that work are left out."""
+        """Return the reason why each failed host does not work; working hosts are left out."""
 
     def start(self, run: Run) -> None:
-        """Start a run, whose file is written.  It may wait for its nodes before it begins.
+        """Start a run whose file has been written; the run may wait for its nodes before it begins.
 
         Raises
         ------
         RunRefusedError
-            It will never be started.
+            If the backend will never start the run.
         """
 
     def stop(self, run: Run) -> None:
@@ -173,10 +174,10 @@ class Backend(Protocol):
         """End a run at once; a run that has not begun never begins."""
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return the state of every run by its id."""
+        """Return the state of each run, by the id of the run."""
 
     def close(self) -> None:
-        """Release the backend; runs go on."""
+        """Release the backend; its runs continue."""
 
 
 @runtime_checkable
@@ -187,7 +188,7 @@ class Scalable(Backend, Protocol):
         """Provide these nodes of a type, and no others, as soon as possible."""
 
 
-# ---- what agents leave in a run's folder --------------------------------------------------------
+# ---- files that agents write into a run's folder ------------------------------------------------
 
 
 def claim(folder: Path, node: int) -> bool:
@@ -198,15 +199,15 @@ def claim(folder: Path, node: int) -> bool:
 
 
 def claim_to_kill(folder: Path, node: int) -> bool:
-    """Claim a part of a run that is to be killed; return False if an agent may have begun it."""
+    """Claim a part of a run in order to kill it; return False if an agent may have begun it."""
     try:
         return claim(folder, node)
-    except UntrustedFileError:  # no agent can begin in it, and one may have before
+    except UntrustedFileError:  # no agent can begin in this folder, but one may have begun before
         return False
 
 
 def begun(folder: Path, node: int) -> dict[str, Any] | None:
-    """Return what an agent noted when it began: empty if its part was claimed away, None if it has not."""
+    """Return the notes of an agent's start; empty if the part was only claimed, None if it has not begun."""
     return read_record(folder / f"begun-{node}.json", unfinished=True)
 
 
@@ -216,7 +217,7 @@ def has_begun(run: Run) -> bool:
 
 
 def may_have_begun(run: Run) -> bool:
-    """Return whether an agent may have claimed a part of a run; a damaged folder counts as yes."""
+    """Return whether an agent may have claimed a part of a run; True if the folder is damaged."""
     try:
         return has_begun(run)
     except UntrustedFileError:
@@ -224,7 +225,7 @@ def may_have_begun(run: Run) -> bool:
 
 
 class Missing:
-    """Runs of which the backend has nothing left, and whose files may still arrive."""
+    """Runs that the backend does not list any more, but whose files may still arrive."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
@@ -240,7 +241,7 @@ class Missing:
 
 
 def ended(folder: Path, node: int) -> RunState | None:
-    """Return how an agent's part ended; None if its end is not known yet.
+    """Return how an agent's part ended; None if this is not known yet.
 
     Raises UntrustedFileError if the file is not an agent's.
     """
@@ -251,7 +252,7 @@ def ended(folder: Path, node: int) -> RunState | None:
     code, reason = outcome.get("code"), outcome.get("reason", "")
     if type(code) is not int or not isinstance(reason, str):
         what = words(f"code = {code!r}, reason = {reason!r}")
-        raise UntrustedFileError(f"{path.name}: {what}: must be a whole number and a text")
+        raise UntrustedFileError(f"{path.name}: {what}: must be an integer and a string")
     if code == 0:
         return RunState("completed")
     if code == STOPPED:
@@ -262,9 +263,9 @@ def ended(folder: Path, node: int) -> RunState | None:
 def isolated(
     runs: Sequence[Run], look: Callable[[Run], RunState], end: Callable[[Run], None]
 ) -> dict[str, RunState]:
-    """Return the states of runs by their ids; only a run whose own files are damaged fails for that.
+    """Return the states of runs by id; a run whose files are damaged fails, and the others are unaffected.
 
-    `look` returns the state of a run or raises UntrustedFileError; `end` ends what is left of the run.
+    `look` returns the state of a run or raises UntrustedFileError; `end` ends the remaining parts of a run.
     """
     states = {}
     for run in runs:
@@ -277,7 +278,7 @@ def isolated(
 
 
 def merged(parts: Sequence[RunState]) -> RunState:
-    """Return the state of a run from its nodes': it has ended when all have, and failed if one has."""
+    """Return the state of a run from the states of its parts: failed if a part failed, ended if all ended."""
     for outcome in ("failed", "lost"):
         for part in parts:
             if part.outcome == outcome:
@@ -289,15 +290,15 @@ def merged(parts: Sequence[RunState]) -> RunState:
 
 
 def passed_on(more: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the variables that jobs get: :data:`PASSED_ON`, and the option `environment`."""
+    """Return the names of the variables that jobs get: :data:`PASSED_ON` and the option `environment`."""
     if isinstance(more, str) or not all(isinstance(name, str) and name.isidentifier() for name in more):
-        raise BackendSettingError(f"options: environment = {more!r}: must be a list of names of variables")
+        raise BackendSettingError(f"options: environment = {more!r}: must be a list of variable names")
     own = [name for name in more if name.startswith("COPTER_")]
     if own:
-        raise BackendSettingError(f"options: environment: {own[0]} is the service's own")
+        raise BackendSettingError(f"options: environment: {own[0]}: the service sets this variable itself")
     return (*PASSED_ON, *more)
 
 
 def environment_of(names: Sequence[str]) -> dict[str, str]:
-    """Return those variables of this process that are set."""
+    """Return the variables with these names that this process has."""
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,9 +1,11 @@
-"""Runs as processes of this machine, on slots that stand for GPUs.
+"""Runs as processes of this machine, on slots that simulate GPUs.
 
-Every agent is a session of its own, so that it outlives the service, and is known by its process number and
-start time: a service that was killed finds its runs by their folders.  Where the folder of a run, which the
-job can write, and the process table differ, the process table counts.  To try out failures: a node whose
-name is a file in ``failed/`` below the service's folder does not work, and what runs on it is killed.
+Every agent has its own session, so it outlives the service.  The backend identifies an agent by its process
+number and start time, so a service that was killed finds its runs again by their folders.  The job can write
+the folder of its run; where folder and process table differ, the process table counts.
+
+To simulate a node failure, create a file with the node's name in ``failed/`` below the service's folder.  The
+node then counts as failed, and its runs are killed.
 """
 
 from __future__ import annotations
@@ -35,17 +37,21 @@ from copter.live.backends.base import (
 from copter.live.untrusted import UntrustedFileError, open_to_append
 
 _BEGIN_SECONDS = 20.0
-"""Time after its start by which an agent has claimed its part, or never will."""
+"""Seconds after its start by which an agent has claimed its part; an agent that has not never will."""
 _MOST_PIDS = 2**31
 _CLAIMED_SECONDS = 2.0
-"""Time after its claim by which an agent has written its process number."""
+"""Seconds after its claim by which an agent has written its process number."""
 
 
 class LocalBackend:
-    """Processes of this machine; `folder` is the service's.
+    """Backend that runs processes on this machine.
 
-    The option `environment` names more variables of the service that jobs get, as well as
-    :data:`.base.PASSED_ON`.
+    Parameters
+    ----------
+    folder : Path
+        Folder of the service.
+    environment : sequence of str
+        Names of variables of the service that jobs get in addition to :data:`.base.PASSED_ON`.
     """
 
     name = "local"
@@ -59,9 +65,9 @@ class LocalBackend:
         self._asked: dict[str, float] = {}
 
     def down(self) -> Mapping[str, str]:
-        """Return the nodes whose failure is rehearsed."""
+        """Return the nodes whose failure is simulated."""
         try:
-            return {name: "it is rehearsed to have failed" for name in os.listdir(self._failed)}
+            return {name: "its failure is simulated" for name in os.listdir(self._failed)}
         except FileNotFoundError:
             return {}
 
@@ -87,25 +93,25 @@ class LocalBackend:
                 )
 
     def stop(self, run: Run) -> None:
-        """Send SIGTERM to the agents, which forward it; a part that has not begun never begins."""
+        """Send SIGTERM to the agents, which forward it; a part that has not begun will never begin."""
         for node in range(len(run.hosts)):
             if not claim(run.folder, node):
                 self._signal(run, node, signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
-        """Send SIGKILL to the sessions of the agents, which their processes belong to."""
+        """Send SIGKILL to the sessions of the agents, which include the processes of the run."""
         for node in range(len(run.hosts)):
             if not claim_to_kill(run.folder, node):
                 self._signal(run, node, signal.SIGKILL)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return what the folders and the process table show."""
+        """Return the states that follow from the folders and the process table."""
         self._reap()
         down = self.down()
         return isolated(runs, lambda run: self._state_of(run, down), self.kill)
 
     def close(self) -> None:
-        """Take the exit codes of agents that have ended; agents go on."""
+        """Collect the exit codes of agents that have ended; the other agents continue."""
         self._reap()
 
     def _state_of(self, run: Run, down: Mapping[str, str]) -> RunState:
@@ -113,7 +119,7 @@ class LocalBackend:
         failed = [host for host in run.hosts if host in down]
         if failed and state.outcome is None:
             state = RunState("lost", f"node {failed[0]}: {down[failed[0]]}")
-        if state.outcome in ("failed", "lost"):  # what is left of it elsewhere goes too
+        if state.outcome in ("failed", "lost"):  # kill its parts on other nodes too
             self.kill(run)
         if state.outcome is not None:
             self._asked.pop(run.id, None)
@@ -128,17 +134,17 @@ class LocalBackend:
             if not agent_lives:
                 return state
             if self._seen_for(run, node) < LATE_SECONDS:
-                return RunState()  # the last thing that it does is to say how its part ended
-            raise UntrustedFileError(f"ended-{node}.json: says that the run ended, and its agent goes on")
+                return RunState()  # an agent writes this file shortly before it ends
+            raise UntrustedFileError(f"ended-{node}.json: reports an end, but the agent still runs")
         noted = begun(run.folder, node)
         if noted is None:
             asked = self._asked.get(run.id)
             if asked is not None and time.monotonic() - asked < _BEGIN_SECONDS:
                 return RunState(waiting=True)
             if claim(run.folder, node):
-                return RunState("lost", "it was never begun")
-            return RunState(waiting=True)  # it began in between
-        if not noted:  # claimed by kill, or by an agent that has not written its number yet
+                return RunState("lost", "no agent began it")
+            return RunState(waiting=True)  # an agent claimed it in the meantime
+        if not noted:  # claimed by kill, or by an agent that has not written its process number yet
             if self._seen_for(run, node) < _CLAIMED_SECONDS:
                 return RunState(waiting=True)
             return RunState("lost", "it was ended before it began")
@@ -148,12 +154,12 @@ class LocalBackend:
         return ended(run.folder, node) or RunState("lost", "its agent was killed")
 
     def _seen_for(self, run: Run, node: int) -> float:
-        """Return for how long a part has been in a state that does not last."""
+        """Return for how many seconds a part has been in a temporary state."""
         now = time.monotonic()
         return now - self._since.setdefault((run.id, node), now)
 
     def _agent(self, run: Run, node: int) -> int | None:
-        """Return the process number of a part's agent; None if the agent does not live.
+        """Return the process number of a part's agent, or None if the agent does not run.
 
         The folder suggests the number; only the process table decides whether that process is the agent.
         """
@@ -178,7 +184,7 @@ class LocalBackend:
             else:
                 os.kill(pid, number)
         except ProcessLookupError:
-            return  # it ended just now
+            return  # the agent has just ended
 
     def _reap(self) -> None:
         for key, child in list(self._children.items()):
@@ -189,7 +195,7 @@ class LocalBackend:
 def _is_agent(pid: int, run: Run, node: int) -> bool:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read().split(b"\0")  # empty of a process that has ended
+            command = file.read().split(b"\0")  # empty for a process that has ended
     except (FileNotFoundError, ProcessLookupError):
         return False
     return command[-4:] == [os.fsencode(word) for word in (agent.__file__, run.folder, str(node), "")]

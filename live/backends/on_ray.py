@@ -1,11 +1,11 @@
 """Runs as actors of a Ray cluster: one actor on every node of a run starts the agent there.
 
-A run has a placement group, so that it begins on all of its nodes or on none, and its GPUs are its own until
-it has ended everywhere.  Actors and group are detached and known by their names: a service that was killed
-finds them again.  Nodes are known by the names that ``ray start --node-name`` gave them, or else by their
-addresses, which is what Ray calls them then; Ray's own ids of nodes change when a node is started again.
+A run has a placement group, so it begins on all of its nodes or on none.  The run keeps its GPUs until it has
+ended on all nodes.  Actors and the group are detached and have names, so a service that was killed finds them
+again.  A node's name is the one given to ``ray start --node-name``, or else its address, which Ray then uses
+as the name.  The backend does not use Ray's ids of nodes, because they change when a node restarts.
 
-Ray chooses by itself which nodes it adds and removes, so that this backend does not ask it to.
+Ray itself decides which nodes it adds and removes; this backend does not request any.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ with extra("ray"):
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 _KILL_SECONDS = 1.0
-"""Time after which an actor that has not killed its agent is killed, and the agent with it."""
+"""Seconds that an actor has to kill its agent; after that the actor is killed, and the agent with it."""
 _NAMESPACE = "copter"
 
 
 class _Node:
-    """An actor that starts the agent of a run on a node; either ends with the other."""
+    """An actor that starts the agent of a run on a node; when one of the two ends, the other ends too."""
 
     def __init__(self, folder: str, node: int, python: str, passed: Sequence[str]) -> None:
         devices = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
@@ -73,45 +73,45 @@ class _Node:
         threading.Thread(target=self._end_with_it, daemon=True).start()
 
     def signal(self, number: int) -> None:
-        """Signal the agent; SIGKILL is for its whole session."""
+        """Send a signal to the agent, or SIGKILL to its whole session."""
         try:
             if number == signal.SIGKILL:
                 os.killpg(self._agent.pid, number)
             else:
                 self._agent.send_signal(number)
         except ProcessLookupError:
-            return  # it has just ended
+            return  # the agent has just ended
 
     def _end_with_it(self) -> None:
         self._agent.wait()
-        os.kill(os.getpid(), signal.SIGTERM)  # Ray's workers end in order then
+        os.kill(os.getpid(), signal.SIGTERM)  # on SIGTERM, a Ray worker shuts down in an orderly way
 
 
 class RayBackend:
-    """Actors of a Ray cluster.
+    """Backend that runs jobs as actors of a Ray cluster.
 
     Parameters
     ----------
     cluster : str
-        Id of the service's cluster, in the names of its actors.
+        Id of the service's cluster, part of the names of its actors.
     hosts : sequence of str
-        Nodes of the cluster, by Ray's names.
+        Names of the cluster's nodes in Ray.
     address : str, optional
-        Of Ray; without one, the Ray that this process uses, or a new one on this machine, which ends with
-        the process, and its runs too.
+        Address of the Ray cluster.  Without one, the backend uses the Ray of this process, or starts one on
+        this machine, which ends with the process together with its runs.
     resources : mapping of str to str
-        Ray's names of types of GPUs, where it is not ``GPU``, such as ``TPU``.
+        Name of the Ray resource of a GPU type, if it is not ``GPU``; for example ``TPU``.
     cpus_per_gpu : float
-        Processors that Ray sets aside.
+        Processors that Ray reserves for each GPU.
     python : str
-        On the nodes; any from 3.9 on.
+        Python interpreter on the nodes, version 3.9 or later.
     environment : sequence of str
-        Names of more variables of the nodes that jobs get, besides :data:`.base.PASSED_ON`.
+        Names of variables of the nodes that jobs get in addition to :data:`.base.PASSED_ON`.
 
     Raises
     ------
     BackendError
-        There is no Ray at the address.
+        If there is no Ray at the address.
     """
 
     name = "ray"
@@ -138,7 +138,7 @@ class RayBackend:
             pass
 
     def down(self) -> Mapping[str, str]:
-        """Return the nodes that Ray lost or never had."""
+        """Return the nodes that Ray lost or never had, with the reason."""
         with self._answering():
             return self._down()
 
@@ -149,14 +149,14 @@ class RayBackend:
             resource = self._resources.get(run.type, "GPU")
             for host, count in zip(run.hosts, run.gpus, strict=True):
                 if host in down or host not in nodes:
-                    raise BackendError(f"run {run.id}: node {host}: {down.get(host, 'Ray does not know it')}")
+                    raise BackendError(f"run {run.id}: node {host}: {down.get(host, 'unknown to Ray')}")
                 has = nodes[host]["Resources"].get(resource, 0.0)
                 if has < count:
                     raise BackendError(f"run {run.id}: node {host} has {has:g} {resource}, not {count}")
             self._create(run, [nodes[host]["NodeManagerAddress"] for host in run.hosts], resource)
 
     def stop(self, run: Run) -> None:
-        """Send SIGTERM to the agents; a part that has not begun never begins."""
+        """Send SIGTERM to the agents; a part that has not begun will never begin."""
         with self._answering():
             for node in range(len(run.hosts)):
                 claim(run.folder, node)
@@ -168,18 +168,18 @@ class RayBackend:
                     actor.signal.remote(signal.SIGTERM)
 
     def kill(self, run: Run) -> None:
-        """Send SIGKILL to the sessions of the agents, which their processes belong to."""
+        """Send SIGKILL to the sessions of the agents, which include the processes of the run."""
         with self._answering():
             self._kill(run)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return what the folders and the actors of Ray show."""
+        """Return the states that follow from the folders and from the actors of Ray."""
         with self._answering():
             down, actors, groups = self._down(), _actors(), _groups()
             return isolated(runs, lambda run: self._state(run, down, actors, groups), self._kill)
 
     def close(self) -> None:
-        """Leave Ray; actors go on."""
+        """Disconnect from Ray; the actors continue."""
         if self._session is not None:
             self._session.leave()
             self._session = None
@@ -200,9 +200,9 @@ class RayBackend:
             elif self._missing.may_be_late(run):
                 return RunState()
             else:
-                state = RunState("lost", "its actor ended, or was never there")
+                state = RunState("lost", "its actor ended or never existed")
         if self._name(run) in groups or any(self._name(run, n) in actors for n in range(len(run.hosts))):
-            self._kill(run)  # what is left of it, and its GPUs
+            self._kill(run)  # end the remaining parts and free the GPUs
         return state
 
     def _create(self, run: Run, addresses: Sequence[str], resource: str) -> None:
@@ -257,17 +257,17 @@ class RayBackend:
         why = {}
         for host in self._hosts:
             if host not in nodes:
-                why[host] = "Ray does not know it"
+                why[host] = "unknown to Ray"
             elif not nodes[host]["Alive"]:
                 why[host] = f"Ray lost it: {nodes[host]['DeathReasonMessage'] or 'no reason is known'}"
         return why
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Use Ray if it answers, and leave it if its head is gone.
+        """Connect to Ray if it answers, and disconnect if its head node has ended.
 
-        Ray ends a connected process one minute after the end of its head, and calls wait as long: so probe it
-        first.
+        Ray ends a connected process one minute after the end of its head node, and calls block for as long.
+        Therefore the method probes the head node first.
         """
         try:
             if self._session is None:
@@ -283,12 +283,12 @@ class RayBackend:
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
-    """Return nodes by name; a living node replaces a dead one of the same name."""
+    """Return the nodes by name; a living node replaces a dead one of the same name."""
     return {node["NodeName"]: node for node in sorted(ray.nodes(), key=lambda node: bool(node["Alive"]))}
 
 
 def _actors() -> set[str]:
-    """Return the names of actors that have not ended, including those that wait for their nodes."""
+    """Return the names of the actors that have not ended, including those that wait for their nodes."""
     named = ray.util.list_named_actors(all_namespaces=True)
     return {each["name"] for each in named if each["namespace"] == _NAMESPACE}
 

@@ -1,4 +1,4 @@
-"""Backends by name."""
+"""The backends by name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ BACKENDS = ("local", "ray", "slurm")
 
 
 def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
-    """Make the backend of a service's folder and cluster by its name, one of :data:`BACKENDS`.
+    """Make a backend for a service's folder and cluster.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`BACKENDS`.
+    folder : Path
+        Folder of the service.
+    cluster : ClusterFile
+        Description of the nodes and the backend's options.
 
     Raises
     ------
     BackendSettingError
-        There is no such backend, or it has no such option.
+        If there is no such backend, or it has no such option.
     BackendError
-        It does not answer.
+        If the backend does not answer.
     """
     if name == "local":
         from copter.live.backends.local import LocalBackend
@@ -39,11 +48,11 @@ def make_backend(name: str, folder: Path, cluster: ClusterFile) -> Backend:
         from copter.live.backends.on_ray import RayBackend
 
         return _made(RayBackend, name, cluster, _id(folder), hosts)
-    raise BackendSettingError(f"unknown backend {name!r}; there are: {', '.join(BACKENDS)}")
+    raise BackendSettingError(f"backend = {name!r}: must be one of {', '.join(BACKENDS)}")
 
 
 def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *arguments: Any) -> Backend:
-    """Call a backend's class with the options of the cluster's file."""
+    """Make a backend with the options of the cluster's file."""
     known = [one.name for one in signature(make).parameters.values() if one.kind is one.KEYWORD_ONLY]
     for option in cluster.options:
         if option not in known:
@@ -53,5 +62,5 @@ def _made(make: Callable[..., Backend], name: str, cluster: ClusterFile, *argume
 
 
 def _id(folder: Path) -> str:
-    """Return what tells the runs of this service from those of others; it never changes."""
+    """Return a permanent id that distinguishes this service's runs from those of other services."""
     return first_content(folder / "id", lambda: secrets.token_hex(3))

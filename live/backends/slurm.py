@@ -1,14 +1,16 @@
-"""Runs as jobs of Slurm: one for each run, or for each number of GPUs on a node where these differ.
+"""Runs as Slurm jobs: one job for each run, or one for each number of GPUs on a node if these differ.
 
-A job is never changed: to resize a run, it is stopped and another run is started.  Jobs are known by their
-names, so a service that was killed, or that did not get sbatch's answer, finds them again; other jobs are
-left alone.  In a job, one step starts an agent on every node.  What Slurm reads contains no text of the
-user: command and environment are in ``run.json``.
+A Slurm job is never changed: to resize a run, the service stops it and starts another run.  The backend finds
+Slurm jobs by name, so it finds them again after it was killed or missed the answer of sbatch; it does not
+touch other jobs.  In a job, one step starts an agent on every node.  The text that Slurm reads contains
+nothing from the user: command and environment are in ``run.json``.
 
-Slurm gives a job the same number of GPUs on all of its nodes: it packs tasks with a GPU each as it likes,
-whatever layout they ask for.  (Components of a heterogeneous job may differ, and wait for backfilling.)
+A Slurm job must have the same number of GPUs on all of its nodes.  Otherwise Slurm distributes the tasks, one
+for each GPU, as it likes, whatever layout the job requests.  (Components of a heterogeneous job may differ,
+but they wait for backfilling.)
 
-What commands print is asked for field by field: Slurm's JSON changes with every version, and knows no filter.
+The backend requests the output of commands field by field.  Slurm's JSON changes with every version and
+cannot be filtered.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from copter.live.backends.base import (
 from copter.live.untrusted import UntrustedFileError, read_bytes, size_of, words
 
 COMMAND_SECONDS = 10.0
-"""Time after which a command without an answer is given up."""
+"""Seconds to wait for the answer of a Slurm command."""
 _LAST_LINE_BYTES = 4096
 _WORKING = frozenset(
     ("allocated", "blocked", "completing", "idle", "mixed", "planned", "reserved")
@@ -54,9 +56,9 @@ _NODE_MARKS = "*~#!%$@^-+"
 _ENDED = {
     "BOOT_FAIL": "a node did not boot",
     "CANCELLED": "its Slurm job was cancelled",
-    "COMPLETED": "its Slurm job ended, and no agent said how",
+    "COMPLETED": "its Slurm job ended, and no agent reported how",
     "DEADLINE": "its Slurm job was past its deadline",
-    "FAILED": "its Slurm job failed, and no agent said why",
+    "FAILED": "its Slurm job failed, and no agent reported why",
     "NODE_FAIL": "a node failed",
     "OUT_OF_MEMORY": "it needed more memory than its Slurm job has",
     "PREEMPTED": "Slurm gave its nodes to another job",
@@ -70,16 +72,16 @@ _NEVER = re.compile(
     r"|launch failed requeued held|job requeued in held state"
     r"|(Assoc|QOS)(Max\w*Per(Job|Node)\w*|Min\w+)"
 )
-"""Reasons that do not go away: a limit of a single job, or a hold.
+"""Reasons for which a Slurm job will never start: limits of a single job, and holds.
 
-Limits that several jobs share, such as QOSGrpGRES and QOSMaxGRESPerUser, are not among them.
+Limits that several jobs share, such as QOSGrpGRES and QOSMaxGRESPerUser, are not included.
 """
 _REFUSED = ("invalid account", "invalid partition", "invalid qos") + (
     "time limit",
     "--time",
     "group not permitted",
 )
-# An srun that gets SIGTERM waits for its step as long as Slurm does (KillWait), and the job holds its GPUs.
+# An srun that gets SIGTERM waits for its step for Slurm's KillWait, while the job holds its GPUs.
 _BATCH = """\
 #!/bin/sh
 trap 'kill -KILL 0' TERM
@@ -97,7 +99,7 @@ exec {agent} "$node"
 
 @dataclass(frozen=True)
 class _Job:
-    """One line of squeue."""
+    """A Slurm job, from a line of squeue."""
 
     id: str
     state: str
@@ -109,37 +111,38 @@ class _Job:
 
     @property
     def never(self) -> bool:
-        """Whether it waits for something that will not come."""
+        """True if the Slurm job waits for a condition that will never hold."""
         return self.state == "PENDING" and _NEVER.fullmatch(self.reason) is not None
 
 
 class SlurmBackend:
-    """Jobs of Slurm.
+    """Backend that runs jobs as Slurm jobs.
 
     Parameters
     ----------
     cluster : str
-        Id of the service's cluster, in the names of its jobs.
+        Id of the service's cluster, part of the names of its Slurm jobs.
     hosts : sequence of str
-        Nodes of the cluster, by Slurm's names.
+        Names of the cluster's nodes in Slurm.
     gres : mapping of str to str
-        Slurm's names of types of GPUs, ``gpu:TYPE`` for those left out; ``gpu`` where it knows no types.
+        Slurm's name of each GPU type.  The default of a type is ``gpu:TYPE``; use ``gpu`` if Slurm knows no
+        types.
     cpus_per_gpu : int
-        Processors of a job.
+        Processors of a Slurm job for each of its GPUs.
     memory_per_gpu : int
-        Megabytes of a job: where Slurm counts memory, a job that does not say gets all of a node.
+        Megabytes of a Slurm job for each of its GPUs.  Where Slurm counts memory, a job without a figure
+        would get all memory of a node.
     begin_seconds : float
-        A job that Slurm calls running, and in which no agent has begun after so long, is lost: its start was,
-        with a daemon.
+        A Slurm job that is running, but in which no agent has begun after this time, counts as lost.
     checkpoint_seconds : int
-        So long before its time limit, a run is told to write a checkpoint and end; half of a limit that is
-        shorter than twice that.
+        Time before the time limit at which a run gets the signal to write a checkpoint and end; at most half
+        of the limit.
     options : mapping of str to str
-        ``account``, ``partition``, ``qos`` and ``time`` of runs that do not say.
+        Default ``account``, ``partition``, ``qos`` and ``time`` of runs that do not give them.
     python : str
-        On the nodes; any from 3.9 on.
+        Python interpreter on the nodes, version 3.9 or later.
     environment : sequence of str
-        Names of more variables of the service that jobs get, besides :data:`.base.PASSED_ON`.
+        Names of variables of the service that jobs get in addition to :data:`.base.PASSED_ON`.
     """
 
     name = "slurm"
@@ -169,7 +172,7 @@ class SlurmBackend:
         self._unbegun: dict[tuple[str, int], float] = {}
 
     def down(self) -> Mapping[str, str]:
-        """Return the nodes that take no jobs according to sinfo; a draining node goes on with its jobs."""
+        """Return the nodes that take no jobs according to sinfo; a draining node continues its jobs."""
         lines = self._ask("sinfo", "--Node", "--all", "--noheader", "--format=%N|%T|%E").splitlines()
         nodes = {}
         for line in lines:
@@ -179,25 +182,25 @@ class SlurmBackend:
         for host in self._hosts:
             state, reason = nodes.get(host, ("", ""))
             if not state:
-                down[host] = "Slurm does not know it"
+                down[host] = "Slurm has no node of this name"
             elif state not in _WORKING:
-                down[host] = f"Slurm says {state}" + (f": {reason}" if reason not in ("", "none") else "")
+                down[host] = f"Slurm state {state}" + (f": {reason}" if reason not in ("", "none") else "")
         return down
 
     def start(self, run: Run) -> None:
-        """Submit a job.
+        """Submit the Slurm jobs of a run.
 
         Raises
         ------
         RunRefusedError
-            Slurm does not take its account, partition, quality of service or time.
+            If Slurm refuses the account, partition, quality of service or time of the run.
         BackendError
-            Slurm does not answer, or does not take the nodes.
+            If Slurm does not answer, or refuses the nodes.
         """
         shutil.copyfile(agent.__file__, run.folder / "agent.py")
         for part, name in enumerate(self._names(run)):
             script = run.folder / f"slurm-{part}.sh"
-            if script.exists() and self._living(name):  # submitted before, and the answer was lost
+            if script.exists() and self._living(name):  # it was submitted before, and the answer was lost
                 continue
             script.write_text(self._script(run, part))
             try:
@@ -205,16 +208,16 @@ class SlurmBackend:
             except BackendError as error:
                 words = str(error).lower()
                 if any(word in words for word in _REFUSED):
-                    self.kill(run)  # parts that were taken
+                    self.kill(run)  # parts that Slurm accepted
                     raise RunRefusedError(f"run {run.id}: {error}") from error
                 if not self._living(name):
                     raise BackendError(f"run {run.id}: {error}") from error
 
     def stop(self, run: Run) -> None:
-        """Send SIGURG to the steps, or cancel a job in which no agent has begun.
+        """Send SIGURG to the steps, or cancel a Slurm job in which no agent has begun.
 
-        Unless it tracks processes by cgroups, Slurm signals all of them, and a process would get a second
-        SIGTERM from the agent, which kills Python.  Only agents react to SIGURG.
+        Unless Slurm tracks processes by cgroups, it signals all of them.  A process would then get a second
+        SIGTERM from its agent, which kills Python.  Only agents react to SIGURG.
         """
         for node in range(len(run.hosts)):
             claim(run.folder, node)
@@ -225,10 +228,10 @@ class SlurmBackend:
             self._cancel(*jobs)
 
     def kill(self, run: Run) -> None:
-        """Send SIGKILL to the steps, and cancel the jobs.
+        """Send SIGKILL to the steps, and cancel the Slurm jobs.
 
-        Cancelling alone sends SIGTERM first, and SIGKILL after KillWait; scancel confuses several steps in
-        one call.
+        Without the signal, cancelling sends SIGTERM first, and SIGKILL only after KillWait.  Each call of
+        scancel gets one step, because scancel does not handle several steps correctly.
         """
         for node in range(len(run.hosts)):
             claim_to_kill(run.folder, node)
@@ -237,12 +240,12 @@ class SlurmBackend:
             self._cancel(job)
 
     def states(self, runs: Sequence[Run]) -> Mapping[str, RunState]:
-        """Return what the folders show and, if they do not tell, squeue."""
+        """Return the states that follow from the folders or, where these are not sufficient, from squeue."""
         jobs = cache(self._jobs)
         return isolated(runs, lambda run: self._state(run, jobs), self.kill)
 
     def close(self) -> None:
-        """Do nothing: jobs go on."""
+        """Do nothing: the Slurm jobs continue."""
 
     def _state(self, run: Run, jobs: Callable[[], Mapping[str, Sequence[_Job]]]) -> RunState:
         known = [ended(run.folder, node) for node in range(len(run.hosts))]
@@ -259,7 +262,7 @@ class SlurmBackend:
             if not over:
                 self._missing.found(run)
             if never:
-                state = RunState("failed", f"Slurm will never run it: {never[0]}")
+                state = RunState("failed", f"Slurm will never start it: {never[0]}")
             elif over and not self._missing.may_be_late(run):
                 state = RunState("lost", self._why(run, over[0], of_parts[over[0]]))
             elif self._never_begins(run, known, of_parts):
@@ -267,16 +270,16 @@ class SlurmBackend:
                 state = RunState("lost", why)
             else:
                 return RunState(waiting=not has_begun(run))
-        self.kill(run)  # what is left of it
+        self.kill(run)  # end the remaining parts
         return state
 
     def _never_begins(
         self, run: Run, known: Sequence[RunState | None], jobs: Mapping[int, Sequence[_Job]]
     ) -> bool:
-        """Return whether a job has been running for too long without an agent on one of its nodes.
+        """Return whether a Slurm job has been running for too long without an agent on one of its nodes.
 
-        A node that was claimed since to kill the run does not change that, because killing may take several
-        attempts.
+        A claim that was made in order to kill the run does not count as an agent, because killing may take
+        several attempts.
         """
         for part, (_, nodes) in enumerate(_parts(run)):
             running = any(job.state == "RUNNING" for job in jobs.get(part, ()))
@@ -290,12 +293,12 @@ class SlurmBackend:
 
     def _why(self, run: Run, part: int, jobs: Sequence[_Job]) -> str:
         state = jobs[-1].state if jobs else self._accounted(self._name(run, part))
-        words = _ENDED.get(state, "Slurm does not know its job any more")
+        words = _ENDED.get(state, "Slurm has no record of its job any more")
         said = _last_line(run.folder / f"slurm-{part}.txt") if state in ("COMPLETED", "FAILED") else ""
         return f"{words}: {said}" if said else words
 
     def _accounted(self, name: str) -> str:
-        """Return the state of a job that slurmctld forgot from the accounting, where there is one."""
+        """Return the state of a job from the accounting, if any, after slurmctld has dropped the job."""
         command = ("sacct", "--allocations", "--noheader", "--parsable2", "--format=State")
         try:
             said = self._ask(*command, "--starttime=now-30days", f"--name={name}")
@@ -304,12 +307,12 @@ class SlurmBackend:
         return said.splitlines()[-1].split()[0] if said.strip() else ""  # "CANCELLED by 1000"
 
     def _living(self, *names: str) -> list[str]:
-        """Return the ids of the jobs of these names that have not ended."""
+        """Return the ids of the Slurm jobs with these names that have not ended."""
         jobs = self._jobs()
         return [job.id for name in names for job in jobs.get(name, ()) if not job.over]
 
     def _jobs(self) -> dict[str, list[_Job]]:
-        """Return the jobs of this user by name, including those that ended some minutes ago."""
+        """Return the Slurm jobs of this user by name, including those that ended some minutes ago."""
         jobs: dict[str, list[_Job]] = {}
         command = ("squeue", "--me", "--all", "--states=all", "--noheader", "--sort=i")
         for line in self._ask(*command, "--format=%i|%T|%j|%r").splitlines():
@@ -324,7 +327,7 @@ class SlurmBackend:
         return [self._name(run, part) for part in range(len(_parts(run)))]
 
     def _submission(self, run: Run, part: int) -> list[str]:
-        """Return the options of sbatch."""
+        """Return the options of sbatch for a part of a run."""
         count, nodes = _parts(run)[part]
         asked = {name: run.options.get(name) or self._options.get(name) for name in self.job_options}
         return [
@@ -346,11 +349,11 @@ class SlurmBackend:
         ]
 
     def _script(self, run: Run, part: int) -> str:
-        """Return the script of a job: one step that starts an agent on every node."""
+        """Return the script of a Slurm job: one step that starts an agent on every node."""
         count, nodes = _parts(run)[part]
         options = (f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1") + (
             f"--cpus-per-task={self._cpus * count}",
-            "--kill-on-bad-exit=0",  # processes that were told to stop end with a code that is not 0
+            "--kill-on-bad-exit=0",  # processes that are stopped end with an exit code other than 0
             "--wait=0",
             "--mpi=none",
         )
@@ -360,13 +363,13 @@ class SlurmBackend:
         return _BATCH.format(options=shlex.join(options), node=shlex.quote(node))
 
     def _cancel(self, *arguments: str) -> None:
-        """Call scancel; its complaint about a job that has just ended is no error."""
+        """Call scancel; ignore its error about a job that has just ended."""
         done = self._call("scancel", *arguments)
         if "Unable to contact" in done.stderr:
             raise BackendError(f"scancel: {' '.join(done.stderr.split())}")
 
     def _ask(self, *command: str) -> str:
-        """Return what a command printed."""
+        """Return the output of a command."""
         done = self._call(*command)
         if done.returncode:
             words = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
@@ -374,7 +377,8 @@ class SlurmBackend:
         return done.stdout
 
     def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
-        # Nothing else that is set here is meant: SBATCH_PARTITION, or the job in which the service runs.
+        # Other variables, such as SBATCH_PARTITION or those of the job in which the service runs, are left
+        # out.
         try:
             return subprocess.run(
                 command,
@@ -400,13 +404,13 @@ def _parts(run: Run) -> list[tuple[int, list[int]]]:
 
 
 def _notice(limit: str | None, wanted: int) -> int:
-    """Return for how long before its limit a run is signalled: at most half of a limit that is known."""
+    """Return how many seconds before its limit a run gets the signal; at most half of a known limit."""
     seconds = None if limit is None else _seconds(limit)
     return wanted if seconds is None else max(1, min(wanted, seconds // 2))
 
 
 def _seconds(limit: str) -> int | None:
-    """Return the seconds of sbatch's time limit; None if it is endless or of another form.
+    """Return the seconds of sbatch's time limit; None if it is unlimited or has another form.
 
     The forms are MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM and D-HH:MM:SS.
     """

@@ -167,7 +167,7 @@ def test_another_backend_finds_what_an_earlier_one_started(backend, tmp_path):
     later.stop(run)
     assert until_ended(later, run) == RunState("stopped")
     never = run_of(tmp_path, "true", number=2)
-    assert state(later, never) == RunState("lost", "it was never begun")
+    assert state(later, never) == RunState("lost", "no agent began it")
     later.start(never)
     assert until_ended(later, never).outcome == "lost"
 

@@ -141,7 +141,7 @@ def test_an_agent_that_is_killed_is_a_run_that_is_lost(make, runs):
     backend.start(run)
     until_said(backend, run)
     os.kill(pids(run)[0], signal.SIGKILL)
-    assert until_ended(backend, run) == RunState("lost", "its actor ended, or was never there")
+    assert until_ended(backend, run) == RunState("lost", "its actor ended or never existed")
 
 
 @pytest.mark.long
@@ -172,8 +172,8 @@ def test_a_command_is_not_read_by_a_shell(make, runs):
 @pytest.mark.long
 def test_nodes_that_are_not_there_or_too_small(make, runs):
     backend = make("n1", "n9")
-    assert backend.down() == {"n9": "Ray does not know it"}
-    with pytest.raises(BackendError, match="run job.1: node n9: Ray does not know it"):
+    assert backend.down() == {"n9": "unknown to Ray"}
+    with pytest.raises(BackendError, match="run job.1: node n9: unknown to Ray"):
         backend.start(runs.make({"n9": 1}, worker()))
     with pytest.raises(BackendError, match="run job.2: node n1 has 4 GPU, not 5"):
         backend.start(runs.make({"n1": 5}, worker()))

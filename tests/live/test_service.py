@@ -248,7 +248,7 @@ def test_cancel_kills_and_its_slots_are_free_when_it_is_dead(service):
     assert service.record.state.jobs == {} and len(service.record.state.free()["a100", 0]) == 0
     look(service)
     assert service.backend.killed == ["one.1"] and len(service.record.state.free()["a100", 0]) == 4
-    with pytest.raises(RefusedError, match="is over"):
+    with pytest.raises(RefusedError, match="has ended"):
         service.admission.cancel("one")
     with pytest.raises(RefusedError, match="no job 'two'"):
         service.admission.cancel("two")
@@ -362,11 +362,11 @@ def test_what_comes_while_the_policy_thinks_is_kept_and_comes_true(service, monk
         with pytest.raises(RefusedError, match="'meanwhile'"):
             service.admission.submit(named(RIGID, "meanwhile"))
         service.admission.cancel("one")
-        with pytest.raises(RefusedError, match="is over"):
+        with pytest.raises(RefusedError, match="has ended"):
             service.admission.cancel("one")
         service.admission.submit(named(RIGID, "regretted"))
         service.admission.cancel("regretted")
-        with pytest.raises(RefusedError, match="is over"):
+        with pytest.raises(RefusedError, match="has ended"):
             service.admission.cancel("regretted")
         assert set(now.jobs) == asked
         return answer(now)

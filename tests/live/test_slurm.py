@@ -147,7 +147,7 @@ def test_a_node_that_is_taken_away_is_down_and_its_run_lost(backend, cluster, ru
     until_said(backend, run)
     ask("scontrol", "update", "nodename=a100-2", "state=down", "reason=smoke | fire")
     try:
-        assert backend.down() == {"a100-2": "Slurm says down: smoke | fire"}
+        assert backend.down() == {"a100-2": "Slurm state down: smoke | fire"}
         # Its daemon still runs, and Slurm sent SIGTERM to all processes: the first that ends says how it was.
         until_ended(backend, run)
         with pytest.raises(BackendError, match="run job.2: sbatch: "):
@@ -222,7 +222,7 @@ def test_a_job_that_would_wait_for_ever_has_failed(backend, runs, options):
     run = runs.make({"a100-1": 1}, worker(), options=options)
     backend.start(run)
     ended = until_ended(backend, run)
-    assert ended.outcome == "failed" and ended.reason.startswith("Slurm will never run it: ")
+    assert ended.outcome == "failed" and ended.reason.startswith("Slurm will never start it: ")
 
 
 @pytest.mark.long
