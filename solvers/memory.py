@@ -1,7 +1,7 @@
-"""Last round's allocation and prices, to be found again after edits.
+"""Last round's allocation and prices, restricted to the requests and rows that still exist after edits.
 
-Slots are used again once a request is gone, and keep their number when its columns are replaced.  A slot
-still is what it was if its generation stamp is.
+The store reuses the slot of a removed request, and a request keeps its slot if its columns are replaced.  A
+slot has the same content as before if its generation is the same.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LastX:
-    """An allocation, with generation revision and total of the request of each nonzero.
+    """An allocation, with the generation and the total of the request of each nonzero.
 
-    `paused`: earlier allocations of requests whose total is 0 at present, to remember how they were split.
+    `paused`: earlier allocations of requests whose total is 0 at present. They keep the division of a total
+    among the columns until the total is positive again.
     """
 
     program: ContinualProgram
@@ -37,13 +38,13 @@ class LastX:
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, before: LastX | None = None) -> LastX:
-        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
+        """Store an allocation of the present program; `before` provides those of paused requests."""
         table = program.store.requests
         paused = None if before is None or before.program is not program else before._pausing()
         return cls(program, x, table.generation[x.slot], table.total[x.slot], paused)
 
     def _pausing(self) -> LastX | None:
-        """The part of this and what was paused before whose requests have a total of 0 now."""
+        """Return the entries of `self` and of `paused` whose requests now have a total of 0."""
         table = self.program.store.requests
         if self.paused is None and not _some_pause(
             self.x.slot, self.generations, self.totals, table.generation, table.total
@@ -61,27 +62,27 @@ class LastX:
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
-        """Return the allocation that :meth:`to_arrays` returned, in arrays whose names begin with `name`.
+        """Return the allocation of the arrays of :meth:`to_arrays` with the same `name`.
 
-        Raise ValueError or KeyError if they are no allocation of this program.
+        Raise ValueError or KeyError if the arrays are not an allocation of this program.
         """
         whole = (as_vector(state, f"{name}.{part}", np.int64) for part in ("slot", "column", "generations"))
         slot, column, generations = whole
         value, totals = (as_vector(state, f"{name}.{part}", np.float64) for part in ("value", "totals"))
         table = program.store.requests
         if not slot.size == column.size == generations.size == value.size == totals.size:
-            raise ValueError(f"{name}: arrays of different sizes")
+            raise ValueError(f"{name}: arrays: must be of equal size")
         if slot.size and not (0 <= slot.min() and slot.max() < table.size and 0 <= column.min()):
-            raise ValueError(f"{name}: no such slot")
+            raise ValueError(f"{name}: slot or column: must be in the program's range")
         known = table.generation[slot] == generations
         if (column[known] >= table.n_columns[slot[known]]).any():
-            raise ValueError(f"{name}: no such column")
+            raise ValueError(f"{name}: column: must be a column of its request")
         part = f"{name}.paused"
         paused = cls.from_arrays(program, state, part) if f"{part}.slot" in state else None
         return cls(program, SparseX(slot, column, value), generations, totals, paused)
 
     def to_arrays(self, name: str) -> dict[str, Any]:
-        """All but the program, by names that begin with ``name``."""
+        """Return all data except the program, as arrays whose names begin with ``name``."""
         parts = self.x._asdict() | {"generations": self.generations, "totals": self.totals}
         arrays = {f"{name}.{part}": array for part, array in parts.items()}
         return arrays if self.paused is None else arrays | self.paused.to_arrays(f"{name}.paused")
@@ -91,7 +92,7 @@ class LastX:
         return generation[self.x.slot] == self.generations
 
     def surviving(self) -> SparseX:
-        """The part whose requests have the same columns still, in shares of their totals of now."""
+        """Return the entries of unchanged requests, scaled to their present totals."""
         table = self.program.store.requests
         x = SparseX(*_surviving(*self.x, self.generations, self.totals, table.generation, table.total))
         if self.paused is not None:
@@ -100,14 +101,14 @@ class LastX:
         return x
 
     def marked(self) -> SparseX:
-        """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
+        """Return all entries for the count of churn, with slot ``-1 - slot`` where the request is gone."""
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
 
 
 def given_starts(pending: Pending, last: LastX | None) -> Starts:
-    """Return the starts of requests, with those of moved columns taken from a last allocation.
+    """Return the starts of requests; starts of moved columns are taken from the last allocation.
 
-    A request of which the last allocation has no such column is left out.
+    A request is left out if the last allocation has none of its columns.
     """
     found: Starts = {slot: start for slot, start in pending.items() if not isinstance(start, Moved)}
     movers = sorted(slot for slot, start in pending.items() if isinstance(start, Moved))
@@ -118,7 +119,7 @@ def given_starts(pending: Pending, last: LastX | None) -> Starts:
     olds = [move.old for move in moves]  # type: ignore[union-attr]
     sizes, old = np.array([each.size for each in olds]), np.concatenate(olds)
     new, owner = slice_indices(np.zeros_like(sizes), sizes), np.repeat(np.arange(sizes.size), sizes)
-    # the new column of each old one, request after request
+    # maps each old column to its new one, request after request
     widths = np.maximum.reduceat(old, sizes.cumsum() - sizes) + 1
     base, there = widths.cumsum() - widths, old >= 0
     place = np.full(int(widths.sum()), -1)
@@ -139,7 +140,7 @@ def given_starts(pending: Pending, last: LastX | None) -> Starts:
 
 
 def joined(parts: list[LastX]) -> LastX:
-    """One allocation of several, of different requests."""
+    """Return the union of allocations of different requests."""
     slot = np.concatenate([part.x.slot for part in parts])
     order = np.argsort(slot, kind="stable")  # merges ascending runs
     column, value = (np.concatenate([part.x[k] for part in parts])[order] for k in (1, 2))
@@ -151,7 +152,7 @@ def joined(parts: list[LastX]) -> LastX:
 
 @kernel(allocates=True)
 def _surviving(slot, column, value, generations, totals, generation, total):  # type: ignore[no-untyped-def]
-    """Entries of requests with the same generation revision, in shares of their present totals."""
+    """Return the entries of requests with the same generation, scaled to their present totals."""
     slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)
     values, count = np.empty(slot.size), 0
     for k in range(slot.size):
@@ -167,7 +168,7 @@ def _surviving(slot, column, value, generations, totals, generation, total):  # 
 
 @kernel
 def _some_pause(slot, generations, totals, generation, total):  # type: ignore[no-untyped-def]
-    """Whether a request that is still the same had a total, and has one of 0 now."""
+    """Return whether any unchanged request had a positive total and now has a total of 0."""
     for k in range(slot.size):
         if total[slot[k]] == 0.0 and totals[k] > 0.0 and generation[slot[k]] == generations[k]:
             return True
@@ -176,7 +177,7 @@ def _some_pause(slot, generations, totals, generation, total):  # type: ignore[n
 
 @dataclass(frozen=True)
 class LastY:
-    """Prices by row slot, and the generation revisions of the rows."""
+    """Prices by row slot, and the generations of the rows."""
 
     program: ContinualProgram
     y: NDArray[np.float64]
@@ -184,25 +185,26 @@ class LastY:
 
     @classmethod
     def of(cls, program: ContinualProgram, y: NDArray[np.float64]) -> LastY:
-        """Return the prices of the program as it is now."""
+        """Store prices of the present program."""
         return cls(program, y, program.store.rows.generation[: y.size].copy())
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
-        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit the
-        program.
+        """Return the prices of the arrays of :meth:`to_arrays`.
+
+        Raise ValueError or KeyError if the arrays do not fit the program.
         """
         y, generations = as_vector(state, "y", np.float64), as_vector(state, "y.generations", np.int64)
         if y.size != generations.size or y.size > program.store.rows.size:
-            raise ValueError("y: not a price for each row")
+            raise ValueError("y: must have one price for each row")
         return cls(program, y, generations)
 
     def to_arrays(self) -> dict[str, Any]:
-        """All but the program."""
+        """Return all data except the program, as named arrays."""
         return {"y": self.y, "y.generations": self.generations}
 
     def surviving(self) -> NDArray[np.float64]:
-        """Return prices of the present rows (row slots,): 0 for new ones."""
+        """Return prices of the present rows, shape (row slots,), with 0 for new rows."""
         rows = self.program.store.rows
         known = rows.generation[: self.y.size] == self.generations
         return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
@@ -212,10 +214,10 @@ def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
     """Return a vector of a solver's saved state; raise ValueError or KeyError if there is none."""
     array = state[name]
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-        raise ValueError(f"{name} is no vector of {np.dtype(dtype)}")
+        raise ValueError(f"{name}: must be a vector of {np.dtype(dtype)}")
     return array
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:
-    """Return the allocation that a round of ``program`` is compared with; None without a last round of it."""
+    """Return the allocation with which a round of ``program`` is compared; None in the first round."""
     return None if last is None or last.program is not program else last.marked()

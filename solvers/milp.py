@@ -1,4 +1,4 @@
-"""HiGHS' branch and bound on rows and columns, for everybody who calls it."""
+"""HiGHS' branch and bound: calls, results, and the check of presolve."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
     from copter.proof.rigorous import LinearProgram
 
 _AGREE, _SMALL = 1e-6, 1e-3
-"""Relative difference of two runs that agree, and the size of a column whose value is 0."""
+"""Relative difference up to which two objectives agree, and the assumed size of a column whose value is 0."""
 _LEAST_TIME = 0.01
-"""Seconds that a run has at least: HiGHS takes a limit of 0 for one that it need not keep."""
+"""Smallest time limit in seconds: HiGHS ignores a limit of 0."""
 
 
 @dataclass(frozen=True)
 class MilpAnswer:
-    """What branch and bound found.
+    """Result of branch and bound.
 
-    `x` (n,): the best point, within HiGHS' tolerances of the bounds, the rows and whole numbers; None if
-    there is none. `bound`: on every objective; minus infinity if not known. `gap`: relative; infinite without
-    a point.
+    `x` (n,): the best point, feasible within HiGHS' tolerances; None without one. `bound`: lower bound on the
+    objective; minus infinity if not known. `gap`: relative; infinite without a point.
     """
 
     x: NDArray[np.float64] | None
@@ -43,7 +42,7 @@ class MilpAnswer:
 
 @dataclass(frozen=True)
 class MilpEffort:
-    """Size of a mixed-integer program, and the seconds to build the model and to solve it."""
+    """Size of a mixed-integer program, and the seconds for building the model and for solving it."""
 
     columns: int
     rows: int
@@ -53,10 +52,10 @@ class MilpEffort:
 
 
 def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
-    """Return what the last run found.
+    """Return the result of the last run.
 
-    A point that HiGHS was stopped at counts only if it is feasible. `whole`: whether any column is not
-    continuous; otherwise simplex reports no bound and gap.
+    The point of a stopped run counts only if it is feasible. `whole`: True if some column is not continuous;
+    otherwise HiGHS reports no bound and gap.
     """
     info, (x, _), (status, reason) = highs.getInfo(), point_of(highs), status_of(highs)
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
@@ -81,12 +80,12 @@ def confirmed(
     c: NDArray[np.float64],
     offset: float = 0.0,
 ) -> MilpAnswer:
-    """Check the answer of a run with presolve by a run without it.
+    """Check the result of a run with presolve by a run without presolve.
 
-    HiGHS' presolve has lost optima of integer programs, and nothing in its answer shows that. `again` runs
-    HiGHS without presolve, from a point or None; bounds belong to costs c and `offset`. Return the better
-    point of both runs and the smaller bound if they agree or the second was stopped, "unproved" if they
-    contradict each other.
+    HiGHS' presolve has lost optima of integer programs without any sign in the result. `again` runs HiGHS
+    without presolve, from a point or None. Bounds belong to the costs c and `offset`. If the runs agree or
+    the second was stopped, return the better point and the smaller bound; if they contradict each other,
+    return the status ``unproved``.
     """
     if found.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED):
         return found
@@ -94,7 +93,7 @@ def confirmed(
     nodes = found.nodes + other.nodes
     best = min((each.x for each in (found, other) if each.x is not None), key=lambda x: c @ x, default=None)
     if other.status in (Status.DEADLINE, Status.ITERATION_LIMIT):
-        why = f"{other.reason}; no run without presolve has confirmed what presolve led to"
+        why = f"{other.reason}; the run without presolve did not finish, so presolve is not confirmed"
         return replace(other, x=best, reason=why, nodes=nodes)
     agree = found.status is other.status
     if agree and best is not None:
@@ -116,11 +115,11 @@ def run_milp(
     threads: int | None = None,
     watch: Stopwatch | None = None,
 ) -> tuple[MilpAnswer, MilpEffort]:
-    """Minimise the cost under rows and bounds, with whole numbers in some columns; return x whole and within
-    its bounds.
+    """Minimise the cost subject to rows, bounds and integrality; return x rounded and within its bounds.
 
-    `mip_gap`: relative gap at which it stops. `deadline`: seconds to build the model and solve it. `watch`:
-    started when the build began, if that was before this call. Raise SolverError if HiGHS refuses the model.
+    `mip_gap`: relative gap at which the solve stops. `deadline`: seconds for building the model and solving
+    it. `watch`: a stopwatch started at the beginning of the build, if that was before this call. Raise
+    SolverError if HiGHS rejects the model.
     """
     watch = Stopwatch() if watch is None else watch
     highs = load(program, threads, kinds=integrality.astype(np.int32), mip_rel_gap=mip_gap)

@@ -69,7 +69,10 @@ _GRACE = 0.02
 
 
 class Glop(Baseline):
-    """GLOP, with a new model every round; parameters of :class:`copter.solvers.baselines.baseline.Baseline`."""
+    """GLOP, with a new model every round.
+
+    Its parameters are those of :class:`copter.solvers.baselines.baseline.Baseline`.
+    """
 
     _of_one_round = ("_builder", "_upper")
 

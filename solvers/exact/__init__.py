@@ -1,6 +1,6 @@
 """Integral allocations that are proved optimal.
 
-Read `solver.py` first, then `search.py`: fixing by reduced costs, and what is left (`rest.py`) by dynamic
-programming (`multichoice.py`) or a tree (`tree.py`).  `certain.py` proves in exact arithmetic;
-`checks.py` says whether that is needed.
+Read `solver.py` first, then `search.py`, which fixes columns by reduced costs.  The residual MILP (`rest.py`)
+is solved by dynamic programming (`multichoice.py`) or by branch and bound (`tree.py`).  `certain.py` is a
+branch and bound in exact arithmetic; `checks.py` decides if it is needed.
 """

@@ -1,23 +1,22 @@
-"""Branch and bound whose every step holds in exact arithmetic, for programs that floating point cannot judge.
+"""Branch and bound in exact arithmetic, for programs whose coefficients differ too much for HiGHS.
 
-HiGHS keeps rows, bounds and whole numbers to tolerances: beside coefficients of 1e9 a column that is 1e-9 off
-a whole number is worth a unit, and what it calls optimal is infeasible.  Its linear programs are of use all
-the same, as a source of prices.  Here each node is
+HiGHS satisfies rows, bounds and integrality within tolerances.  If a row has a coefficient of 1e9, a column
+that is 1e-9 off an integer changes the row by a unit, so a point that HiGHS calls optimal can be infeasible.
+HiGHS still provides prices for bounds.  A node is
 
-- given up if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than
-  the best allocation known, or if a ray proves, likewise rounded, that nothing is in it;
-- else split at a column of whole numbers, or at a semi-continuous one into 0 and its bounds, until all of
-  them are decided.
+- pruned if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than the
+  best known allocation, or if a ray, rounded in the same way, proves that the node is infeasible;
+- otherwise branched at an integral column, or at a semi-continuous column into 0 and its bounds, until all of
+  these columns are fixed.
 
-Allocations count if :mod:`copter.proof.whole` finds that they keep all rows.  What the linear programs say
-may be wrong: then it takes longer.  Where a node cannot be settled its bound stays that of its parent, or
-none.
+An allocation counts if :mod:`copter.proof.whole` finds that it satisfies all rows.  Errors of HiGHS' LPs can
+only lengthen the search.  A node that cannot be decided keeps the bound of its parent.
 
-Columns without a bound of their own get one from the rows and the best objective known, in rationals.
+Columns without a bound get one from the rows and the best known objective, in rational arithmetic.
 
-``tests/solvers/test_exact_integers.py`` needs it for numbers of 1e7 and more beside units (``scaled``,
-``switch``, ``big_m``), and ``tests/solvers/general/test_milp_kinds.py`` needs :func:`completed` for
-continuous columns of points that miss a row by HiGHS' tolerance (seed 12).
+Tests: ``tests/solvers/test_exact_integers.py`` has programs with coefficients of 1e7 and more next to 1
+(``scaled``, ``switch``, ``big_m``). ``tests/solvers/general/test_milp_kinds.py`` (seed 12) needs
+:func:`completed`: its points violate a row by less than HiGHS' tolerance.
 
 Source: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
 """
@@ -50,7 +49,7 @@ MOST_COLUMNS, MOST_NODES = 400, 3_000
 """Default limits on the program's columns and on nodes."""
 _WHOLE = 1e-6
 _FEW_TERMS, _VERY_FEW = 4_000, 400
-"""Entries up to which bounds of columns are looked for: once, and in every node."""
+"""Largest numbers of nonzeros for which column bounds are tightened: at the start, and in every node."""
 _PASSES = 3
 _LARGEST = Fraction(10) ** 300
 
@@ -58,9 +57,8 @@ _LARGEST = Fraction(10) ** 300
 class _Settled(NamedTuple):
     """Result of the search.
 
-    `x` (n,): the best feasible point. `cost`: its cost, rounded up; infinite without one. `bound`: on the
-    cost of every point. `complete`: whether no node is left, so that the bound is within the permitted gap of
-    the cost.
+    `x` (n,): the best feasible point. `cost`: its cost, rounded up; infinite without a point. `bound`: lower
+    bound on the cost of every point. `complete`: True if the bound is within the permitted gap of the cost.
     """
 
     x: NDArray[np.float64] | None
@@ -79,17 +77,17 @@ def settle(
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
 ) -> _Settled:
-    """Return the best point, with a bound that holds in exact arithmetic; a ``known`` point must be feasible.
+    """Return the best point and a bound that holds in exact arithmetic; `known` must be feasible.
 
-    The search may end at a ``gap`` between cost and bound, or at one ``relative`` to the cost.
+    The search ends at an absolute `gap` between cost and bound, or at a gap `relative` to the cost.
     """
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
 
 def completed(model: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return a feasible point with the whole numbers of another; None if none is found.
+    """Return a feasible point with the integral values of `x`, or None if there is none.
 
-    Semi-continuous columns that are 0 stay so.
+    Semi-continuous columns that are 0 in `x` remain 0. An LP over the continuous columns is solved.
     """
     whole, (lower, upper) = model.integral, model.box_at(x)
     if whole.all():
@@ -155,10 +153,10 @@ class _Search:
 
     @property
     def enough(self) -> float:
-        """A node whose bound is as much has nothing that is better than what is known."""
+        """Cutoff: a node with a bound of at least this value contains no better point."""
         if self.cost == math.inf:
             return math.inf
-        # a better one costs a whole grain less: any bound above that is as good as the cost itself
+        # a better point costs at least one grain less, so the cutoff is just above cost - grain
         return (
             math.nextafter(self.cost - self.grain, math.inf)
             if self.grain
@@ -169,7 +167,7 @@ class _Search:
         self.model = _relaxed(self.model)
         try:
             pass_model(self.highs, self.model, units_of=self.model.integral.astype(np.int32))
-        except SolverError:  # numbers that HiGHS does not take: no prices, all by splitting
+        except SolverError:  # HiGHS rejects the coefficients: search without its prices
             self.usable = False
         self._narrow()
         lower, upper = self.box
@@ -195,7 +193,7 @@ class _Search:
             if children:
                 open_nodes.extend((bound, *child) for child in children)
             elif self.cost < before and bound < self.enough:
-                open_nodes.append((bound, lower, upper))  # the new cost narrows its columns, and so the bound
+                open_nodes.append((bound, lower, upper))  # the new cost may tighten its columns and bound
             else:
                 lost = min(lost, bound)
         complete = not open_nodes
@@ -206,7 +204,7 @@ class _Search:
         return _Settled(self.x, self.cost, bound, complete, self.nodes)
 
     def _offer(self, x: NDArray[np.float64]) -> bool:
-        """Take a point if it keeps everything and costs less."""
+        """Store a point if it is feasible and cheaper; return whether it is feasible."""
         if not keeps(self.given, x):
             return False
         cost = cost_between(self.model.c, x)[1]
@@ -219,7 +217,7 @@ class _Search:
     # ---- nodes -----------------------------------------------------------------------------------
 
     def _node(self, bound, lower, upper):  # type: ignore[no-untyped-def]
-        """(bound, infinite if nothing is in it; the nodes that it is split into, none if it is settled)."""
+        """Return (bound, child nodes); the bound is infinite if the node contains no better point."""
         whole, choice = self.model.integral, self._choice(lower, upper)
         free = np.flatnonzero((whole | choice) & (lower < upper))
         point = None
@@ -238,7 +236,7 @@ class _Search:
         if not free.size:
             if whole.all():
                 self._offer(lower)
-                return math.inf, []  # the only point there was
+                return math.inf, []  # the only point of the node
             return bound, []
         if bound >= self.enough:
             return bound, []
@@ -246,13 +244,13 @@ class _Search:
         return bound, parts or self._split(free[~choice[free]], point, lower, upper)
 
     def _choice(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Which semi-continuous columns may be 0 and may be more within some bounds."""
+        """Return a mask of the semi-continuous columns that may be 0 and may be nonzero within the bounds."""
         if self.model.semi is None:
             return np.zeros(lower.size, np.bool_)
         return self.model.semi & (lower <= 0.0) & (upper >= 0.0) & (lower < upper)
 
     def _decided(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Bounds in which semi-continuous columns that must be 0, or must not, are within their own."""
+        """Return the bounds, tightened for semi-continuous columns that must be 0 or must be nonzero."""
         choice, model = self._choice(lower, upper), self.model
         off = choice & ((lower > model.upper) | (upper < model.lower))
         on = np.zeros_like(off) if model.semi is None else model.semi & ((lower > 0.0) | (upper < 0.0))
@@ -261,7 +259,7 @@ class _Search:
         return lower, upper
 
     def _switched(self, choice, point, lower, upper):  # type: ignore[no-untyped-def]
-        """Two nodes, in which a semi-continuous column is 0 and is not; none if another is to be split."""
+        """Return two nodes in which a semi-continuous column is 0 and is not; [] to branch elsewhere."""
         at, model = np.flatnonzero(choice), self.model
         least = np.minimum(abs(model.lower), abs(model.upper))[at]
         value = np.zeros(at.size) if point is None else abs(np.clip(point, lower, upper)[at])
@@ -275,7 +273,7 @@ class _Search:
         return parts if on else parts[::-1]
 
     def _split(self, free, point, lower, upper):  # type: ignore[no-untyped-def]
-        """Return two or three nodes; the last is processed first."""
+        """Return two or three child nodes; the search processes the last one first."""
         at = None if point is None else np.clip(point, lower, upper)[free]
         if at is None:
             j = int(free[np.argmin(upper[free] - lower[free])])
@@ -297,7 +295,7 @@ class _Search:
         return [each for each in parts if each[0][j] <= each[1][j]]
 
     def _prices(self, lower, upper):  # type: ignore[no-untyped-def]
-        """(bound on what costs least within some bounds, the point at which HiGHS sees it or None)."""
+        """Return (lower bound on the cost within bounds, HiGHS' optimal point or None)."""
         if not self.usable:
             return self._bound(np.zeros(self.model.row_lower.size), self.model.c, lower, upper), None
         highs, n = self.highs, self.model.c.size
@@ -322,19 +320,19 @@ class _Search:
         return self._bound(prices, self.model.c, lower, upper), point
 
     def _bound(self, y, c, lower, upper):  # type: ignore[no-untyped-def]
-        """Least c'x within bounds and rows by prices y, rounded down; minus infinity if nothing holds it."""
+        """Return a lower bound of c'x within rows and bounds at prices y, rounded down; maybe -inf."""
         lp = replace(self.model, c=c)
         return bound_at(lp, paid_prices(lp, y), lower, upper).value
 
     # ---- bounds of columns -----------------------------------------------------------------------
 
     def _narrow(self) -> None:
-        """Bounds of columns that rows, or the best cost known, imply; in rationals, and so exactly."""
+        """Tighten the columns' bounds by the rows and by the best known cost, in rational arithmetic."""
         if self.model.A.nnz <= _FEW_TERMS:
             self.box = self._implied(*self.box)
 
     def _implied(self, lower, upper):  # type: ignore[no-untyped-def]
-        """Bounds of columns within some bounds; they cross where nothing is within them."""
+        """Return bounds implied by rows and cost; lower exceeds upper if no point is within the bounds."""
         model, lower, upper = self.model, lower.copy(), upper.copy()
         if self.rows is None:
             self.rows = _by_rows(model.A)
@@ -353,14 +351,14 @@ class _Search:
 
 
 def _part(lower, upper, j, low, high):  # type: ignore[no-untyped-def]
-    """Bounds in which one column is also within others."""
+    """Return the bounds, intersected with [low, high] in column j."""
     lower, upper = lower.copy(), upper.copy()
     lower[j], upper[j] = max(lower[j], low), min(upper[j], high)
     return lower, upper
 
 
 def _relaxed(model: GeneralLP) -> GeneralLP:
-    """Rows with what numbers that are not whole may be off by, see :mod:`copter.proof.whole`."""
+    """Return the model with rows widened by the rounding errors that :mod:`copter.proof.whole` permits."""
     m, data = model.row_lower.size, model.A.data
     reach = np.maximum(abs(model.lower), abs(model.upper))
     rounded = data != np.rint(data)
@@ -377,7 +375,7 @@ def _relaxed(model: GeneralLP) -> GeneralLP:
 
 
 def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:
-    """Entries of each row."""
+    """Return the list of (column, coefficient) of each row."""
     by_row = matrix.tocsr()
     return [
         list(zip(by_row.indices[a:b].tolist(), by_row.data[a:b].tolist(), strict=True))
@@ -393,11 +391,11 @@ def _tighten(
     upper: NDArray[np.float64],
     whole: NDArray[np.bool_],
 ) -> None:
-    """Narrow the columns of one row; ``lower`` and ``upper`` are changed."""
+    """Tighten the bounds of the columns of one row, in `lower` and `upper`."""
     for sign, bound in ((1, high), (-1, -low)):
         if bound == np.inf:
             continue
-        # sign * row <= bound: what all others use at least leaves the rest to each
+        # sign * row <= bound: a column can use at most bound minus the least use of all other columns
         loose: list[int] = []
         each: list[tuple[int, float, Fraction | None]] = []
         least = Fraction(0)

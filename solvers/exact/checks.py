@@ -1,4 +1,4 @@
-"""Whether a point keeps a mixed-integer program exactly, and how far apart the program's numbers are."""
+"""Checks of a mixed-integer program: exact feasibility of a point, and the range of the coefficients."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
 
 WILD, DOUBTFUL = 1e7, 1e3
-"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' claims are not trusted, and beyond
-which they are checked if that costs little: with 1e5 next to 1 its presolve loses an optimum now and then.
+"""Ratios of two numbers of a row, or of two costs.  Above the first, HiGHS' results are not trusted; above
+the second, they are checked in small programs: with 1e5 next to 1, HiGHS' presolve sometimes loses an
+optimum.
 """
 _BITS = 24
-"""Bits of fractions of costs that are tried."""
+"""Largest number of fractional bits of costs that is tried."""
 _EXACT = 2.0**53
 
 
 def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
-    """Whether a point, (n,), keeps bounds, whole numbers and rows exactly."""
+    """Return whether a point, (n,), satisfies bounds, integrality and rows exactly."""
     whole, counts, (lower, upper) = lp.integral, np.diff(lp.A.indptr), lp.box_at(x)
     terms = Terms(lp.A.indices, lp.A.data, np.repeat(x, counts), np.repeat(whole, counts))
     return bool(
@@ -35,10 +36,10 @@ def keeps(lp: GeneralLP, x: NDArray[np.float64]) -> bool:
 
 
 def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
-    """Whether numbers of a row, costs, or ranges of whole numbers are too far apart for tolerances.
+    """Return whether coefficients of a row, costs, or integral bounds differ by more than `ratio`.
 
-    The units of rows and continuous columns do not count, because the program is judged in HiGHS' units of
-    :func:`copter.models.highs_units.units_for`. `costs`: whether costs count.
+    The units of rows and continuous columns do not matter, because the numbers are compared in the units of
+    :func:`copter.models.highs_units.units_for`. `costs`: True to include the costs.
     """
     its = numbers_in(lp, units_for(lp, lp.integral.astype(np.int32)))
     m, size = its.row_lower.size, abs(its.data)
@@ -48,7 +49,7 @@ def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
     np.minimum.at(least, rows, np.where(size > 0.0, size, np.inf))
     np.maximum.at(most, rows, size)
     attained = np.bincount(rows, np.where(size > 0.0, reach, 0.0), m)
-    for bound in (its.row_lower, its.row_upper):  # what a row cannot reach holds nothing
+    for bound in (its.row_lower, its.row_upper):  # a bound that the row cannot reach does not matter
         most = np.maximum(most, np.where(np.isfinite(bound), np.minimum(abs(bound), attained), 0.0))
     if (most[least < np.inf] > ratio * least[least < np.inf]).any():
         return True
@@ -62,7 +63,7 @@ def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
 
 
 def grain_of(costs: NDArray[np.float64]) -> float:
-    """Return a number of which all costs are multiples; 0 if there is no useful one."""
+    """Return the largest number found of which all costs are multiples; 0 if there is none."""
     for k in range(0, _BITS, 4):
         scaled = costs * 2.0**k
         if abs(scaled).max(initial=0.0) > _EXACT:

@@ -1,18 +1,19 @@
-"""One column a request on few tight rows, by dynamic programming with bounds from single rows.
+"""Multiple-choice packing problems on few tight rows: dynamic programming with bounds from single rows.
 
-What fixing leaves of a multiple-choice packing problem (:mod:`copter.solvers.exact.rest`) costs little to be
-off the relaxation in any single place, and nearly nothing may be left of any row: the search is for a
-combination of small losses that fills the rows exactly.  Requests g = 1..G are decided one after the other; a
-state is what is left of the rows, and of two ways to the same state the cheaper one goes on.  With
+The residual MILP (:mod:`copter.solvers.exact.rest`) often has one column to choose for each request, and
+small losses against the relaxation.  Requests g = 1..G are decided one after the other.  A state is the
+remaining capacity of the rows; of two ways to the same state the cheaper one is kept.  Let
 
-    f_i(g, r) = min { losses of requests g..G + price_i (what is left of row i at the end) }
+    f_i(g, r) = min { losses of requests g..G + price_i (remaining capacity of row i at the end) }
 
-over all choices that row i alone allows when r of it is left, a state that has lost l is given up if
-l + max_i f_i(g, r_i) is no less than the best allocation known: f_i is a one-dimensional dynamic program.
+over all choices that row i alone permits if its remaining capacity is r.  It is computed by a one-dimensional
+dynamic program.  A state with accumulated loss l is discarded if l + max_i f_i(g, r_i) is not below the best
+known objective.
 
-What is left of a row is counted from what the cheapest choices of the requests to come would leave of it,
-within a band.  States beyond the band, more states than a limit, coefficients that are no whole multiples of
-a power of two: then it says so, and general branch and bound has to do it.
+The remaining capacity of a row is stored relative to the capacity that would remain after the cheapest
+choices of the following requests, within a band.  The module gives up if a state leaves the band, if there
+are too many states, or if coefficients are not multiples of a power of two.  Then general branch and bound is
+used.
 
 Source: Kellerer, Pferschy and Pisinger, Knapsack Problems (2004), sections 9.3 and 11.
 """
@@ -30,30 +31,31 @@ if TYPE_CHECKING:
     from copter.solvers.exact.rest import ResidualMilp
 
 _BAND_BITS = 62
-"""Bits of a state, which is one number."""
+"""Bits of a state, which is stored as one integer."""
 _WIDEST = 2048
-"""States of a row at most."""
+"""Largest number of states of a row."""
 _STATES = 10_000
-"""Limit of states for one request, and ten times as many for all; beyond it branch and bound is quicker. On a
-day of PAI's jobs on 512 GPUs the 99th percentile of a search is 390, 240, 150 and 120 ms with 100,000,
-30,000, 10,000 and 3,000; rounds of 2,048 GPUs take twice as long at the 95th with 1,500.
+"""Limit on the states of a request; the limit for all requests is ten times as large. With more states branch
+and bound is faster. On one day of PAI's jobs on 512 GPUs the 99th percentile of the search time is 390, 240,
+150 and 120 ms with limits of 100,000, 30,000, 10,000 and 3,000. With a limit of 1,500 the 95th percentile of
+rounds on 2,048 GPUs is twice as long.
 """
 _SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
-"""Shares of the best known objective, below which a better one is looked for, one after the other."""
+"""Cutoffs that are tried one after the other, as shares of the best known objective."""
 _FINEST = 2**12
-"""Denominator of coefficients at most."""
+"""Largest denominator of the coefficients."""
 _LARGEST = 2.0**40
-"""Largest whole number of which sums of thousands fit 64 bits."""
+"""Largest scaled coefficient; sums of thousands of them fit 64 bits."""
 _NO_BETTER = 1e-9
-"""In units of the rest's objective, whose budget is 1e4: an allocation must be better by that."""
+"""Least improvement of an allocation, in units of the residual MILP's objective, whose budget is 1e4."""
 
 
 class _Problem(NamedTuple):
-    """Requests g own the choices first[g]:first[g + 1], cheapest first.
+    """Choices of the requests: request g owns the choices first[g]:first[g + 1], sorted by loss.
 
-    ``use`` (choices, rows) in whole numbers; ``room`` (rows,) that the rows have; ``price`` (rows,) of an
-    unused unit; ``column`` of the residual MILP, -1 for none; ``fixed``, its columns at 1; ``wasted``, cost
-    of fractions of a unit in the rows.
+    ``use`` (choices, rows): use of the rows, scaled to integers. ``room`` (rows,): capacity of the rows.
+    ``price`` (rows,): cost of an unused unit. ``column``: column of the residual MILP, -1 for the choice of
+    nothing. ``fixed``: columns that are 1. ``wasted``: cost of capacity that is a fraction of a unit.
     """
 
     first: NDArray[np.int64]
@@ -67,16 +69,16 @@ class _Problem(NamedTuple):
 
 
 def choose(rest: ResidualMilp, most: float) -> tuple[NDArray[np.float64] | None, float] | None:
-    """Return the allocation of least objective if it is below ``most``, and a bound on every objective.
+    """Return the allocation of least objective if it is below `most`, and a bound on every objective.
 
-    The point is None if none is better than ``most``, the best known objective or infinity. None instead of
-    both if the residual MILP has another shape or there were too many states.
+    `most`: best known objective, or infinity. The point is None if no point is below `most`. Return None
+    instead of both if the residual MILP has another form or there are too many states.
     """
     problem = _problem(rest)
     if problem is None:
         return None
     base = float(rest.lp.c[problem.fixed].sum()) + problem.wasted + rest.lp.offset
-    if (problem.room < 0).any():  # columns that must be taken do not fit
+    if (problem.room < 0).any():  # the fixed columns exceed the capacity
         return None, most
     known, best, picks = _search(problem, most - base - _NO_BETTER)
     if not known:
@@ -95,13 +97,13 @@ def choose(rest: ResidualMilp, most: float) -> tuple[NDArray[np.float64] | None,
 
 
 def _problem(rest: ResidualMilp) -> _Problem | None:
-    """The rest as choices; None if it has another shape."""
+    """Return the residual MILP as a choice problem; None if it has another form."""
     k = rest.slot.size
     matrix = rest.lp.A.tocsc()
     entries, extra = matrix[:, :k].tocoo(), matrix[:, k:].tocoo()
     if not rest.lp.integral[:k].all() or not k:
         return None
-    # sum rows hold the columns of one request each, all with 1, and come after the rows
+    # the sum rows come after the resource rows, and hold the columns of one request each, with coefficient 1
     requests, owner = np.unique(rest.slot, return_inverse=True)
     price, slack = np.zeros(matrix.shape[0]), np.zeros(matrix.shape[0], np.bool_)
     if (extra.data <= 0.0).any():
@@ -141,10 +143,10 @@ def _problem(rest: ResidualMilp) -> _Problem | None:
     if grain is None:
         return None
     whole = np.rint(use * grain).astype(np.int64)
-    room = np.floor(capacity[bounded] * grain).astype(np.int64)  # a power of two: exact
+    room = np.floor(capacity[bounded] * grain).astype(np.int64)  # grain is a power of two: exact
     wasted = float(price[bounded] @ np.maximum(0.0, capacity[bounded] - room / grain))
     room -= whole[fixed].sum(axis=0)
-    none = np.flatnonzero(may_abstain)  # of those with a sum row: a choice that uses nothing
+    none = np.flatnonzero(may_abstain)  # these requests have a choice that uses nothing
     with_sum = np.flatnonzero(sum_row >= 0)
     column = np.concatenate((free, np.full(none.size, -1)))
     block = np.concatenate((np.searchsorted(with_sum, owner[free]), none))
@@ -156,7 +158,7 @@ def _problem(rest: ResidualMilp) -> _Problem | None:
 
 
 def _grain(use: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Powers of two that make the coefficients of each row whole; None if that makes too large numbers."""
+    """Return the powers of two that make each row's coefficients integral; None if they become too large."""
     grain = np.ones(use.shape[1])
     while True:
         broken = (use * grain != np.rint(use * grain)).any(axis=0)
@@ -178,7 +180,7 @@ def _ordered(
     fixed: NDArray[np.int64],
     wasted: float,
 ) -> _Problem:
-    """Requests in the order in which they are decided: those whose second choice costs most come first."""
+    """Return the problem with requests sorted by decreasing loss of their second choice."""
     order = np.lexsort((loss, block))
     block, loss, use, column = block[order], loss[order], use[order], column[order]
     first = np.flatnonzero(np.diff(block, prepend=-1))
@@ -192,12 +194,12 @@ def _ordered(
 
 
 def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int64] | None]:
-    """(whether it is known, least objective, choice of each request; None if none is below ``most``)."""
+    """Return (whether the search finished, least objective, choices; None if none is below `most`)."""
     first, loss, use, _, room, price, _, _ = problem
     cheapest = first[:-1]
     more = use - np.repeat(use[cheapest], np.diff(first), axis=0)
     left = room - use[cheapest].sum(axis=0)
-    tight = (left < _most_more(more, first)) | (price > 0.0)  # no combination can fill the others
+    tight = (left < _most_more(more, first)) | (price > 0.0)  # no combination can fill the other rows
     more, left, price = more[:, tight], left[tight], price[tight]
     to_come = np.zeros((first.size, left.size), np.int64)
     to_come[:-1] = np.cumsum(use[cheapest][::-1][:, tight], axis=0)[::-1]
@@ -206,7 +208,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
         return False, most, None
     bounds = _bounds_of_rows(first, loss, more, to_come, price, half)
     shares = _SHARES if most < np.inf else (1.0,)
-    for share in shares:  # what is found below a part of it is the best of all, and took fewer states
+    for share in shares:  # a solution below a smaller cutoff is optimal too, and needs fewer states
         known, best, parents, picks, starts, last = _states(
             first, loss, more, left, to_come, price, bounds, half, share * most, _STATES
         )
@@ -224,7 +226,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
 
 @kernel(allocates=True)
 def _most_more(more, first):  # type: ignore[no-untyped-def]
-    """Use of all requests together beyond that of their cheapest choices, at most."""
+    """Return, per row, the largest use of all requests beyond that of their cheapest choices."""
     most = np.zeros(more.shape[1], np.int64)
     for g in range(first.size - 1):
         for i in range(most.size):
@@ -237,7 +239,7 @@ def _most_more(more, first):  # type: ignore[no-untyped-def]
 
 @kernel(inlined=True)
 def _ahead(bound, to_come, half, g, i, d):  # type: ignore[no-untyped-def]
-    """f_i(g, half + d): infinite if row i has too little, 0 beyond the band."""
+    """Return f_i(g, half + d): infinite if row i has too little capacity, 0 outside the band."""
     if d + to_come[g, i] < 0:
         return np.inf
     return bound[g, i, half + d] if -half <= d <= half else 0.0
@@ -245,7 +247,10 @@ def _ahead(bound, to_come, half, g, i, d):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no-untyped-def]
-    """f_i(g, half + d), d what is left of row i when the cheapest choices of g..G have what they use."""
+    """Return f_i(g, half + d), shape (requests + 1, rows, 2 half + 1).
+
+    d is the capacity of row i that remains after the cheapest choices of requests g..G.
+    """
     rows, requests = price.size, first.size - 1
     bound = np.zeros((requests + 1, rows, 2 * half + 1))
     for i in range(rows):
@@ -264,7 +269,7 @@ def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no
 
 @kernel(allocates=True, inner=True)
 def _cheapest(key, lost):  # type: ignore[no-untyped-def]
-    """Place of the least loss of each key, ascending by key."""
+    """Return the position of the least `lost` of each distinct key, in ascending order of the keys."""
     kept, u = np.empty(key.size, np.int64), 0
     for o in np.argsort(key, kind="mergesort"):
         if u and key[o] == key[kept[u - 1]]:
@@ -278,9 +283,10 @@ def _cheapest(key, lost):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _states(first, loss, more, left, to_come, price, bound, half, most, limit):  # type: ignore[no-untyped-def]
-    """Process request after request: (known, least, parents, choices, their starts, last state).
+    """Run the dynamic program; return (finished, least objective, parents, choices, starts, last state).
 
-    A state is the number with digits half + d_i to the base 2 half + 1.
+    A state is the integer with digits half + d_i to the base 2 half + 1. `finished` is False if a state left
+    the band or a limit was exceeded.
     """
     rows, requests, base = price.size, first.size - 1, np.int64(2 * half + 1)
     keys, lost = np.zeros(1, np.int64), np.zeros(1)
@@ -297,7 +303,7 @@ def _states(first, loss, more, left, to_come, price, bound, half, most, limit): 
             for j in range(first[g], first[g + 1]):
                 spent = lost[s] + loss[j]
                 if spent >= most:
-                    break  # the cheapest come first
+                    break  # the choices are sorted by loss
                 rest, key, place, ahead, within = keys[s], np.int64(0), np.int64(1), 0.0, True
                 for i in range(rows):
                     d = rest % base - half - more[j, i]

@@ -1,16 +1,19 @@
-"""What fixing left over as a mixed-integer program of its own, in units of what is still to be decided.
+"""Residual MILP: the columns that reduced-cost fixing leaves, with the losses to the bound as objective.
 
-The objective is not c'x but what an allocation loses to the bound d at prices y (:mod:`copter.proof.fixing`):
+The objective is not c'x but the difference of the cost to the bound d at prices y
+(:mod:`copter.proof.fixing`):
 
     c'x - d = sum_j e_j (x_j - [e_j < 0] upper_j) + sum_r |y_r| s_r + sum_q (-m_q) t_q
 
-with e = p - m the excess of each column, s_r what is left of a row that has a price, and t_q what is left of
-a request's total if its sum row is "<=" and has one.  No large terms cancel in it: branch and bound works
-between 0 and the budget, U - d, which is scaled to a fixed number because its tolerances are absolute.  Rows
-are divided by a power of two near their smallest coefficient, so that whole numbers stay whole.
+Here e = p - m is the excess of each column, s_r the slack of a row with a price, and t_q the slack of a
+request's "<=" sum row with a dual value m_q < 0.  No large terms cancel in this sum.  The objective of an
+improving point is between 0 and the budget U - d. It is scaled so that the budget is a fixed number, because
+HiGHS' tolerances are absolute.  Rows are divided by a power of two near their smallest coefficient, so that
+integers remain integers.
 
-Of allocations that cost the same the one nearest to the last round's is wanted.  Columns that are not in it
-cost a little more, all of them together less than what the proof leaves open.
+Among allocations of equal cost the one nearest to last round's is preferred.  For this purpose columns
+outside last round's allocation cost a little more; all such additions together are below the gap that may
+remain.
 """
 
 from __future__ import annotations
@@ -31,16 +34,16 @@ if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
 
 _BUDGET = 1e4
-"""The budget in units of the model: branch and bound has tolerances of 1e-9."""
+"""Budget in units of the model's objective; HiGHS' feasibility tolerances are set to 1e-9."""
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualMilp:
-    """A mixed-integer program of some of the columns that are left (residual MILP).
+    """A mixed-integer program over some of the columns that fixing left (residual MILP).
 
-    `lp`: first the columns, then the remaining parts of rows and of totals. `slot`, `column` (k,): of these
-    columns. `n_rows`: number of the program's rows; the sum rows of requests follow. `unit`: what 1 of its
-    objective is in the program's costs.
+    `lp`: first these columns, then the slacks of rows and of totals. `slot`, `column` (k,): request slot and
+    number of each column. `n_rows`: number of resource rows; the sum rows of requests follow. `unit`: one
+    unit of the objective in the program's costs.
     """
 
     lp: GeneralLP
@@ -50,12 +53,12 @@ class ResidualMilp:
     unit: float = 1.0
 
     def allocation(self, x: NDArray[np.float64]) -> SparseX:
-        """Allocation of the program that a point, (n,), is."""
+        """Return the allocation of the program at a point, (n,)."""
         value = x[: self.slot.size]
         return SparseX(self.slot, self.column, value).where(value > 0.0)
 
     def point(self, x: SparseX) -> NDArray[np.float64] | None:
-        """Point, (n,), that an allocation of the program is; None if it uses a column that is not left."""
+        """Return the point, (n,), of an allocation; None if the allocation uses another column."""
         width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, x.slot * width + x.column
         at = np.searchsorted(keys, wanted)
@@ -73,17 +76,17 @@ class ResidualMilp:
 def _entries(
     store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Rows and coefficients of some columns, one column after the other, and how many each has."""
+    """Return rows and coefficients of columns, column after column, and each column's number of entries."""
     view, place = store.executor.columns(slot, column)
     first, rows, value = take_entries(view, slot, place, store.rows.alive[: store.rows.size])
     return rows.astype(np.int64), value, np.diff(first)
 
 
 class _Rows(NamedTuple):
-    """Resource rows of the columns that are left.
+    """Resource rows restricted to the residual columns.
 
     `row`, `value` (nnz,): position and scaled coefficient of each entry, column after column. `counts` (k,):
-    entries of each column.
+    number of entries of each column.
     """
 
     row: NDArray[np.int64]
@@ -97,7 +100,7 @@ class _Rows(NamedTuple):
 def _rows(
     store: ConstraintStore, y: NDArray[np.float64], slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> _Rows:
-    """Rows in units in which their smallest coefficient is about 1."""
+    """Return the rows, scaled so that the smallest coefficient of each is about 1."""
     row, value, counts = _entries(store, slot, column)
     live = np.flatnonzero(store.rows.alive[: y.size])
     position = np.full(y.size, -1)
@@ -117,9 +120,9 @@ def rest_of(
     mask: NDArray[np.bool_],
     near: NDArray[np.float64] | None = None,
 ) -> ResidualMilp:
-    """Return the program of the columns in `mask` (k,) of those that are left; all others are 0.
+    """Return the MILP over the columns that are in `left` and in `mask` (k,); all others are fixed at 0.
 
-    `y` (row slots,). `near` (k,): small addition to the cost of a unit of each.
+    `y` (row slots,): prices. `near` (k,): small addition to each column's cost per unit.
     """
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
@@ -127,7 +130,7 @@ def rest_of(
     budget = left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0))
     unit = budget / _BUDGET or 1.0
     rows = _rows(store, y, slot, column)
-    # requests that have one column left take it, and need no sum row
+    # an equality request with a single column has a fixed value, and needs no sum row
     relation, total = table.relation[: table.size], table.total[: table.size]
     alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & (relation[slot] == EXACTLY)
     alone &= upper == total[slot]
@@ -136,7 +139,7 @@ def rest_of(
     summed[slot[alone]] = False
     owners = np.flatnonzero(summed)
     held = np.flatnonzero(summed[slot])
-    # what is left of rows that have a price, and of totals that have one
+    # slacks of rows with a price, and of totals with a dual value
     paid = np.flatnonzero(rows.price)
     short = np.flatnonzero((relation[owners] == AT_MOST) & (marginal[owners] < 0.0))
     extra, m = np.arange(k, k + paid.size + short.size), rows.price.size
@@ -166,7 +169,7 @@ def rest_of(
 
 
 def unscaled_rest(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> ResidualMilp:
-    """Return the program of the columns in `mask` (k,) of those left, unscaled and in its own costs."""
+    """Return the MILP over the columns in `mask` (k,), with unscaled rows and the program's own costs."""
     slot, column, table = left.slot[mask], left.column[mask], store.requests
     row, value, counts = _entries(store, slot, column)
     live = np.flatnonzero(store.rows.alive[: store.rows.size])

@@ -1,13 +1,14 @@
-"""Branch and bound on neighbourhoods of the relaxation's prices, until nothing is left outside.
+"""Branch and bound on neighbourhoods of the relaxation's prices, until no column outside can help.
 
-A neighbourhood of slack s has the columns whose reduced costs exceed the best by at most s, and all that want
-no whole number. Every allocation with a column outside costs more than d + s, d the relaxation's bound. So if
-the best one inside costs U <= d + s it is the best of all, and otherwise the next neighbourhood is that of
-slack U - d, or of a part of it if that has many columns. The best allocation so far is always inside.
+The neighbourhood of slack s consists of the columns whose reduced costs exceed the least of their request by
+at most s, and of all continuous columns. Every allocation with a column outside costs more than d + s, where
+d is the relaxation's bound. So if the best allocation inside costs U <= d + s, it is optimal. Otherwise the
+next neighbourhood has slack U - d, or less if that has many columns. It always includes the best allocation
+so far.
 
-What branch and bound finds counts if it keeps every row exactly (:mod:`copter.proof.whole`). Where it does
-not, or where the numbers of a neighbourhood are too far apart for its tolerances, that is searched once more
-by :mod:`copter.solvers.exact.certain`, if it is small; else nothing is proven.
+A point of branch and bound counts if it satisfies every row exactly (:mod:`copter.proof.whole`). If it does
+not, or if the neighbourhood's coefficients differ too much for HiGHS' tolerances, a small neighbourhood is
+searched again by :mod:`copter.solvers.exact.certain`; a large one proves nothing.
 """
 
 from __future__ import annotations
@@ -45,27 +46,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("copter")
 _FEW, _MORE = 200, 3
-"""Columns of the first neighbourhood in addition to one a request, and the factor for the next ones."""
+"""Columns of the first neighbourhood in addition to one a request, and the growth factor."""
 _MUCH, _MUCH_AT_LEAST = 0.25, 2_000
-"""Share of the columns, and number, from which on branch and bound gets all that are left at once, after a
-brief search of the first neighbourhood, because a better first allocation helps it.
+"""Share and number of residual columns above which prices fix little.  Then branch and bound gets all these
+columns after a brief search of the first neighbourhood, which provides a better start.
 """
 _GLANCE, _GLANCES = 0.3, 20.0
-"""Share of the remaining time for the brief search, and its most seconds."""
+"""Share of the remaining time for the brief search, and its largest number of seconds."""
 _NEARLY = 1.5
-"""So much more than that is taken at once, if it is all that is left."""
+"""A neighbourhood takes all residual columns if they are at most this many times the wanted number."""
 _FIRST, _WIDER = 1e-4, 16.0
+"""First slack without a known allocation, as a share of the gap's denominator, and its growth factor."""
 """First slack without any allocation, as a share of the objective, and the factor if it contains none."""
 _CLOSED = 1e-9
-"""Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
+"""Relative gaps up to this value are closed entirely, so that the nearest of equal optima is found."""
 _EXACTLY = 0.5
-"""Share of the wanted gap that exact arithmetic may leave, in addition to rounding errors."""
+"""Share of the wanted gap that exact arithmetic may leave open; rounding errors use the other part."""
 _READ = 100_000
-"""Columns up to which it is looked whether all costs are multiples of something."""
+"""Largest number of columns for which the costs are checked for a common divisor."""
 _COUNTED = 1e10
-"""Multiples that are counted."""
+"""Largest multiple of the common divisor to which a bound is rounded up."""
 _TIES = 0.25
-"""Share of the wanted gap that an allocation may cost more for being near to the last one."""
+"""Share of the wanted gap by which an allocation nearer to the last one may cost more."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,11 @@ class _Found:
 
 
 class Search:
-    """The search of one round, from the solution of the relaxation.
+    """Search for the best integral allocation in one round, from the solution of the relaxation.
 
-    `integer_gap`: relative gap that is wanted. `most_columns`: limit for branch and bound. `last`: the last
-    round's integral allocation, as far as it remains. `isolated`: whether branch and bound runs in a process
-    of its own.
+    `integer_gap`: wanted relative gap. `most_columns`: limit on the columns of branch and bound. `last`: the
+    surviving part of last round's integral allocation. `isolated`: True to run branch and bound in a separate
+    process.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class Search:
         self.program, self.store, self.relaxed, self.clock = program, program.store, relaxed, clock
         self.most_columns, self.threads, self.last = most_columns, threads, last
         self.integer_gap, self.isolated = integer_gap, isolated
-        # a bound with an unbounded column of negative reduced cost is none
+        # the bound is not valid if an unbounded column has a negative reduced cost
         self.floor = relaxed.certificate.bound if relaxed.relative.dual == 0.0 else -math.inf
         self.bound, self.cost = self.floor, math.inf
         self.x: SparseX | None = None
@@ -115,13 +117,13 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """Integer gap of the best allocation so far."""
+        """Relative gap between the best allocation so far and the bound."""
         if self.certificate is None:
             return math.inf
         return gap_between(self.cost, self.bound, self.gap_denominator)
 
     def run(self) -> _Found:
-        """Search until the gap is closed, nothing more can be done, or the clock is over."""
+        """Search until the gap is closed, no further progress is possible, or the clock has run out."""
         status, reason = Status.ITERATION_LIMIT, ""
         try:
             self._offer(self._rounded())
@@ -151,10 +153,10 @@ class Search:
     # ---- allocations -----------------------------------------------------------------------------
 
     def _rounded(self) -> SparseX | None:
-        """The shim's allocation, if the program is one that it rounds."""
+        """Return the allocation of the rounding shim; None if the shim cannot round the program."""
         try:
             choice = ChooseOneShim(unplaced="allow").round(self.program, self.relaxed).choice
-        except CopterError:  # it says what it cannot round
+        except CopterError:  # the shim does not support this program
             return None
         slot = self.program.request_slots
         column = choice.of(slot)
@@ -164,7 +166,7 @@ class Search:
         return SparseX(slot[given], column[given], np.ones(int(given.sum())))
 
     def _offer(self, x: SparseX | None, allowance: float = 0.0) -> bool:
-        """Take an allocation if it is better than the best so far, or dearer by so much; is it feasible?"""
+        """Store a feasible allocation that costs at most `allowance` more; return whether it is feasible."""
         if x is None or broken(self.store, x):
             return False
         y = self.relaxed.y
@@ -172,13 +174,13 @@ class Search:
         if cost > self.cost + allowance:
             return True
         self.x, self.cost, self.certificate = x, cost, proof
-        self.gap_denominator = proof.gap_denominator  # also where the best costs nothing
+        self.gap_denominator = proof.gap_denominator  # also if the best allocation costs 0
         return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
     def _first(self) -> tuple[Status, str]:
-        """Find an allocation in wider and wider neighbourhoods; return why there is none otherwise."""
+        """Find an allocation in growing neighbourhoods; return the status and why there is none."""
         slack = _FIRST * self.relaxed.gap_denominator if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)
@@ -194,17 +196,17 @@ class Search:
         return Status.ITERATION_LIMIT, ""
 
     def _improve(self) -> tuple[Status, str]:
-        """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
+        """Search neighbourhoods until the gap is closed; return the status and the reason for the end."""
         few = _FEW
         if self.gap > self.integer_gap:
             self._raise(self.floor)
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
-            # where prices fix next to nothing they say little of where to look, too
+            # if prices fix few columns, they are also a poor guide to the best columns
             much = left.slot.size > max(_MUCH * self.program.n_variables, _MUCH_AT_LEAST)
             whole = much and few > _FEW
             slack = left.budget if whole else self._slack(left, few)
-            # of what may be split, a little of a column loses little, whatever its excess
+            # a continuous column may be used in part, at a small loss, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
                 return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
@@ -224,7 +226,7 @@ class Search:
         return Status.OPTIMAL, "proven: the bound of the relaxation is met"
 
     def _settle_ties(self) -> None:
-        """Go back to columns of the last allocation that cost no more than those which took their place."""
+        """Replace columns by those of the last allocation where that costs no more."""
         if self.last is None or self.x is None:
             return
         left = self._left(max(0.0, self.cost - self.floor))
@@ -234,14 +236,14 @@ class Search:
             self._branch(left, np.ones(left.slot.size, np.bool_), left.budget)
 
     def _slack(self, left: Survivors, few: int) -> float:
-        """Return the slack of a neighbourhood that leaves so many columns to choose from, or all."""
+        """Return the slack of a neighbourhood with `few` columns more than requests, or with all columns."""
         free = left.slot.size - np.unique(left.slot).size
         if free <= _NEARLY * few:
             return left.budget
         return float(np.partition(left.excess, -1 - (free - few))[-1 - (free - few)])
 
     def _left(self, budget: float) -> Survivors:
-        """Columns that an allocation within a budget can use."""
+        """Return the columns that an allocation within a budget can use."""
         if budget == math.inf or self.floor == -math.inf:
             budget = math.inf
         left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
@@ -257,13 +259,13 @@ class Search:
         *,
         whole: bool = False,
     ) -> MilpAnswer:
-        """Branch and bound on some of the columns that are left, and those of the best allocation."""
+        """Run branch and bound on the columns in `mask` and those of the best allocation."""
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
         rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
-        # ties are settled by less than any gap: only what is wanted beyond the least is left open
+        # ties are closed to _CLOSED: only a wanted gap above that is left open
         wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.gap_denominator
         gap = wanted / rest.unit
         clock = self.clock if clock is None else clock
@@ -284,11 +286,11 @@ class Search:
         return answer
 
     def _outside(self, slack: float) -> float:
-        """Return the least cost of an allocation outside of every neighbourhood of a slack."""
+        """Return a lower bound on the cost of an allocation that uses a column outside a slack."""
         return math.inf if slack == math.inf else self.floor + slack
 
     def _raise(self, bound: float) -> None:
-        """Take a bound on all allocations; where costs have a grain it is a multiple of that."""
+        """Raise the bound on all allocations; round it up if all costs are multiples of a number."""
         if self.grain is None:
             few = self.program.n_variables <= _READ
             self.grain = grain_of(effective_costs(self.store, self.program.request_slots)) if few else 0.0
@@ -302,7 +304,7 @@ class Search:
     def _certainly(
         self, left: Survivors, mask: NDArray[np.bool_], slack: float, answer: MilpAnswer
     ) -> MilpAnswer:
-        """A neighbourhood once more, in exact arithmetic; nothing is proven if it is too large."""
+        """Search a neighbourhood again in exact arithmetic; a large one remains unproved."""
         unproved = replace(answer, x=None, status=Status.UNPROVED, bound=-math.inf)
         if np.count_nonzero(mask) > MOST_COLUMNS:
             return unproved
@@ -320,9 +322,7 @@ class Search:
         return replace(unproved, status=Status.INFEASIBLE) if found.complete and found.x is None else unproved
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
-        """Return the extra cost of a unit of each column outside of the last allocation, and its
-        largest sum.
-        """
+        """Return each column's extra cost per unit outside the last allocation, and the largest sum."""
         if self.last is None or not self.last.slot.size:
             return None, 0.0
         table = self.store.requests
@@ -336,11 +336,11 @@ class Search:
 
 
 def _too_many(columns: int) -> str:
-    return f"a neighbourhood of the prices has {columns} columns, more than branch and bound is given"
+    return f"a neighbourhood has {columns} columns, more than the setting most_columns"
 
 
 def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
-    """Whether the pass that comes with an answer has its bound, but for what rounding took off that."""
+    """Return whether the pricing pass of a solution reproduces its bound, up to rounding."""
     y, rows = relaxed.y, store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
     if relaxed.pricing is None:
@@ -349,6 +349,6 @@ def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
 
 
 def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:
-    """Whether each column that is left is in an allocation."""
+    """Return whether each residual column is used by an allocation, elementwise."""
     width = int(max(left.column.max(initial=0), x.column.max(initial=0))) + 1
     return np.isin(left.slot * width + left.column, x.slot * width + x.column)

@@ -1,17 +1,19 @@
-"""ExactSolver: integral allocations that are proven optimal, round after round.
+"""ExactSolver: integral allocations with a proof of optimality, warm-started in every round.
 
-1. The relaxation, by :class:`copter.solvers.proximal.solver.ProximalPoint`, warm: prices, and a bound d that
-   holds for integral allocations too.
-2. A first integral allocation of cost U: of :class:`copter.shims.choose_one.ChooseOneShim` where it applies.
+1. :class:`copter.solvers.proximal.solver.ProximalPoint` solves the relaxation, warm. Its prices give a bound
+d
+   that also holds for integral allocations.
+2. :class:`copter.shims.choose_one.ChooseOneShim`, if it applies, rounds the solution to a first integral
+   allocation of cost U.
 3. Reduced costs fix every column that no better allocation can use (:mod:`copter.proof.fixing`): of millions
-   some thousands are left.
-4. Branch and bound on those of the least reduced costs (:mod:`copter.solvers.exact.search`): it finds better
-   allocations, at each of which more columns are fixed, until none are left that it has not looked at.
+   of columns some thousands remain.
+4. Branch and bound searches the columns with the smallest reduced costs (:mod:`copter.solvers.exact.search`).
+   Each better allocation fixes more columns, until every remaining column has been searched.
 
-Where a neighbourhood is too large, as where the relaxation says little, the answer is the best
-allocation that was found, with its certified gap, and says so.
+If a neighbourhood is too large, for example because the relaxation is weak, the solver returns the best
+allocation with its certified gap, and ``Solution.integer`` says that it is not proven optimal.
 
-Source: reduced-cost fixing of Dantzig, Fulkerson and Johnson (1954); core problems after Balas and Zemel
+Sources: reduced-cost fixing of Dantzig, Fulkerson and Johnson (1954); core problems after Balas and Zemel
 (1980).
 """
 
@@ -34,32 +36,33 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 _RELAXED = 1e-6
-"""Tolerance of the relaxation at least: what it leaves open, fixing cannot use."""
+"""Largest tolerance of the relaxation: a larger relaxation gap would prevent fixing."""
 _RELAXATION_SHARE = 0.7
 """Share of the deadline that the relaxation may take."""
 
 
 class ExactSolver(ProximalPoint):
-    """Integral allocations with a proof of optimality, warm-started.
+    """Solver for integral allocations with a proof of optimality, warm-started.
 
-    ``Solution.integer`` of an answer is the proof (:class:`copter.proof.integer.IntegerProof`); its status is
-    optimal if the integer gap is closed.
+    ``Solution.integer`` is the proof (:class:`copter.proof.integer.IntegerProof`); the status is optimal if
+    the integer gap is closed.
 
     Parameters
     ----------
     integer_gap : float
-        Relative gap to the best integral allocation at which one counts as proven optimal.  With one above
-        1e-9 branch and bound ends there too, and which of nearly equal allocations is kept is left to it.
+        Relative gap at which an integral allocation counts as proven optimal.  Above 1e-9, branch and bound
+        ends at this gap too and may return any allocation within it.
     most_columns : int
-        Branch and bound is given no more columns than that.  It is given neighbourhoods of 200, 600, 1,800
-        ... columns beside one a request, until the gap is closed or the next one is larger than that; of all
-        that are left at once where prices fix next to nothing.
+        Largest number of columns for branch and bound. The neighbourhoods have 200, 600, 1,800, ... columns
+        in addition to one a request. They grow until the gap is closed or the next one exceeds the limit. If
+        prices fix few columns, the second neighbourhood has all remaining columns.
     isolated : bool
-        Run HiGHS' branch and bound in a process of its own, for services: if it dies the answer says so, and
-        has what was found without it.  A process takes a second or so to start.
+        True to run HiGHS' branch and bound in a separate process, for services. If that process crashes, the
+        solution is the best one found without it, and its reason names the crash.  Starting the process takes
+        about one second.
     **settings
-        Of :class:`copter.solvers.proximal.solver.ProximalPoint`, for the relaxation; a ``tolerance`` above
-        1e-6 counts as 1e-6.
+        Settings of :class:`copter.solvers.proximal.solver.ProximalPoint` for the relaxation; a ``tolerance``
+        above 1e-6 counts as 1e-6.
     """
 
     features = (ProximalPoint.features | Feature.INTEGRALITY) & ~Feature.CONVEX_TERMS
@@ -85,7 +88,7 @@ class ExactSolver(ProximalPoint):
 
     @property
     def goal(self) -> float:
-        """Tolerance of the relaxation."""
+        """Tolerance at which the relaxation is solved."""
         return min(self.tolerance, _RELAXED)
 
     def stopping(self) -> dict[str, float]:
@@ -93,12 +96,12 @@ class ExactSolver(ProximalPoint):
         return {"tolerance": self.goal, "integer_gap": self.integer_gap}
 
     def reset(self) -> None:
-        """Forget the last answers."""
+        """Forget the last solutions."""
         super().reset()
         self._integral = None
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
-        """Return the state of the relaxation, and the last integral allocation."""
+        """Return the state of the relaxation and the last integral allocation."""
         state, last = super()._saved(program), self._integral
         if state is None or last is None or last.program is not program:
             return state
@@ -110,7 +113,7 @@ class ExactSolver(ProximalPoint):
         self._integral = integral
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        """Solve the relaxation, then look for the best integral allocation."""
+        """Solve the relaxation, then search for the best integral allocation."""
         left = clock.left()
         share = None if left == np.inf else _RELAXATION_SHARE * left
         relaxed = super()._solve(program, Clock(share, parent=clock))

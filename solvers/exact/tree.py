@@ -1,4 +1,4 @@
-"""The best of what is left: by dynamic programming where it has that shape, else by HiGHS."""
+"""Solution of the residual MILP: by dynamic programming if it has the right form, otherwise by HiGHS."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from copter.solvers.exact.rest import ResidualMilp
 
 _OPTIONS = {
-    "presolve": "off",  # it takes longer than what comes after it, but where most of a program is left
+    "presolve": "off",  # it takes longer than the solve, unless most of the program is left
     "mip_rel_gap": 0.0,
-    # a row that is overdrawn by a tolerance saves its price: more than the gap that is wanted
+    # a row that is exceeded within a tolerance saves its price, which can be more than the wanted gap
     "mip_feasibility_tolerance": 1e-9,
     "primal_feasibility_tolerance": 1e-9,
 }
 _RESERVE, _START = 0.02, 1.0
-"""Seconds before the deadline at which it ends, and what a process takes to start and to answer."""
+"""Seconds before the deadline at which HiGHS stops, and seconds for starting a process and for its answer."""
 
 
 def branch_and_bound(
@@ -41,15 +41,16 @@ def branch_and_bound(
     whole: bool = False,
     isolated: bool = False,
 ) -> MilpAnswer:
-    """Minimise the objective of the residual MILP, from a feasible point `start` (n,) if there is one.
+    """Minimise the objective of the residual MILP, from a feasible point `start` (n,) or None.
 
-    `gap`: between objective and bound, in the units of ``rest``, at which it may end. `whole`: it is most of
-    the program, so that presolve pays. `isolated`: HiGHS runs in a process of its own; if that dies there is
-    no point, and the answer says so. Bound and x of the answer are in the units of ``rest``, whole where
-    required. Raise Interrupted if HiGHS did not end in time, or the solve was cancelled.
+    `gap`: absolute gap, in the units of `rest`, at which the search may end. `whole`: True if the residual
+    MILP is most of the program, so that presolve pays off. `isolated`: True to run HiGHS in a separate
+    process; if that process crashes, the answer has no point and its reason names the crash. Bound and x are
+    in the units of `rest`; x is rounded where integrality is required. Raise Interrupted if HiGHS did not end
+    in time or the solve was cancelled.
     """
     lp = rest.lp
-    if not lp.c.size:  # of an empty model HiGHS knows nothing
+    if not lp.c.size:  # HiGHS returns no solution of an empty model
         if (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all():
             return MilpAnswer(lp.c, Status.OPTIMAL, "nothing is left", lp.offset, 0.0, 0)
         return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
@@ -71,7 +72,7 @@ def branch_and_bound(
 
 
 def _within(seconds: float, lp: GeneralLP, *others: Any) -> MilpAnswer:
-    """Run branch and bound, called in a process of its own, for so many seconds."""
+    """Run branch and bound for a number of seconds; entry point of the separate process."""
     return _by_highs(lp, Clock(seconds if seconds < math.inf else None), *others)
 
 
@@ -94,7 +95,7 @@ def _run(
         check(highs.setSolution(solution), "the best allocation so far")
     run_until(highs, clock, _RESERVE)
     found = read_answer(highs, whole=bool(lp.integral.any()))
-    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:  # no proof of either
+    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:  # proves neither
         return replace(found, x=None, status=Status.NUMERICAL_ERROR, bound=-math.inf)
     if found.status is Status.INFEASIBLE:
         return replace(found, bound=math.inf)

@@ -1,14 +1,14 @@
-"""General linear programs: `linprog`, `milp`, MPS files, and their way into a ContinualProgram.
+"""General linear programs: `linprog`, `milp`, MPS files, and conversion to a ContinualProgram.
 
     minimise  c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
 
-:mod:`~copter.models.general_lp` holds such a program, :mod:`~copter.models.files` reads one, and
-:mod:`~copter.models.model` turns it into requests and resources.  It is solved by presolve, the
-own solver and HiGHS in :mod:`~copter.solvers.general.hybrid`, and :mod:`~copter.proof.general_lp`
-checks what came out.
-`presolve.py` is HiGHS' presolve, `warm.py` solves one LP again and again, `semicontinuous.py` makes columns
-integral that may be 0.  :mod:`~copter.solvers.general.scipy_form` and :mod:`~copter.solvers.general.integer`
-have scipy's arguments and results (`scipy_arguments.py`, `scipy_options.py`).
+:mod:`~copter.models.general_lp` stores such a program, :mod:`~copter.models.files` reads one, and
+:mod:`~copter.models.model` converts it to requests and resources.  :mod:`~copter.solvers.general.hybrid`
+solves it by presolve (`presolve.py`), copter's solver and HiGHS; :mod:`~copter.proof.general_lp` checks the
+result.  `warm.py` solves similar LPs one after the other. `semicontinuous.py` replaces semi-continuous
+columns by integral ones.  :mod:`~copter.solvers.general.scipy_form` and
+:mod:`~copter.solvers.general.integer` have the arguments and results of scipy (`scipy_arguments.py`,
+`scipy_options.py`).
 """
 
 from copter.models.files import read_mps

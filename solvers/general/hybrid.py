@@ -1,11 +1,12 @@
-"""A general LP solved by parts: presolve, the own solver for a while, HiGHS from where that came.
+"""General LPs, solved in three parts: presolve, copter's solver for a limited time, and HiGHS.
 
-1. HiGHS' presolve (:mod:`copter.solvers.general.presolve`).
-2. The own solver on what it leaves, for a share of time that goes by its size (:func:`own_share`).  Small
-   programs have no share: HiGHS ends there sooner than a few of its steps.
-3. HiGHS (:mod:`copter.models.highs_runs`), from the own point and prices if they are near an optimum.
+1. HiGHS presolves the LP (:mod:`copter.solvers.general.presolve`).
+2. copter's solver works on the presolved LP, for a time that depends on its size (:func:`own_share`).  For
+   small LPs this part is skipped, because HiGHS is faster than a few of its steps.
+3. HiGHS (:mod:`copter.models.highs_runs`) starts from copter's point and prices if they are near an optimum.
 
-Whoever ends, the answer counts only as far as the LP itself proves it (:mod:`copter.proof.highs_lp`).
+The LP's own residuals and bound decide if the answer is optimal, whichever part returned it
+(:mod:`copter.proof.highs_lp`).
 """
 
 from __future__ import annotations
@@ -34,24 +35,25 @@ from copter.solvers.settings import Check, setting_defaults, share, time_limit
 T = TypeVar("T")
 
 AUTO = "auto"
-"""The name of all parts together."""
+"""Name of the combination of all parts."""
 _SECONDS_A_TERM = 5e-9
-"""Seconds of HiGHS for a row times a nonzero, by order of magnitude (Netlib: 1e-9 to 1e-7)."""
+"""Seconds of HiGHS per (row times nonzero), by order of magnitude (Netlib: 1e-9 to 1e-7)."""
 _LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
+"""Estimated seconds of HiGHS below which copter's solver is skipped, and the largest base of its share."""
 _LONGER = 10
-"""Factor on the time of copter's solver if rows are sums of blocks, the programs it is made for."""
+"""Factor on the time of copter's solver if rows are sums of blocks, which is the form it is made for."""
 _INSTANT = 1e-3
-"""The shortest deadline of a solver."""
+"""Shortest deadline of a solver, in seconds."""
 _START_BELOW = 1e-2
-"""Residuals and gap below which simplex goes on from a point; above, its own start is as good or better."""
+"""Largest residual and gap of a point from which simplex starts; its own start is at least as good above."""
 
 
 def own_share(model: Model) -> float:
-    """Return the seconds that copter's solver has for a presolved LP before HiGHS takes over.
+    """Return the seconds that copter's solver has for a presolved LP before HiGHS starts.
 
-    That is about as long as HiGHS will need, so that at most half of the time is lost. Measured: Netlib ends
-    sooner with HiGHS throughout; an allocation of 100,000 columns in 2,000 blocks takes 1.5 s against 1.6 s
-    of interior point, one of 300,000 in 5,000 blocks 2.8 s against 7 s.
+    It is about the time that HiGHS needs, so at most half of the total time is lost. Measured: on Netlib
+    HiGHS alone is always faster. An allocation of 100,000 columns in 2,000 blocks takes 1.5 s, and 1.6 s by
+    interior point; one of 300,000 columns in 5,000 blocks takes 2.8 s, and 7 s by interior point.
     """
     longer = _LONGER if model.n_sums else 1
     return longer * min(_SECONDS_A_TERM * terms(model.rest), _MOST_SHARE)
@@ -70,45 +72,62 @@ def solve_lp(
     start: ReducedPoint | None = None,
     own: bool = True,
 ) -> Answer:
-    """Solve a general LP; integral columns count as continuous ones.
+    """Solve a general LP; integral columns count as continuous.
 
     Parameters
     ----------
+    lp : GeneralLP
+        Costs, rows and bounds.
     solver : str or Solver
-        ``"auto"`` for all parts; a name of :data:`~copter.solvers.registry.SOLVERS`, or a solver, for that
-        one alone, which has its own tolerance and deadline if it is no name.
+        ``"auto"`` for the combination of all parts, or a name of :data:`~copter.solvers.registry.SOLVERS`, or
+        a solver.  A named or given solver solves alone; a given one uses its own tolerance and deadline.
     tolerance : float
-        Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
+        Largest relative residuals and gap of an optimal answer; a given solver's tolerance if that is larger.
     deadline : float, optional
-        Seconds for everything; HiGHS' presolve, the way back from it and checks are not cut short.
+        Seconds for the whole call. HiGHS' presolve, postsolve and the checks are not interrupted.
     presolve : bool
-        Whether to presolve first, also for a solver alone.
+        True to presolve first, also with a single solver.
     polish : bool
-        Whether the answer is to be a vertex.
+        True to end at a vertex.
+    threads : int, optional
+        Number of threads; None for the solvers' defaults.
     highs_options : mapping, optional
         Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
     start : ReducedPoint, optional
-        ReducedPoint and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on
-        from them without presolve.  If that ends without an answer everything begins anew.
+        Point and prices, and the basis if there is one, of an LP of the same shape. HiGHS starts from them
+        without presolve.  If that yields no answer, the LP is solved from the beginning.
     own : bool
-        Whether the own solver is one of the parts.
+        True to include copter's solver in the combination.
+
+    Returns
+    -------
+    Answer
+        Status, point ``x`` (n,), prices ``y`` (rows,), proof, and the seconds of each part.
 
     Raises
     ------
     SettingError
-        Tolerance or deadline make no sense.
+        If the tolerance or the deadline is invalid.
     EditError
-        The LP has a number that cannot be (:func:`copter.models.general_lp.checked`).
+        If the LP has an invalid number (:func:`copter.models.general_lp.checked`).
     UnknownSolverError
-        No solver has this name.
+        If no solver has this name.
     SolverError
-        HiGHS refused an option.
+        If HiGHS rejects an option.
+
+    Examples
+    --------
+    >>> import copter
+    >>> lp = copter.from_arrays([-3.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[8.0], bounds=(0, 6)).lp
+    >>> answer = copter.solve_lp(lp)
+    >>> answer.status.value, answer.x.round(6).tolist()
+    ('optimal', [6.0, 2.0])
     """
     tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
         entry = solver_entry(solver, also=(AUTO,))
         alone = {"fall_back": False} if "fall_back" in setting_defaults(entry.load()) else {}
-        # its program is shifted to 0: what its objective is relative to may be more than the LP's
+        # The solver's program is shifted to 0, so its gap may have a larger denominator than the LP's.
         solver = entry.make(tolerance=TIGHTER * tolerance, threads=threads, **alone)
     alone_by = None if isinstance(solver, str) else solver
     tolerance = max(tolerance, getattr(alone_by, "tolerance", tolerance))
@@ -133,7 +152,7 @@ def _setting(name: str, value: Any, check: Check[T]) -> T:
 
 @dataclass(kw_only=True)
 class _Solve(HighsLP):
-    """One call: an LP, the requested solver, and what the parts found and took."""
+    """Data of one call: the LP, the requested solver, and the results and times of the parts."""
 
     solver: Solver | None
     polish: bool
@@ -153,7 +172,7 @@ class _Solve(HighsLP):
         )
 
     def _from(self, start: ReducedPoint) -> Answer | None:
-        """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
+        """Return HiGHS' answer from a point of an LP of the same shape; None if HiGHS has no answer."""
         answer = self.solve(start=start)
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
         return replace(answer, warm_started=True) if ended else None
@@ -182,14 +201,14 @@ class _Solve(HighsLP):
         near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
         answer = self.solve(left, back.invert, self.reached if near else None)
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
-            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
+            return replace(own, reason=f"{own.reason}; {answer.reason}")  # the polish failed
         return answer
 
     def _own(self, left: GeneralLP, back: Presolved) -> Answer | None:
-        """Return the answer of copter's solver, or of the requested one, in the units of the LP and judged.
+        """Return the checked answer of copter's solver, or of the requested one, for the original LP.
 
-        None if no solver was requested and there are no sum rows: where every column is a request of its own,
-        HiGHS is faster.
+        Return None if no solver was requested and there are no sum rows: HiGHS is then faster, because every
+        column would be a separate request.
         """
         begin = self.clock()
         solver = self.solver or ProximalPoint(

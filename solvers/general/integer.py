@@ -1,18 +1,19 @@
-"""Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
+"""scipy's `milp`: branch and bound with an exact check of the answer.
 
-What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`).  An answer that HiGHS finds after
-presolve is held against a run without presolve, which starts from the point of the first run
-(:func:`copter.solvers.milp.confirmed`).  If the point does not hold, the runs contradict each other, or the
-numbers are too far apart for HiGHS' tolerances, :mod:`copter.solvers.exact.certain` solves a small program
-once more, and the answer to a large one is "unproved".  HiGHS gets semi-continuous columns as pairs of rows
-(:mod:`copter.solvers.general.semicontinuous`); every check is on the columns that were given.
+HiGHS' point is rounded and checked in exact arithmetic (:mod:`copter.proof.whole`).  An answer found after
+presolve is compared with a run without presolve, which starts from the point of the first run
+(:func:`copter.solvers.milp.confirmed`).  A check can fail in three ways: the point is infeasible, the runs
+contradict each other, or the coefficients differ too much for HiGHS' tolerances.  Then
+:mod:`copter.solvers.exact.certain` solves a small program again, and the answer to a large one is
+``unproved``.  HiGHS gets semi-continuous columns as pairs of rows
+(:mod:`copter.solvers.general.semicontinuous`); every check uses the given columns.
 
-Large programs of the shape of an allocation go by prices first, which fix most columns: whole numbers only,
-every column in a row that is a sum of a block, and few other rows.  Then the relaxation is near the integral
-optimum, and :mod:`copter.solvers.exact.solver` proves in seconds what branch and bound on everything takes
-minutes for: 77 s against 0.6 s on 75,419 columns and 257 rows (a round of ``copter bench sia --gpus 2048
---jobs 250 --exact``).  Where it does not end at the gap that is wanted, HiGHS is given everything as if
-nothing had been tried.
+Large programs with the form of an allocation are solved by prices first, which fix most columns. This form
+has integral columns only, each in a row that is a sum over a block, and few other rows.  Then the relaxation
+is near the integral optimum, and :mod:`copter.solvers.exact.solver` proves optimality in seconds where branch
+and bound on all columns takes minutes. Example: 0.6 s against 77 s on 75,419 columns and 257 rows (a round of
+``copter bench sia --gpus 2048 --jobs 250 --exact``).  If this search does not reach the wanted gap, HiGHS
+solves the whole program.
 """
 
 from __future__ import annotations
@@ -53,23 +54,23 @@ if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 _BY_PRICES = frozenset({"mip_rel_gap", "time_limit"})
-"""Options that are not HiGHS' alone: with any other it is HiGHS that is asked for."""
+"""Options that the search by prices supports; with any other option HiGHS solves the program."""
 _GAP = 1e-4
 """HiGHS' default of the relative gap."""
 _ROUNDING, _TOLERANCE = 1e-9, 1e-6
-"""Relative rounding error of a bound of HiGHS', and what its tolerances may add to it."""
+"""Relative rounding error of HiGHS' bound, and the effect of HiGHS' tolerances on it."""
 _DOUBTS = 150
-"""Nodes for looking again at an answer that is likely to hold."""
+"""Largest number of nodes for checking an answer that is probably right."""
 _SHARE = 0.5
 """Share of a time limit for the search by prices."""
 _SECONDS = 60.0
-"""Seconds for the search by prices without a time limit, because HiGHS has to follow if it is hard."""
+"""Seconds for the search by prices without a time limit; HiGHS follows if it fails."""
 _LEAST_COLUMNS = 20_000
-"""Smaller programs are no trouble for branch and bound on everything."""
+"""Least number of columns for the search by prices; branch and bound solves smaller programs quickly."""
 _COLUMNS_A_ROW = 500
-"""Columns for each row that couples blocks, at least, for prices to fix most of them."""
+"""Least number of columns per coupling row; with fewer, prices do not fix most columns."""
 _TIGHTER, _LEAST_GAP = 0.1, 1e-9
-"""Share of the gap at which the search by prices aims, because gap denominators differ, and the least gap."""
+"""Share of the wanted gap for the search by prices, because gap denominators differ, and the least gap."""
 
 
 def milp(
@@ -81,34 +82,44 @@ def milp(
     options: Mapping[str, Any] | None = None,
     isolated: bool = False,
 ) -> OptimizeResult:
-    """Minimise c'x subject to linear constraints, bounds and integrality, as scipy's ``milp`` does.
+    """Minimise c'x subject to linear constraints, bounds and integrality; as scipy's ``milp``.
 
     Parameters
     ----------
     c : (n,) array_like
+        Costs.
     integrality : array_like, optional
-        For all columns or for each: 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
+        One number for all columns, or one for each: 0 continuous, 1 integer, 2 semi-continuous, 3
+        semi-integer.
     bounds : scipy.optimize.Bounds, or the arguments of one, optional
-        Default: every column at least 0.
+        Default: every column is at least 0.
     constraints : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, optional
+        Rows of the program.
     options : mapping, optional
-        ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are options of HiGHS, with a warning.
-        One that HiGHS does not know or take is left out, with a warning.
+        ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are passed to HiGHS, with a warning.
+        An option that HiGHS rejects is ignored, with a warning.
     isolated : bool
-        In a process of its own, for services: HiGHS can die, and then takes only that process with it.  The
-        answer says so (status 4).  It takes a second or so to start.
+        True to solve in a separate process, for services. If HiGHS crashes, only that process ends, and the
+        status is 4.  Starting the process takes about one second.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x, fun, status, success, message, mip_node_count, mip_dual_bound, mip_gap``, None where there is
-        no x.  Unlike scipy's, the status tells infeasible (2) from unbounded (3) where presolve does not, and
-        a limit of nodes is 1, a limit.
+        ``x, fun, status, success, message, mip_node_count, mip_dual_bound, mip_gap``; ``x`` and the figures
+        are None without a point.  Unlike in scipy, infeasible (2) and unbounded (3) are distinguished,
+        and the node limit has status 1.
 
     Raises
     ------
     EditError
-        A ValueError: what scipy refuses, and a bound or coefficient that cannot be.
+        A ValueError, if scipy rejects the argument, or if a bound or coefficient is invalid.
+
+    Examples
+    --------
+    >>> import copter
+    >>> result = copter.milp([-5.0, -4.0], integrality=1, constraints=([[6.0, 4.0]], -float("inf"), 23.0))
+    >>> result.status, result.x.tolist(), result.fun
+    (0, [1.0, 4.0], -21.0)
     """
     from scipy.optimize import OptimizeResult
 
@@ -135,7 +146,7 @@ def _call(function: Callable[..., IntegerAnswer], *arguments: Any) -> IntegerAns
 
 @dataclass(frozen=True)
 class IntegerAnswer:
-    """Answer of branch and bound: a point x (n,), its objective, a bound and the gap, or None for all."""
+    """Answer of branch and bound: a point x (n,), its objective, a bound and the gap, or None."""
 
     status: Status
     reason: str
@@ -151,10 +162,10 @@ class IntegerAnswer:
 
 
 def branch_and_bound(lp: GeneralLP, settings: Mapping[str, Any] | None = None) -> IntegerAnswer:
-    """Solve a program with integral or semi-continuous columns; the point and presolve's claims are checked.
+    """Solve a program with integral or semi-continuous columns, and check the answer.
 
-    `settings`: options of HiGHS; ``presolve`` may be True or False. Raise EditError if a bound or coefficient
-    is invalid, SolverError if HiGHS refuses an option.
+    `settings`: options of HiGHS; ``presolve`` may also be True or False. Raise EditError if a bound or
+    coefficient is invalid, SolverError if HiGHS rejects an option.
     """
     empty = crossed_column(lp)
     if empty is not None:
@@ -172,7 +183,7 @@ def branch_and_bound(lp: GeneralLP, settings: Mapping[str, Any] | None = None) -
 
 
 def _linear(lp: GeneralLP, settings: dict[str, Any]) -> IntegerAnswer:
-    """The answer to a program without integral columns, proved on the program itself."""
+    """Solve a program without integral columns; its own residuals and bound prove the answer."""
     presolve = settings.pop("presolve", True) not in (False, "off")
     deadline = settings.pop("time_limit", None)
     answer = solve_lp(lp, deadline=deadline, presolve=presolve, highs_options=settings, own=False)
@@ -185,7 +196,7 @@ def _linear(lp: GeneralLP, settings: dict[str, Any]) -> IntegerAnswer:
 
 
 def _searched(lp: GeneralLP, settings: Mapping[str, Any], clock: Clock) -> MilpAnswer:
-    """HiGHS' answer, with and without presolve, and its point as one of the program."""
+    """Return HiGHS' answer, confirmed without presolve, in the columns of the given program."""
     model = with_indicators(lp)
     try:
         found = _run(model, settings, clock)
@@ -198,10 +209,10 @@ def _searched(lp: GeneralLP, settings: Mapping[str, Any], clock: Clock) -> MilpA
 
 
 def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> IntegerAnswer | None:
-    """Return a point within a gap of the optimum if the checked program has the shape of an allocation, else
-    None.
+    """Return a point within `gap` of the optimum by the search by prices, or None.
 
-    Also None if no such point is found within `seconds`, by default a minute.
+    The program must be checked. None means that it does not have the form of an allocation, or that no such
+    point was found within `seconds`, by default a minute.
     """
     if lp.c.size < _LEAST_COLUMNS or not lp.integral.all():
         return None
@@ -223,7 +234,7 @@ def by_prices(lp: GeneralLP, gap: float, seconds: float | None = None) -> Intege
 
 
 def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> IntegerAnswer:
-    """HiGHS' answer, as far as exact arithmetic confirms it."""
+    """Return HiGHS' answer, with the status that exact arithmetic confirms."""
     status, reason, x = found.status, found.reason, found.x
     if status is Status.UNBOUNDED:
         return IntegerAnswer(status, reason)
@@ -232,8 +243,8 @@ def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> Integ
     small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
     if not proved and not (small and status in (Status.NUMERICAL_ERROR, Status.UNPROVED)):
         return _with_bound(lp, status, reason, x, found.bound, found.nodes)
-    # HiGHS' answer proves nothing without a point that keeps all rows, with a point whose cost is above the
-    # bound, or with numbers that are far apart.
+    # HiGHS' answer proves nothing if no point satisfies all rows, if the point's cost is above the bound, or
+    # if the coefficients differ too much.
     taken = proved and (x is None) == (found.x is None) and not wild(lp, WILD)
     taken = taken and (x is None or _is_near(lp, x, found.bound, gap))
     if taken and not (small and wild(lp, DOUBTFUL)):
@@ -246,17 +257,17 @@ def _judged(lp: GeneralLP, found: MilpAnswer, gap: float, clock: Clock) -> Integ
             status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
             reason = "branch and bound in exact arithmetic"
             return _with_bound(lp, status, reason, settled.x, settled.bound, nodes)
-        if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # nothing against it
+        if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # no contradiction
             best = x if settled.x is None else settled.x
             return _with_bound(lp, status, reason, best, found.bound, nodes)
         reason = f"{reason}, which exact arithmetic did not confirm"
         return _with_bound(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
-    why = "numbers too far apart for its tolerances" if x is not None else "its point does not keep all rows"
+    why = "coefficients differ too much for its tolerances" if x is not None else "its point violates a row"
     return _with_bound(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
 
 
 def _is_near(lp: GeneralLP, x: NDArray[np.float64], bound: float, gap: float) -> bool:
-    """Whether a point costs no more above a bound than the gap, and the tolerances of HiGHS, allow."""
+    """Return whether the cost exceeds the bound by no more than the gap plus HiGHS' tolerances."""
     cost = float(lp.c @ x)
     return cost - bound <= gap * abs(cost) + _TOLERANCE * float(abs(lp.c * x).sum())
 
@@ -275,7 +286,7 @@ def _with_bound(
 def _run(
     lp: GeneralLP, settings: Mapping[str, Any], clock: Clock, start: NDArray[np.float64] | None = None
 ) -> MilpAnswer:
-    """Return HiGHS' answer in the remaining time, with "unbounded" distinguished from "infeasible"."""
+    """Run HiGHS in the remaining time; distinguish unbounded from infeasible by a second run if needed."""
     presolve = settings.get("presolve", "choose")
     options = {**settings, "presolve": {True: "on", False: "off"}.get(presolve, presolve)}
     if clock.left() < np.inf:

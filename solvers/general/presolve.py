@@ -1,4 +1,4 @@
-"""HiGHS' presolve of a general LP, and the way back from an answer of what it leaves."""
+"""HiGHS' presolve of a general LP, and the conversion of the presolved LP's solution (postsolve)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CLAIMS = {
 
 @dataclass(frozen=True)
 class Presolved:
-    """The way back from a presolved LP; without arguments, from an unchanged one.
+    """Result of presolve, with the postsolve; without arguments, of an LP that was not presolved.
 
-    `highs`, `rest`: the engine that knows the way, and the presolved LP; unusable after a claim. `claim`:
-    infeasible, or unbounded, which here includes infeasible.
+    `highs`, `rest`: HiGHS object for the postsolve, and the presolved LP. `claim`: INFEASIBLE, or UNBOUNDED
+    if presolve reports "unbounded or infeasible"; with a claim there is no presolved LP.
     """
 
     highs: Engine | None = None
@@ -33,11 +33,11 @@ class Presolved:
 
     @property
     def solved(self) -> bool:
-        """Whether nothing is left."""
+        """True if presolve removed all columns."""
         return self.rest is not None and not self.rest.c.size
 
     def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """A vertex stays one."""
+        """Return the point of the original LP; a vertex remains a vertex."""
         highs, rest = self.highs, self.rest
         if highs is None or rest is None:
             return point
@@ -56,9 +56,9 @@ class Presolved:
 
 
 def presolve(lp: GeneralLP, **options: Any) -> tuple[GeneralLP, Presolved]:
-    """Return the LP that HiGHS' presolve leaves, integral columns as continuous ones, and the way back.
+    """Return the presolved LP and its postsolve; integral columns count as continuous.
 
-    `options`: of HiGHS.
+    `options`: options of HiGHS.
     """
     highs = load(lp, None, **options)
     check(highs.presolve(), "presolve")

@@ -1,6 +1,7 @@
-"""Arguments of scipy's `linprog` and `milp` as arrays, refused where scipy refuses them; its status codes.
+"""Conversion of the arguments of scipy's `linprog` and `milp` to arrays, and scipy's status codes.
 
-Where scipy raises TypeError, :class:`copter.errors.ArgumentTypeError` is both that and an EditError.
+Invalid arguments raise the errors that scipy raises: :class:`copter.errors.ArgumentTypeError` is both a
+TypeError and an EditError, and an EditError is a ValueError.
 """
 
 from __future__ import annotations
@@ -38,32 +39,32 @@ _CONSTRAINTS = (
 
 
 def scipy_status(status: Status, reason: str) -> tuple[int, str]:
-    """Return scipy's code for a status, and a message that begins as scipy's and ends with a reason.
+    """Return scipy's code for a status, and a message with scipy's text, HiGHS' status number and `reason`.
 
-    The number in the message is HiGHS' for this status, which readers of scipy's messages search for.
+    Callers of scipy parse HiGHS' status number in the message.
     """
     code, words, highs = STATUS[status]
     return code, f"{words} (HiGHS Status {highs}; {reason})"
 
 
 def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
-    """Return an argument as a vector of numbers, squeezed as scipy does; empty for None.
+    """Return an argument as a vector of numbers, squeezed as in scipy; empty for None.
 
-    Raise ArgumentTypeError if it has something else than numbers, EditError if it has two dimensions or more.
+    Raise ArgumentTypeError if it contains anything but numbers, EditError if it has two or more dimensions.
     """
     if given is None:
         return np.zeros(0)
     found = np.atleast_1d(np.squeeze(_numbers(name, given)))
     if found.ndim != 1:
-        raise EditError(name, "shape", np.shape(given), "must be a vector: more than one dimension")
+        raise EditError(name, "shape", np.shape(given), "must be a vector, of one dimension")
     return found
 
 
 def costs(given: ArrayLike) -> NDArray[np.float64]:
-    """Return the argument c, (n,), n > 0.
+    """Return the argument c as an array of shape (n,), n > 0.
 
-    Raise ArgumentTypeError if it is None or has something else than numbers, EditError if it is no vector,
-    empty, or not finite.
+    Raise ArgumentTypeError if it is None or contains anything but numbers. Raise EditError if it is not a
+    vector, is empty, or is not finite.
     """
     from scipy.sparse import issparse
 
@@ -83,7 +84,7 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
-    """Return an array of numbers; text is refused, although numpy would read it."""
+    """Return an array of numbers; raise ArgumentTypeError for text, although numpy would parse it."""
     try:
         found = np.asarray(given)
         text = found.dtype.kind in "SU" or (
@@ -93,7 +94,7 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
             raise TypeError("an entry is masked")
         wrong = "text" if text else {"c": "complex numbers", "m": "times", "M": "times"}.get(found.dtype.kind)
         if wrong:
-            raise TypeError(f"it has {wrong} in it")
+            raise TypeError(f"the array contains {wrong}")
         return found.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(name, "values", given, f"must be numbers: {error}") from None
@@ -102,9 +103,9 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
 def rows(
     matrix_name: str, matrix: Any, right_name: str, right: ArrayLike | None, n: int
 ) -> tuple[csc_array, NDArray[np.float64]]:
-    """Return rows of ``n`` columns and their right-hand side.
+    """Return rows of `n` columns and their right-hand side.
 
-    Raise ArgumentTypeError if they have something else than numbers, EditError if the shapes do not fit.
+    Raise ArgumentTypeError if they contain anything but numbers, EditError if the shapes do not fit.
     """
     from scipy.sparse import csc_array, issparse
 
@@ -117,15 +118,15 @@ def rows(
             raise EditError(matrix_name, "shape", values.shape, "must have two dimensions")
         found = csc_array(values, dtype=np.float64)
     if found.shape != (b.size, n):
-        wanted = f"needs {b.size} rows (as {right_name}) and {n} columns (as c)"
+        wanted = f"must have {b.size} rows (as {right_name}) and {n} columns (as c)"
         raise EditError(matrix_name, "shape", found.shape, wanted)
     return found, b
 
 
 def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them.
+    """Return lower and upper bounds of `n` columns from the argument ``bounds`` of scipy's ``linprog``.
 
-    Raise EditError if they are no pairs, or not as many as columns.
+    Raise EditError if they are not pairs of numbers, or if there is not one pair for each column.
     """
     from scipy.optimize import OptimizeWarning
 
@@ -135,16 +136,16 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         pairs = np.array(bounds, object)
         missing = np.vectorize(lambda value: value is None, otypes=[bool])(pairs)
         pairs = _numbers("bounds", np.where(missing, 0.0, pairs))
-    except ValueError as error:  # an ArgumentTypeError is one
+    except ValueError as error:  # includes ArgumentTypeError
         raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None
     if pairs.size == 0:
         return np.zeros(n), np.full(n, np.inf)
     if pairs.shape not in ((2,), (1, 2), (n, 2)):
-        raise EditError("bounds", "shape", pairs.shape, f"needs one pair or {n}")
+        raise EditError("bounds", "shape", pairs.shape, f"must be one pair or {n} pairs")
     no_number = np.isnan(pairs)
     if no_number.any():
         where = int(no_number.reshape(-1, 2).any(axis=1).argmax())
-        told = f"bounds of column {where}: a NaN counts as no bound; None says so"
+        told = f"bounds of column {where}: NaN counts as no bound; use None instead"
         warnings.warn(told, OptimizeWarning, stacklevel=3)
         missing = missing | no_number
     low, high = np.broadcast_to(np.where(missing, [-np.inf, np.inf], pairs), (n, 2)).T
@@ -152,10 +153,10 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
-    """Return scipy's kinds of columns, (n,): 0 continuous, 1 integer, 2 and 3 semi of either.
+    """Return scipy's kinds of columns, (n,): 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
 
-    `integrality` is one for all columns, or one for each; None is 0. Raise EditError if it is sparse, or has
-    another shape or other numbers.
+    `integrality` is one number for all columns, or one for each; None is 0. Raise EditError if it is sparse,
+    or has another shape or other numbers.
     """
     from scipy.sparse import issparse
 
@@ -181,9 +182,9 @@ def columns_of_kinds(kinds: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArr
 
 
 def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return lower and upper bounds of ``n`` columns from what scipy's ``milp`` takes for them.
+    """Return lower and upper bounds of `n` columns from the argument ``bounds`` of scipy's ``milp``.
 
-    Raise EditError if they are no bounds, or of another number of columns.
+    Raise EditError if they are not bounds, or have another number of columns.
     """
     from scipy.optimize import Bounds
 
@@ -204,9 +205,9 @@ def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray
 
 
 def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float64], NDArray[np.float64]]:
-    """Return matrix and bounds of the rows of all constraints that scipy's ``milp`` takes, for ``n`` columns.
+    """Return matrix, lower and upper bounds of all rows of scipy's ``constraints``, for `n` columns.
 
-    Raise EditError if one is no constraint, or has other columns or sides.
+    Raise EditError if an element is not a constraint, or has another number of columns or bounds.
     """
     from scipy.sparse import csc_array, vstack
 
@@ -230,7 +231,7 @@ def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float
 
 
 def _constraints(given: Any) -> list[LinearConstraint]:
-    """The constraints one by one: a triple of (A, lower, upper) is one, as scipy reads it."""
+    """Return the list of constraints; as in scipy, a triple (A, lower, upper) is one constraint."""
     from scipy.optimize import LinearConstraint
 
     if isinstance(given, LinearConstraint):

@@ -1,4 +1,4 @@
-"""Scipy's `linprog`: its arguments, results, status codes, warnings and signs."""
+"""scipy's `linprog`: arguments, results, status codes, warnings and signs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
-"""scipy's methods, and HiGHS' name of the one that it solves by alone."""
+"""scipy's methods, and the name of HiGHS' method if HiGHS solves alone."""
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 
@@ -58,35 +58,46 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
     presolve: bool = True,
     polish: bool = False,
 ) -> OptimizeResult:
-    """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds, as scipy's ``linprog`` does.
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds; as scipy's ``linprog``.
 
     Parameters
     ----------
     c, A_ub, b_ub, A_eq, b_eq, bounds
-        As scipy's; matrices may be sparse, a bound of 1e20 or more is none, and so, with a warning, is a NaN.
+        As in scipy. Matrices may be sparse. A bound of 1e20 or more counts as no bound, and so does NaN, with
+        a warning.
     method : str
-        "highs": all parts together; "highs-ds", "highs-ipm": HiGHS alone, by dual simplex or interior point;
-        what scipy deprecates is solved as "highs" is, with scipy's warning.
+        "highs": combination of all parts; "highs-ds", "highs-ipm": HiGHS alone, by dual simplex or interior
+        point. scipy's deprecated methods count as "highs", with scipy's warning.
     options, integrality
-        As scipy's for HiGHS; limits of iterations are HiGHS' alone, that of time is for everything.
+        As in scipy for HiGHS; iteration limits apply to HiGHS only, the time limit to the whole call.
     callback, x0 : None
-        There is no callback; x0 is not used, with scipy's warning.
+        A callback is an error; x0 is not used, with scipy's warning.
     solver, tolerance, deadline, presolve, polish
-        As in :func:`copter.solve_lp`: all parts together, or one solver alone.  With ``integrality`` it is
-        HiGHS' branch and bound, at the gap of ``options``: of these only deadline and presolve matter.
+        As in :func:`copter.solve_lp`: all parts together, or one solver alone.  With ``integrality``, HiGHS'
+        branch and bound solves the program at the gap of ``options``; only deadline and presolve apply then.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        scipy's fields, signs and codes, None where there is no x.  Besides: ``finished_by, seconds, proof,
-        ray, vertex`` (whether x is known to be one) and ``solution``, of :func:`copter.solve_lp`'s answer.
+        scipy's fields, signs and codes; x and figures are None without a point.  Additional fields are
+        ``finished_by, seconds, proof, ray, solution`` of :func:`copter.solve_lp`'s answer, and ``vertex``,
+        which is True if x is known to be a vertex.
 
     Raises
     ------
     EditError
-        A ValueError that names what was wrong; an ArgumentTypeError is a TypeError too.
+        A ValueError that names the invalid argument; an ArgumentTypeError is a TypeError too.
     NotImplementedError
-        A callback.
+        If there is a callback.
+
+    Examples
+    --------
+    >>> import copter
+    >>> result = copter.linprog([-3.0, -2.0], A_ub=[[1.0, 1.0]], b_ub=[8.0], bounds=(0, 6))
+    >>> result.status, result.x.round(6).tolist(), round(result.fun, 6)
+    (0, [6.0, 2.0], -22.0)
+    >>> result.ineqlin.marginals.round(6).tolist()
+    [-2.0]
     """
     from scipy.optimize import OptimizeWarning
 
@@ -108,7 +119,7 @@ def from_arrays(
     bounds: Any = (0, None),
     integrality: ArrayLike | None = None,
 ) -> Model:
-    """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
+    """Convert the arguments of scipy's ``linprog`` to a ContinualProgram that can be edited and solved again.
 
     Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
     of requests (:mod:`copter.models.formulation`); every other row becomes a resource.
@@ -118,23 +129,32 @@ def from_arrays(
     c, A_ub, b_ub, A_eq, b_eq, bounds
         As for :func:`linprog`.
     integrality : array_like, optional
-        0 continuous, 1 integral, one for all columns or for each.
+        0 continuous, 1 integral; one number for all columns, or one for each.
 
     Returns
     -------
     Model
-        ``program``, whose resources are called as the rows are numbered, those of A_ub first, and the way
-        back: ``solution(answer)`` has ``x``, ``y`` and ``objective``.
+        ``program`` is the program. Its resources have the row numbers as ids, the rows of A_ub first.
+        ``solution(answer)`` converts a solution back, to ``x``, ``y`` and ``objective``.
 
     Raises
     ------
     EditError
-        As :func:`linprog`, and a column that is semi-continuous or whose bounds leave no value.
+        As :func:`linprog`; also if a column is semi-continuous or its bounds contradict each other.
+
+    Examples
+    --------
+    >>> import copter
+    >>> model = copter.from_arrays([-3.0, -2.0], A_ub=[[1.0, 1.0], [2.0, 1.0]], b_ub=[8.0, 13.0])
+    >>> solution = copter.make_solver("copter", tolerance=1e-9).solve(model.program)
+    >>> found = model.solution(solution)
+    >>> found.x.round(5).tolist(), round(found.objective, 5)
+    ([5.0, 3.0], -21.0)
     """
     cost = costs(c)
     kinds = kinds_of_columns(integrality, cost.size)
     if (kinds > 1).any():
-        why = "a program has continuous (0) and integral (1) columns; copter.milp takes semi-continuous ones"
+        why = "must be 0 (continuous) or 1 (integral); copter.milp takes semi-continuous columns"
         raise EditError(f"column {int((kinds > 1).argmax())}", "integrality", int(kinds.max()), why)
     lp, _ = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
     return Model(lp)
@@ -143,20 +163,20 @@ def from_arrays(
 def _kinds(
     method: str, callback: object, x0: ArrayLike | None, integrality: ArrayLike | None, n: int
 ) -> NDArray[np.int32]:
-    """Kinds of the columns, all continuous where the method has no others; warns as scipy does."""
+    """Return the kinds of the columns, all continuous unless the method is "highs"; warn as scipy does."""
     from scipy.optimize import OptimizeWarning
 
     if callback is not None:
-        raise NotImplementedError("linprog: there is no callback, as in scipy for HiGHS")
+        raise NotImplementedError("linprog: callback: must be None, as in scipy with HiGHS")
     if method not in (*_METHODS, *_DEPRECATED):
-        raise EditError("linprog", "method", method, f"is none of {', '.join((*_METHODS, *_DEPRECATED))}")
+        raise EditError("linprog", "method", method, f"must be one of {', '.join((*_METHODS, *_DEPRECATED))}")
     if method in _DEPRECATED:
-        told = f"`method='{method}'` is deprecated, as in scipy, and solved as method='highs' is"
+        told = f"`method='{method}'` is deprecated, as in scipy; method='highs' is used instead"
         warnings.warn(told, DeprecationWarning, stacklevel=3)
     if x0 is not None:
         vector("x0", x0)
         warnings.warn(
-            "x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3
+            "x0 is not used: the methods choose their own starting point", OptimizeWarning, stacklevel=3
         )
     kinds = kinds_of_columns(integrality, n)
     if kinds.any() and method != "highs":
@@ -172,7 +192,7 @@ def _program(
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     kinds: NDArray[np.int32],
 ) -> tuple[GeneralLP, int]:
-    """The program of inequalities and equations (A_ub, b_ub, A_eq, b_eq), and how many the former are."""
+    """Return the LP of (A_ub, b_ub, A_eq, b_eq), and its number of inequality rows."""
     from scipy.sparse import csc_array, vstack
 
     A_ub, b_ub = rows("A_ub", constraints[0], "b_ub", constraints[1], cost.size)
@@ -184,21 +204,21 @@ def _program(
 
 
 def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str, Any]) -> OptimizeResult:
-    """scipy's result by branch and bound, or by :func:`solve_lp` with ``how``."""
+    """Return scipy's result of branch and bound, or of :func:`solve_lp` with the arguments `how`."""
     from scipy.optimize import OptimizeResult
 
     empty = crossed_column(lp)
-    if empty is not None:  # as scipy has it, infeasible and no error
+    if empty is not None:  # as in scipy, the status is infeasible and there is no error
         why = f"the bounds of column {empty} leave no value"
         nowhere = Answer(Status.INFEASIBLE, why, finished_by="bounds", seconds={"check": 0.0})
         return _result(lp, nowhere, n_upper)
-    lp = checked(lp)  # from here on without bounds that are none
+    lp = checked(lp)  # bounds of 1e20 and more are infinite from here on
     options = dict(how["highs_options"])
     limits = [limit for limit in (how["deadline"], options.pop("time_limit", None)) if limit is not None]
     deadline = min(limits, default=None)
     if kinds.any():
         if how["solver"] != AUTO:
-            why = "columns that are not continuous are for HiGHS' branch and bound: leave one of the two out"
+            why = "must be 'auto' with integrality, which HiGHS' branch and bound solves"
             raise EditError("linprog", "solver", how["solver"], why)
         watch = Stopwatch()
         limit = {} if deadline is None else {"time_limit": deadline}
@@ -213,7 +233,7 @@ def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str
 
 
 def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
-    """scipy's result for an answer; the first ``n_upper`` rows are inequalities."""
+    """Return scipy's result for an answer; the first `n_upper` rows are inequalities."""
     from scipy.optimize import OptimizeResult
 
     x, y = answer.x, answer.y
@@ -231,7 +251,7 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
         }
     if y is not None:
         reduced, error, _ = reduced_costs(lp, y)
-        reduced = np.where(abs(reduced) <= error, 0.0, reduced)  # what is left when its terms cancel
+        reduced = np.where(abs(reduced) <= error, 0.0, reduced)  # rounding errors count as 0
         marginals = {
             "ineqlin": -y[:n_upper],
             "eqlin": -y[n_upper:],

@@ -1,6 +1,6 @@
-"""Options of scipy's `linprog` and `milp` as options of HiGHS, with scipy's warnings for wrong ones.
+"""Conversion of scipy's options of `linprog` and `milp` to HiGHS' options, with scipy's warnings.
 
-An option that HiGHS does not know, or a value that it does not take, is a warning and left out, as in scipy.
+As in scipy, an unknown option or an invalid value causes a warning and is ignored.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NAMES = {
     "maxiter": ("simplex_iteration_limit", "ipm_iteration_limit"),
     "node_limit": ("mip_max_nodes",),
 }
-"""HiGHS' names of options that differ from scipy's."""
+"""HiGHS' names of the options that have other names in scipy."""
 _WEIGHTS = {"choose": -1, "dantzig": 0, "devex": 1, "steepest-devex": 1, "steepest": 2}
-"""Numbers of HiGHS for scipy's simplex_dual_edge_weight_strategy."""
+"""HiGHS' numbers for the values of scipy's simplex_dual_edge_weight_strategy."""
 _SWITCHES = ("presolve", "output_flag")
 LINPROG = frozenset(
     {
@@ -40,10 +40,10 @@ MILP = frozenset({"disp", "mip_rel_gap", "node_limit", "presolve", "time_limit"}
 def highs_options(
     given: Mapping[str, Any] | None, known: frozenset[str], category: type[Warning]
 ) -> dict[str, Any]:
-    """Return options of HiGHS for options of scipy, without those that are None.
+    """Return HiGHS' options for scipy's options, without those that are None.
 
-    Names outside of `known` count as HiGHS' own, with a warning of the class `category`. ``presolve`` is True
-    or False in the result, as in scipy.
+    Names outside `known` count as HiGHS' own, with a warning of the class `category`. ``presolve`` is True or
+    False in the result, as in scipy.
     """
     settings: dict[str, Any] = {}
     strange = {name: value for name, value in (given or {}).items() if name not in known}
@@ -58,7 +58,7 @@ def highs_options(
         for own in _NAMES.get(name, (name,)):
             fitting = _fitting(own, value)
             if fitting is None:
-                told = f"Option {name!r} is {value!r}, which HiGHS does not take: its default is used"
+                told = f"Option {name!r} is {value!r}, which HiGHS rejects; its default is used"
                 warnings.warn(told, category, stacklevel=3)
                 break
             settings[own] = fitting
@@ -66,7 +66,7 @@ def highs_options(
 
 
 def _fitting(name: str, value: Any) -> Any:
-    """The value as HiGHS wants it for one of its options; None if it is no such option or value."""
+    """Return the value in the type of HiGHS' option; None if the option or the value is invalid."""
     import highspy
 
     from copter.models.highs import Engine

@@ -1,9 +1,9 @@
-"""Semi-continuous columns as ordinary ones, for branch and bound.
+"""Semi-continuous columns, expressed by integral columns for branch and bound.
 
-A column x is 0 or within [l, u], l > 0.  With an integral column z the rows l z <= x <= M z say so: z = 0
-leaves x = 0, and z = k leaves x in [k l, k M].  For M >= u the column z is binary.  For 2 l <= M < u these
-ranges cover [l, u] without a gap, so a large or infinite u needs no large coefficient.  A column with u < 0
-is the negative of one with l > 0.
+A semi-continuous column x is 0 or within [l, u], l > 0.  With an integral column z this is expressed by the
+rows l z <= x <= M z: z = 0 implies x = 0, and z = k implies x in [k l, k M].  For M >= u the column z is
+binary.  For 2 l <= M < u these ranges cover [l, u] without a gap, so a large or infinite u needs no large
+coefficient.  A column with u < 0 is the negative of one with l > 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from copter.models.general_lp import GeneralLP
 
 _MOST = 1024.0
-"""Ratio of M to l at most."""
+"""Largest ratio of M to l."""
 
 
 def with_indicators(lp: GeneralLP) -> GeneralLP:
@@ -60,7 +60,7 @@ def with_indicators(lp: GeneralLP) -> GeneralLP:
 
 
 def without_indicators(lp: GeneralLP, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the point of a program from one of :func:`with_indicators`, whole and within its bounds.
+    """Return the given program's point from one of :func:`with_indicators`, rounded and within its bounds.
 
     The integral columns decide which semi-continuous columns are 0.
     """

@@ -1,9 +1,9 @@
-"""A general LP that is solved again and again, each time from its last answer.
+"""A sequence of similar LPs, each solved from the previous answer.
 
-Where a large LP has rows that are sums of blocks of columns, as an allocation has, it is kept as a
-ContinualProgram (:mod:`copter.models.model`) and the own solver goes on from its last point.  Any
-other ends at a vertex, from which HiGHS' simplex goes on: by its primal kind if the vertex is still feasible
-(costs have changed), by its dual kind if not (bounds have).
+A large LP with rows that are sums over blocks of columns, as in an allocation, is kept as a ContinualProgram
+(:mod:`copter.models.model`), and copter's solver continues from its last point.  For every other LP, HiGHS'
+simplex starts from the last vertex: primal simplex if the vertex is still feasible (costs changed), dual
+simplex otherwise (bounds changed).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from copter.solvers.general.hybrid import own_share, solve_lp
 from copter.solvers.proximal.solver import ProximalPoint
 
 _FROM = 1e7
-"""Rows times nonzeros from which on copter's solver is tried, because HiGHS is faster on less."""
+"""Least product of rows and nonzeros for copter's solver; below it HiGHS is faster."""
 _PAUSE = 4
-"""Solves without copter's solver after its first failure; the square of that after the next one."""
+"""Number of solves without copter's solver after its first failure; its k-th power after the k-th failure."""
 
 
 class WarmLP:
-    """Solves one LP after the other, from the last answer where the shape is the same.
+    """Solver of a sequence of LPs, from the last answer if the shape is equal.
 
     `patience`: factor on :func:`~copter.solvers.general.hybrid.own_share`, the time of copter's solver before
-    HiGHS.
+    HiGHS starts.
     """
 
     def __init__(self, patience: float = 1.0) -> None:
@@ -46,7 +46,7 @@ class WarmLP:
         self.reset()
 
     def __reduce__(self) -> tuple[type[WarmLP], tuple[float]]:
-        return type(self), (self.patience,)  # a basis of HiGHS cannot be copied: a copy begins anew
+        return type(self), (self.patience,)  # HiGHS' basis cannot be copied: a copy starts cold
 
     def reset(self) -> None:
         """Forget all answers."""
@@ -68,10 +68,10 @@ class WarmLP:
         polish: bool = False,
         presolve: bool = True,
     ) -> tuple[Answer, str]:
-        """Solve an LP, from the last answer if `warm`; integral columns count as continuous ones.
+        """Solve an LP, from the last answer if `warm`; integral columns count as continuous.
 
         The other arguments and the errors are those of :func:`copter.solvers.general.hybrid.solve_lp`. Also
-        return what the warm start used, or why there was none.
+        return a text that says what the warm start used, or why there was none.
         """
         clock, lp = Clock(deadline), checked(lp)
         why = self._prepare(lp, warm)
@@ -97,11 +97,11 @@ class WarmLP:
         if start is None:
             return answer, why
         if not answer.warm_started:
-            return answer, "the last answer led nowhere"
+            return answer, "no answer from the last point"
         return answer, "the last point" if start.basis is None else "the last point and its basis"
 
     def _prepare(self, lp: GeneralLP, warm: bool) -> str:
-        """Forget what is of no use for this LP; return why, or that there is nothing."""
+        """Forget answers that do not fit this LP; return why there is no warm start."""
         why = "no answer yet"
         if not warm:
             self.reset()
@@ -124,7 +124,7 @@ class WarmLP:
 
         solution = solve()
         if solution.status is Status.DEADLINE and compile_seconds() > compiled:
-            solution = replace(solve(), start=solution.start)  # the time went into compiling its kernels
+            solution = replace(solve(), start=solution.start)  # the first solve's time went into compiling
         x, y, _ = model.invert(solution)
         x = np.clip(x, lp.lower, lp.upper)
         proof = prove(lp, x, y) if solution.found else None
@@ -148,7 +148,7 @@ class WarmLP:
         )
 
     def _updated(self, lp: GeneralLP) -> Model | None:
-        """The LP as a program with the blocks that it has; None if it has none, or pauses after a failure."""
+        """Return the LP as a program; None if it has no sum rows, or during a pause after a failure."""
         if self._pause:
             self._pause -= 1
             return None
@@ -160,7 +160,7 @@ class WarmLP:
             if self._model.n_sums:
                 self._model.program  # noqa: B018
                 return self._model
-        except EditError:  # bounds that contradict each other: HiGHS finds the ray that proves it
+        except EditError:  # contradicting bounds: HiGHS finds the ray that proves it
             return None
         self._model, self._pause = None, math.inf
         return None

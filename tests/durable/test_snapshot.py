@@ -8,9 +8,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, EditError, FileError, ProximalPoint, make_solver
+from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
+from copter.errors import CopterError, EditError, FileError
 from support.rich_program import Square, edit, rich, same_answers
 from support.strategies import snapshot
 
@@ -280,7 +281,7 @@ def test_a_state_that_points_nowhere_is_refused(path):
     solver.solve(program)
     solver._state.x.x.column[0] = 10**9
     program.save(path, solver)
-    with pytest.raises(FileError, match="no such column"):
+    with pytest.raises(FileError, match="must be a column of its request"):
         ContinualProgram.load(path, ProximalPoint())
     assert snapshot(ContinualProgram.load(path)) == snapshot(program)
 
