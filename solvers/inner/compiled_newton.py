@@ -1,17 +1,17 @@
-"""Semismooth Newton on the prices in compiled pieces of many steps: for small programs, and for convex terms.
+"""Semismooth Newton on the prices with a compiled loop, for small programs and for convex terms.
 
-The method, and what a step is made of, is that of :mod:`copter.solvers.inner.newton`.  With some thousand
-columns and a few dozen rows a Newton step is so little work that Python's part of it would be most of the
-time; so the loop is compiled here, as many steps at once as take a fraction of a second together.  Programs
-without terms have kernels without them.
+The method is that of :mod:`copter.solvers.inner.newton`.  With a few thousand columns and a few dozen rows, a
+Newton step takes so little time that the Python code around it would dominate.  So the loop is compiled; one
+call runs as many steps as take a fraction of a second together.  There are separate kernels for programs
+without terms.
 
-The inner minimiser of a request with a term is found by the slope of its term
-(:mod:`copter.solvers.inner.convex_kernels`).  A change of the prices then moves x by -sigma M A'dy, with the
-projection P of a linear request less a rank-one part (Sherman and Morrison):
+The inner minimiser of a request with a term is determined by the slope of the term
+(:mod:`copter.solvers.inner.convex_kernels`).  A change dy of the prices moves x by -sigma M A'dy, where M is
+the projection P of a linear request minus a rank-one matrix (Sherman and Morrison):
 
-    M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v),
+    M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v).
 
-so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_q)(A_q v_q)'.
+So the Newton matrix is that of the linear program minus sum_q rho_q (A_q v_q)(A_q v_q)'.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ from copter.terms.phi import curvature, value
 
 
 def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
-    """Whether a set without terms is for the compiled method: dense, no threads, samples or LAPACK."""
+    """Return whether a set without terms suits the compiled method: few rows, columns and blocks."""
     rows, columns = working.row_scale.size, working.column.size
     few = rows <= min(tuning.compiled_rows, tuning.systems.dense_rows)
     return few and columns <= tuning.compiled_columns and working.slot.size <= tuning.hessian_blocks
 
 
 class CompiledNewton:
-    """Newton's method on psi, compiled; keeps the damping, and the slopes of the terms, between calls.
+    """Newton's method on psi with compiled loops; the object keeps damping and slopes of terms between calls.
 
-    `stop` is asked between calls of some steps whether to give up. `threads` serve the search of the least
-    violation.
+    `stop` is called after every call of a kernel; if it returns True, the method ends. `threads` are used for
+    the search of the least violation.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CompiledNewton:
         self.working, self.stop, self.threads = working, stop, threads
         self.tuning = tuning or NewtonTuning()
         self._damping = self.tuning.line.first_damping
-        self.terms: WorkingTerms | None = None  # its table is read by address
+        self.terms: WorkingTerms | None = None  # a reference: kernels read its table by address
         self._terms: tuple[Any, ...] | None = None
         self._pull = np.empty(0)
         self._rows, self._far = RowTest(working), runaway_price(working)
@@ -93,7 +93,7 @@ class CompiledNewton:
         tuning: NewtonTuning | None = None,
         threads: int | None = None,
     ) -> CompiledNewton:
-        """Return the method for a working set with convex terms; `slopes` (k,) are a guess of phi'(a'x)."""
+        """Return the method for a set with convex terms; `slopes` (k,) are initial values of phi'(a'x)."""
         newton, batch = cls(working, stop, tuning, threads), terms.batch
         newton.terms = terms
         scale = np.maximum(abs(slopes), 1e-300)
@@ -102,7 +102,7 @@ class CompiledNewton:
         return newton
 
     def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
-        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
+        """Maximise psi from `y` until each row's violation is at most `closeness` times its size."""
         cost = self.working.cost
         tilted = cost if self.terms is None else cost.copy()
         steps, first = 0, 0.0
@@ -129,14 +129,17 @@ class CompiledNewton:
                 return InnerResult(x, y, left <= 1.0, steps, left / first, residual)
 
     def least_violation(self, centre: Floats, limit: int) -> InnerResult:
-        """As :meth:`SemismoothNewton.least_violation`: it knows no objective, so no terms."""
+        """Return the least violation of the rows, see :meth:`SemismoothNewton.least_violation`.
+
+        The violation has no objective, so terms do not matter.
+        """
         newton = SemismoothNewton(self.working, self.stop, self.threads, self.tuning)
         return newton.least_violation(centre, limit)
 
 
 @kernel(allocates=True, inner=True)
 def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
-    """Costs at the slopes that terms have at prices y, into ``tilted``: (what terms cost, slopes, a'x)."""
+    """Write the costs at the terms' slopes at prices y to `tilted`; return (cost of terms, slopes, a'x)."""
     phi, block, first, image, upper, relation, total, scale = terms
     v = term_centres(w, block, first, y, centre, sigma)
     s, t = pull.copy(), np.empty(pull.size)
@@ -152,8 +155,11 @@ def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-
 
 @kernel(allocates=True, inner=True)
 def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore[no-untyped-def]
-    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x); ``spread``: |centre|^2 / (2 sigma)."""
-    if terms is None:  # a branch that is not compiled for the other kind of set
+    """Evaluate psi at prices y; `spread` is |centre|^2 / (2 sigma).
+
+    Return (value, gradient, x, free, tight, slopes, a'x).
+    """
+    if terms is None:  # each kind of set compiles only its own branch
         more, s, t = 0.0, pull, pull
     else:
         more, s, t = _tilt(w, tilted, terms, pull, y, centre, sigma)
@@ -166,7 +172,7 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore
 
 @kernel(inlined=True)
 def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
-    """Solve a d = right with the positive definite a, whose lower triangle is overwritten; d in ``right``."""
+    """Solve a d = right for a positive definite; overwrite a's lower triangle, and `right` with d."""
     n = right.size
     column = np.empty(n)
     for k in range(n):
@@ -189,7 +195,7 @@ def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
-    """(v, rho) of every term"""
+    """Return (v, rho) of every term."""
     phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
     v, square = tangent_parts(first, image, block, free, tight, w.first)
     rho = np.zeros(block.size)
@@ -201,7 +207,7 @@ def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
-    """Newton step by a factorisation."""
+    """Return the Newton step by a factorisation."""
     index = np.full(y.size, -1)
     for a in range(active.size):
         index[active[a]] = a
@@ -220,7 +226,7 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
 
 @kernel(allocates=True, inner=True)
 def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
-    """Minus the Hessian of psi times d."""
+    """Return the negative Hessian of psi times d."""
     times = hessian_times(w, free, tight, d, every, once)
     own = rank_one_times(w, terms[1], terms[2], v, rho, d)
     for i in range(times.size):
@@ -230,7 +236,7 @@ def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignor
 
 @kernel(allocates=True, inner=True)
 def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
-    """Newton step by conjugate gradients."""
+    """Return the Newton step by conjugate gradients."""
     diagonal = hessian_diagonal(w, free, tight, every, once)
     own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
     for i in range(y.size):
@@ -249,7 +255,7 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 
 @kernel(inlined=True)
 def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
-    """Newton step; prices that would cross their kink go right to it, the others know of that."""
+    """Return the Newton step; a price that would cross its kink at 0 moves to 0."""
     if terms is None:
         v, rho = t, t
     else:
@@ -260,7 +266,7 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
             active[count] = i
             count += 1
     active = active[:count]
-    if terms is not None:  # sets without terms have no more rows than systems are dense for
+    if terms is not None:  # without terms the method is used only with few rows
         if active.size > systems.dense_rows:
             return _sparse_direction(
                 w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once
@@ -272,9 +278,9 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
 def _solve(  # type: ignore[no-untyped-def]
     w, tilted, terms, pull, y, centre, sigma, sizes, closeness, limit, damping, far, line, systems
 ):
-    """Take at most ``limit`` Newton steps.
+    """Take at most `limit` Newton steps.
 
-    Return (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
+    Return (x, y, -slopes, damping, steps, first and last ratio of the worst row, norm of the gradient).
     """
     every, once = np.arange(w.slot.size), np.ones(w.slot.size)
     spread = 0.5 * product(centre, centre) / sigma
@@ -285,7 +291,7 @@ def _solve(  # type: ignore[no-untyped-def]
         largest = 0.0
         for i in range(y.size):
             largest = max(largest, abs(y[i]))
-        if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
+        if left <= 1.0 or not largest <= far:  # prices diverge if rows cannot be satisfied
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         found = False
         for _ in range(line.retries):

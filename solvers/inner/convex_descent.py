@@ -1,13 +1,13 @@
-"""Block descent on a program with convex terms: each request with one takes one exact step as a whole.
+"""Block descent on a program with convex terms: an exact step on all columns of a request with a term.
 
-What couples requests in the augmented Lagrangian of :mod:`copter.solvers.inner.descent`, the penalty on the
-rows, has on the columns of one request a curvature of at most eta |A_q'A_q|.  With that bound in its place
-the request's own problem is
+In the augmented Lagrangian of :mod:`copter.solvers.inner.descent`, requests are coupled by the penalty on the
+rows.  On the columns of one request its curvature is at most eta |A_q'A_q|.  With this bound in place of the
+penalty, the request's subproblem is
 
-    min { g'x + phi(a'x) + |x - x_q|^2 L / 2 + |x - z_q|^2 / (2 sigma) : x in X_q },     L = eta |A_q'A_q|,
+    min { g'x + phi(a'x) + |x - x_q|^2 L / 2 + |x - z_q|^2 / (2 sigma) : x in X_q },     L = eta |A_q'A_q|.
 
-which is a projection with a slope to be found (:mod:`copter.solvers.inner.convex_kernels`): no model of
-phi, no line search, and no zigzag between columns that the curvature of phi ties together.
+It is a projection with one unknown slope (:mod:`copter.solvers.inner.convex_kernels`). No model of phi and no
+line search is needed, and columns coupled by the curvature of phi do not zigzag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from copter.solvers.inner.working_set import WorkingSet
 
 
 class ConvexDescent(CoordinateDescent):
-    """Coordinate descent with block steps for requests with terms; `slopes` (k,) are a guess of phi'(a'x)."""
+    """Coordinate descent with block steps for terms; `slopes` (k,) are initial values of phi'(a'x)."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ConvexDescent(CoordinateDescent):
 
 @kernel(allocates=True)
 def _block_norms(w):  # type: ignore[no-untyped-def]
-    """Bounds on |A_q'A_q|: the largest sum of its columns, of sizes."""
+    """Return bounds on |A_q'A_q|: per block the largest absolute column sum."""
     norms, sums = np.zeros(w.slot.size), np.zeros(w.row_scale.size)
     for b in range(w.slot.size):
         for j in range(w.first[b], w.first[b + 1]):
@@ -98,7 +98,7 @@ def _block_norms(w):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _epochs(w, terms, pull, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
-    """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
+    """Run epochs until every request is stationary to `tolerance`; return whether all are."""
     phi, term, first, image, upper, scale, norms = terms
     ray = np.zeros(shifted.size)
     v, new = np.empty(image.size), np.empty(image.size)

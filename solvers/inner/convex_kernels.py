@@ -1,16 +1,16 @@
-"""Kernels of solvers with convex terms: slopes at the answer of a request, and rank-one parts of a Hessian.
+"""Kernels for convex terms: the slope at a request's minimiser, and rank-one parts of the Hessian.
 
-A request with a term has to solve
+The subproblem of a request with a term is
 
     min { p'x + phi(a'x) + |x - z|^2 / (2 sigma) : x in X_q }.
 
-With s = -phi'(a'x) at the answer it is that of a linear request, x(s) = Proj_X(z - sigma (p - s a)), and s is
-the root of the increasing function s + phi'(a'x(s)).  a'x(s) is piecewise linear with slope
-kappa = sigma a'P a, P as for a linear request; on a piece the root is a proximal point of phi, so a step goes
-there at once, and steps inside a bracket reach it after a few pieces.
+With s = -phi'(a'x) at the minimiser, it has the minimiser of a linear request,
+x(s) = Proj_X(z - sigma (p - s a)), and s is the root of the increasing function s + phi'(a'x(s)).  The image
+a'x(s) is piecewise linear with slope kappa = sigma a'P a, with P as for a linear request.  On a piece the
+root is a proximal point of phi, so a step reaches it at once. Safeguarded by a bracket, a few steps suffice.
 
-Terms are numbered as in their batch; ``block`` has the place of each in the working set ``w``, and ``first``
-where its columns begin in the arrays that hold columns of terms only.
+Terms are numbered as in their batch; ``block`` is the block of each in the working set ``w``.  ``first``
+gives the start of each term's columns in the arrays that contain the columns of terms only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXPANSION = 8.0
 
 @kernel(allocates=True)
 def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-def]
-    """centre - sigma (c + A'y) on the columns of terms."""
+    """Return centre - sigma (c + A'y) on the columns of terms."""
     v = np.empty(first[-1])
     for b in range(block.size):
         begin = w.first[block[b]]
@@ -43,7 +43,7 @@ def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-
 
 @kernel(inner=True)
 def _projection(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
-    """a'x of x = Proj(v + push a), and the squared norm of P a over its free columns."""
+    """Write Proj(v + push a) to x; return a'x, and the squared norm of P a over the free columns."""
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
         x[j] = v[j] + (push * image[j] if image[j] > 0.0 else 0.0)
@@ -72,8 +72,8 @@ def _projection(v, push, image, upper, relation, total, begin, end, x):  # type:
 
 @kernel(inner=True)
 def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
-    """Root s of s = -phi'(a'x(s)), x(s) = Proj(v + sigma s a), of term q from a guess; a'x there."""
-    if end == begin + 1 and relation != EXACTLY and image[begin] > 0.0:  # no sum row to share
+    """Return the root s of s = -phi'(a'x(s)), x(s) = Proj(v + sigma s a), of term q, and a'x(s)."""
+    if end == begin + 1 and relation != EXACTLY and image[begin] > 0.0:  # closed form for one column
         most, a = upper[begin] if relation == NO_TOTAL else min(upper[begin], total), image[begin]
         at = a * min(max(proximal(phi, q, a * v[begin], sigma * a * a) / a, 0.0), most)
         return -slope(phi, q, at), at
@@ -88,14 +88,14 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
         new = flat
         if kappa > 0.0:
             new = -slope(phi, q, proximal(phi, q, at - kappa * guess, kappa))
-        # far from the root the slope may be far too steep, or infinite
+        # far from the root the slope of phi may be huge or infinite
         reach = _EXPANSION * max(abs(guess), scale)
         if high == np.inf:
             new = min(new, guess + reach)
         if low == -np.inf:
             new = max(new, guess - reach)
         if abs(new - guess) <= _SLOPE_CLOSE * abs(guess) or guess == flat:
-            break  # before rounding leaves the bracket
+            break  # otherwise rounding errors could leave the bracket
         if new > low and new < high:
             guess = new
         elif low == -np.inf:
@@ -111,7 +111,7 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
 
 @kernel(allocates=True, inner=True)
 def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t):  # type: ignore[no-untyped-def]
-    """Roots s of s = -phi'(a'x(s)) of all terms, from the guesses in ``s``; a'x there in ``t``."""
+    """Overwrite the guesses in `s` with the roots of all terms, and `t` with a'x there."""
     x = np.empty(v.size)
     for q in range(relation.size):
         begin, end = first[q], first[q + 1]
@@ -122,7 +122,7 @@ def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, 
 
 @kernel(inner=True)
 def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
-    """Minimiser of |x - v|^2 / (2 sigma) + phi(a'x) over X_q in ``x``; returns its slope s."""
+    """Write the minimiser of |x - v|^2 / (2 sigma) + phi(a'x) over X_q to `x`; return its slope s."""
     s, _ = _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x)
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
@@ -139,7 +139,10 @@ def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, 
 
 @kernel(allocates=True, inner=True)
 def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-untyped-def]
-    """v = P a of every term, P the projection onto its free columns (of sum 0 if ``tight``), and v'v."""
+    """Return v = P a of every term, and v'v.
+
+    P is the projection onto the free columns, with sum 0 if the sum row is `tight`.
+    """
     v, square = np.zeros(image.size), np.zeros(block.size)
     for b in range(block.size):
         shift = start[block[b]] - first[b]
@@ -160,7 +163,10 @@ def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-u
 
 @kernel(inner=True)
 def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: ignore[no-untyped-def]
-    """A_q v_q on the rows that ``index`` numbers, in ``total``; how many rows, named in ``touched``."""
+    """Write A_q v_q to `total`, on the rows numbered by `index`; return the number of rows.
+
+    `touched` contains the rows with an entry.
+    """
     count = 0
     for j in range(first, last):
         if v[j] == 0.0:
@@ -179,7 +185,7 @@ def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: i
 
 @kernel(allocates=True, inner=True)
 def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[no-untyped-def]
-    """Subtract sum_q rho_q (A_q v_q)(A_q v_q)' from a matrix of the rows that ``index`` numbers."""
+    """Subtract sum_q rho_q (A_q v_q)(A_q v_q)' from a matrix over the rows numbered by `index`."""
     size = hessian.shape[0]
     total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
     for b in range(block.size):
@@ -197,7 +203,7 @@ def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[n
 
 @kernel(allocates=True, inner=True)
 def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q rho_q (A_q v_q)(A_q v_q)'."""
+    """Return the diagonal of sum_q rho_q (A_q v_q)(A_q v_q)'."""
     size = w.lower_row.size
     total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
     every, diagonal = np.arange(size), np.zeros(size)
@@ -214,7 +220,7 @@ def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def rank_one_times(w, block, first, v, rho, d):  # type: ignore[no-untyped-def]
-    """sum_q rho_q (A_q v_q)(A_q v_q)' d"""
+    """Return sum_q rho_q (A_q v_q)(A_q v_q)' d."""
     result = np.zeros(d.size)
     for b in range(block.size):
         if rho[b] == 0.0:

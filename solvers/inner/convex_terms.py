@@ -1,4 +1,4 @@
-"""Convex terms on a working set: their images in its units, tangents, the gap, and a first step length."""
+"""Convex terms on a working set: scaled images, tangents, gap, and typical slopes and values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from copter.store.store import NO_TOTAL
 from copter.terms.batch import TermBatch
 
 _IDLE = 1e-3
-"""A term whose image is below this share of a fair one is taken to be at the fair one, for its scale."""
+"""Share of the fair image: below it, a term's typical slope is computed at the fair image."""
 
 
 class WorkingTerms:
-    """The k terms of a working set that holds all n columns of the requests with terms.
+    """The k terms of a working set that contains all columns of the requests with terms.
 
-    `block`: block of each term. `first` (k + 1,), `start` (k,): where the columns of each term begin in the
-    arrays below. `columns`: their numbers in the set. `image`: a in the units of the set's columns. `owner`:
-    term of each. `upper`: their bounds.
+    `block`: block of each term. `first` (k + 1,), `start` (k,): starts of the terms' columns in the following
+    arrays. `columns`: their numbers in the set. `image`: a in the units of the set's columns. `owner`: term
+    of each column. `upper`: upper bound of each column.
     """
 
     def __init__(self, working: WorkingSet, batch: TermBatch) -> None:
@@ -42,18 +42,21 @@ class WorkingTerms:
         self._nowhere = np.zeros(working.column.size)
 
     def images(self, x: Floats) -> Floats:
-        """a'x of every term."""
+        """Return a'x of every term."""
         result: Floats = np.add.reduceat(self.image * x[self.columns], self.start)
         return result
 
     def tilted(self, slope: Floats) -> WorkingSet:
-        """The working set with costs c + slope a: what it is with tangents in place of the terms."""
+        """Return the working set with costs c + slope a, in which tangents replace the terms."""
         cost = self.working.cost.copy()
         cost[self.columns] += np.where(self.image > 0, slope[self.owner] * self.image, 0.0)
         return replace(self.working, cost=cost)
 
     def gap(self, x: Floats, y: Floats) -> tuple[float, float, float]:
-        """As :meth:`WorkingSet.gap`; the bound is exact for the terms, whose dual residual is left out."""
+        """Return denominator, gap and dual residual as in :meth:`WorkingSet.gap`.
+
+        The bound is exact for the terms; the dual residual does not include their requests.
+        """
         w, t = self.working, self.images(x)
         with np.errstate(all="ignore"):
             sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
@@ -65,7 +68,7 @@ class WorkingTerms:
         return size, objective - curved - bound, dual
 
     def fair(self) -> Floats:
-        """Roughly how large a column gets if all columns share rows, totals and bounds evenly."""
+        """Return the value of each column if the columns share rows, totals and bounds evenly."""
         w = self.working
         size = np.maximum(abs(w.lower_row), abs(w.upper_row))
         column = np.repeat(np.arange(w.column.size), np.diff(w.pointer))
@@ -79,11 +82,11 @@ class WorkingTerms:
         return np.where(np.isfinite(x), x, 1.0)
 
     def reference(self, centre: Floats) -> tuple[Floats, float, float]:
-        """Slopes that are typical around a centre, and what a column typically gets and costs there."""
+        """Return typical slopes near `centre`, and a typical value and cost of a column there."""
         fair = self.fair()
         t, even = self.images(centre), self.images(fair)
         slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
-        # no fair share is above 0 where totals or bounds close all columns
+        # fair shares are all 0 if totals or bounds fix all columns at 0
         return slope, root_mean_square(fair) or 1.0, root_mean_square(cost) or 1.0

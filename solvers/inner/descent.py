@@ -2,15 +2,16 @@
 
 With prices y and a penalty eta the subproblem of the proximal-point method becomes
 
-    min over x_q in X_q   c'x + |x - z|^2 / (2 sigma) + (eta / 2) dist(A x + y / eta, [l, u])^2
+    min over x_q in X_q   c'x + |x - z|^2 / (2 sigma) + (eta / 2) dist(A x + y / eta, [l, u])^2.
 
-and, when that is solved, y <- eta (s - Proj_[l,u](s)) with s = A x + y / eta.  Its partial derivatives are
-g_j = c_j + (x_j - z_j) / sigma + a_j'w with w = eta (s - Proj(s)); s is kept up to date.  A request without
-a sum row takes exact single-coordinate steps; one with a sum row moves mass between the pair of columns
-that violates optimality most (for sum(x) <= total the unused rest is a column of cost 0), so its row holds
-at every moment.  Requests that are optimal are left out of the following epochs, until all are: then
-every request is looked at once more before the epoch counts as converged.  eta grows when a
-stationary point violates the rows not much less than the last one.
+After its solution the prices are y <- eta (s - Proj_[l,u](s)) with s = A x + y / eta.  The partial
+derivatives are g_j = c_j + (x_j - z_j) / sigma + a_j'w with w = eta (s - Proj(s)); s is updated with x.
+
+A request without a sum row takes exact steps on single columns.  A request with a sum row moves value between
+the pair of columns that violates optimality most, so its sum row holds after every step; for sum(x) <= total
+the slack is a column of cost 0.  Requests that are optimal are skipped in the following epochs until all are
+optimal. Then all requests are visited in one epoch, which must confirm convergence.  eta grows if the
+violation at a stationary point is not clearly smaller than at the last one.
 
 Sources: Yen et al. (2015), "Sparse linear programming via primal and dual augmented coordinate descent";
 thesis section 4.3.2; the pairwise step is Platt's (1998), with working sets by maximal violation.
@@ -30,13 +31,13 @@ from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, r
 from copter.store.store import AT_MOST, NO_TOTAL
 
 _PAIR_STEPS = 8
-"""Steps between pairs of columns of a request in one visit, at most; compiled, so not in the tuning."""
+"""Largest number of pair steps in one visit of a request; compiled into the kernel, so not in the tuning."""
 
 
 class CoordinateDescent:
-    """Inner solver by coordinate descent; keeps its allocation between calls.
+    """Inner solver by coordinate descent; the object keeps its allocation between calls.
 
-    `stop` is asked before every multiplier step whether to give up.
+    `stop` is called before every multiplier step; if it returns True, the method ends.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class CoordinateDescent:
         column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
         norms = np.bincount(column, working.value**2)
         self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
-        # a step of x this long is one of the whole allocation's size
+        # size of the whole allocation: the unit of the tolerance for steps of x
         bounds = np.minimum(abs(np.concatenate((working.lower_row, working.upper_row))), tuning.far)
         self._reach = 1.0 + float(np.linalg.norm(bounds[bounds < tuning.far]))
         self._first = tuning.penalty
@@ -58,7 +59,10 @@ class CoordinateDescent:
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps."""
+        """Solve until violations are at most `closeness` times the rows' sizes; at most `limit` steps.
+
+        A step updates the prices once.
+        """
         w, tuning = self.working, self.tuning
         tolerance = closeness * self._reach
         most = tuning.penalty_limit / (sigma * self._curvature)
@@ -77,7 +81,7 @@ class CoordinateDescent:
             if violation > tuning.enough * last and stationary:
                 eta = min(tuning.penalty_growth * eta, most)
             last = violation
-            if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
+            if abs(y).max(initial=0.0) > far or self.stop():  # prices diverge if rows cannot be satisfied
                 break
         self._x = x
         self._first = min(tuning.first_growth * self._first, tuning.penalty_limit / self._curvature)
@@ -93,7 +97,7 @@ class CoordinateDescent:
         eta: float,
         tolerance: float,
     ) -> bool:
-        """Epochs on x and ``shifted`` until x is stationary, the limit is reached, or it is time to stop."""
+        """Run epochs on x and `shifted`; return whether x became stationary within the limits."""
         at_once = self.tuning.epochs_a_call
         for _ in range(self.tuning.epochs // at_once):
             if descend(w, x, shifted, centre, sigma, eta, tolerance, at_once):
@@ -105,7 +109,7 @@ class CoordinateDescent:
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Return the least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
-        Each of its steps is descent with y = 0 and eta = 1.
+        Each of its steps is a descent with y = 0 and eta = 1.
         """
         w, tuning = costless(self.working), self.tuning.elastic
         begin = centre.copy()
@@ -125,7 +129,7 @@ class CoordinateDescent:
 def _complementarity(
     w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The rows' violations, or the slack of those that have a price."""
+    """Return each row's violation, or its slack if the row has a price, whichever is larger."""
     excess = np.maximum(activity - w.upper_row, w.lower_row - activity)
     idle = np.where(y > 0, w.upper_row - activity, np.where(y < 0, activity - w.lower_row, 0.0))
     worst: NDArray[np.float64] = np.maximum(0.0, np.maximum(excess, idle))
@@ -134,7 +138,7 @@ def _complementarity(
 
 @kernel(allocates=True)
 def usage_of_rows(w, x):  # type: ignore[no-untyped-def]
-    """A x of a working set."""
+    """Return A x of a working set."""
     activity = np.zeros(w.lower_row.size)
     for j in range(x.size):
         if x[j] != 0.0:
@@ -145,7 +149,7 @@ def usage_of_rows(w, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def make_feasible(w, x):  # type: ignore[no-untyped-def]
-    """Put every block into its box and sum row, by filling or emptying columns in order."""
+    """Change x to satisfy the box and sum row of every block, by filling or emptying columns in order."""
     for b in range(w.slot.size):
         total = 0.0
         for j in range(w.first[b], w.first[b + 1]):
@@ -183,9 +187,9 @@ def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
 
 @kernel
 def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyped-def]
-    """Curvature of the penalty along e_to - e_source, of rows violated now or after ``step``.
+    """Return the penalty's curvature along e_to - e_source, over rows violated now or after `step`.
 
-    ``ray`` is scratch, zero on entry and on return. Column -1 is the unused part of a sum row.
+    `ray` is scratch memory, zero on entry and on return. Column -1 is the slack of a sum row.
     """
     for j, sign in ((to, 1.0), (source, -1.0)):
         if j >= 0:
@@ -209,7 +213,7 @@ def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyp
 
 @kernel(inner=True)
 def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore[no-untyped-def]
-    """Length of a step that surely descends: Newton's, counting every row that it would violate."""
+    """Return the length of a descent step: Newton's, counting every row that the step would violate."""
     prox = (1.0 if to >= 0 else 0.0) / sigma + (1.0 if source >= 0 else 0.0) / sigma
     far = min(room, slope / (prox + _curvature(w, to, source, 0.0, shifted, ray, eta)))
     return min(room, slope / (prox + _curvature(w, to, source, far, shifted, ray, eta)))
@@ -217,7 +221,7 @@ def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore
 
 @kernel(allocates=True)
 def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
-    """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
+    """Run epochs until every request is stationary to `tolerance`; return whether all are."""
     active = np.ones(w.slot.size, np.bool_)
     ray = np.zeros(shifted.size)
     everything = True
@@ -238,7 +242,7 @@ def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignor
 def visit(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     w, b, x, shifted, centre, ray, sigma, eta, tolerance
 ):
-    """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
+    """Take steps on block b; return the largest violation of optimality, as a step of length sigma."""
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0
     unused = np.int64(-1)

@@ -1,7 +1,7 @@
-"""The least violation of rows that the columns of a working set cannot meet, by either inner solver.
+"""Least violation of rows that a working set cannot satisfy, by either inner solver.
 
 At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a Farkas ray
-if it is not 0.  It is reached by proximal-point steps with zero costs that become longer each time.
+if it is not 0.  Proximal-point steps with zero costs and growing length converge to it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class _ElasticStep(Protocol):
-    """One proximal-point step towards the least violation."""
+    """A proximal-point step towards the least violation."""
 
     def __call__(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, limit: int
     ) -> InnerResult:
-        """Take it from prices ``y``, in at most ``limit`` iterations; its prices are the violations."""
+        """Take the step from prices `y`, in at most `limit` iterations; return violations as prices."""
 
 
 def costless(working: WorkingSet) -> WorkingSet:
-    """The set without costs."""
+    """Return the set with zero costs."""
     return replace(working, cost=np.zeros_like(working.cost))
 
 
@@ -41,17 +41,17 @@ def least_violation(
     stop: Callable[[], bool],
     tuning: ElasticTuning,
 ) -> InnerResult:
-    """Return scaled prices proportional to the least violation, and an allocation nearly as good, from a
-    centre.
+    """Return scaled prices proportional to the least violation, and a nearly optimal allocation.
 
-    `limit`: on iterations. `stop` is asked after every step whether to give up.
+    `limit`: largest number of iterations. `stop` is called after every step; if it returns True, the search
+    ends.
     """
     y, sigma, iterations, done = np.zeros(rows), 1.0, 0, False
     for _ in range(tuning.steps):
         result = step(y, centre, sigma, limit - iterations)
         iterations += max(1, result.iterations)
         change, size = np.linalg.norm(result.y - y), np.linalg.norm(y)
-        # longer steps would only meet round-off
+        # longer steps would not be more accurate than rounding errors
         done = bool(change < tuning.change * size or (change == 0.0 and size == 0.0))
         y, centre = result.y, result.x
         sigma *= tuning.growth

@@ -1,27 +1,27 @@
 """Semismooth Newton on the prices of the proximal subproblem.
 
-For a centre z and a step sigma the subproblem of the proximal-point method,
+For a centre z and a step sigma the subproblem of the proximal-point method is
 
-    min_x  c'x + |x - z|^2 / (2 sigma)   s.t.  x_q in X_q,  l <= A x <= u,
+    min_x  c'x + |x - z|^2 / (2 sigma)   s.t.  x_q in X_q,  l <= A x <= u.
 
-has the dual, one price a row and concave,
+Its dual has one price a row and a concave objective,
 
-    psi(y) = -(u'y+ - l'y-) + sum_q min { p_q'x + |x - z_q|^2 / (2 sigma) : x in X_q },   p = c + A'y,
+    psi(y) = -(u'y+ - l'y-) + sum_q min { p_q'x + |x - z_q|^2 / (2 sigma) : x in X_q },   p = c + A'y.
 
-whose inner minimiser is a projection, and whose derivatives are
+The inner minimiser is a projection, and the derivatives of psi are
 
     x_q(y) = Proj_{X_q}(z_q - sigma p_q)
     grad   = A x(y) - (u where y > 0, l where y < 0, the nearest point of [l, u] where y = 0)
-    Hess   = -sigma sum_q A_q P_q A_q',   P_q = diag(F) - [sum row tight] 1_F 1_F' / |F|,
+    Hess   = -sigma sum_q A_q P_q A_q',   P_q = diag(F) - [sum row tight] 1_F 1_F' / |F|.
 
-F the columns strictly between their bounds.  A two-sided row is one price with a kink at 0: a step that
-would cross it stops there.  Newton systems get Levenberg-Marquardt damping relative to sigma (without it
-the Hessian vanishes where few columns are free); they are solved densely while few rows are active and by
-conjugate gradients over the free columns otherwise: nothing of the program is ever factorised.
+F are the columns strictly between their bounds.  A two-sided row has one price with a kink at 0; a step that
+would cross the kink stops there.  The Newton systems have Levenberg-Marquardt damping relative to sigma,
+because the Hessian is singular if few columns are free.  They are solved by a dense factorisation if few rows
+are active, and by conjugate gradients over the free columns otherwise.
 
-What a step is made of, row by row, stands in :mod:`copter.solvers.inner.newton_kernels`.  Here is the loop
-over it for sets whose sums take the time, by threads or offloaded (:mod:`copter.solvers.inner.sums`);
-:mod:`copter.solvers.inner.compiled_newton` has it for small ones.
+The operations of a step are in :mod:`copter.solvers.inner.newton_kernels`.  This module contains the loop for
+large sets, whose sums run in threads or are offloaded (:mod:`copter.solvers.inner.sums`);
+:mod:`copter.solvers.inner.compiled_newton` contains the loop for small sets.
 
 Sources: Li, Sun and Toh, arXiv 1903.09546 (SNIPAL); projection onto a capped simplex by Newton's method on
 its multiplier, Condat (2016), section 3.
@@ -58,14 +58,14 @@ from copter.store.store import NO_TOTAL
 
 _judge: Any = judge.py_func  # type: ignore[attr-defined]
 _damped: Any = damped.py_func  # type: ignore[attr-defined]
-"""As plain Python: of a few numbers, it is as quick, and nothing more is compiled."""
+"""Plain Python versions: on a few numbers they are as fast, and need no compilation."""
 _GOLDEN = 0.6180339887498949
-"""Multiples of the golden section spread evenly: so the samples of successive steps do."""
+"""Golden section: its multiples modulo 1, the offsets of successive samples, are evenly distributed."""
 
 
 @dataclass
 class DualPoint:
-    """An evaluation of psi: value, gradient and the projection that it is of."""
+    """Value and gradient of psi at prices y, and the projection there."""
 
     y: NDArray[np.float64]
     at: Projection
@@ -78,14 +78,14 @@ def _norm(v: NDArray[np.float64]) -> float:
 
 
 def _paid_for(here: DualPoint) -> tuple[float, float]:
-    """Return y'r and |y|'|r| for the rows' violations r; the second has a typical price where y is less."""
+    """Return y'r and |y|'|r| for the rows' violations r; in the second, |y| is at least a typical price."""
     price, off = abs(here.y), abs(here.gradient)
     typical = float(price.sum()) / max(1, int(np.count_nonzero(price)))
     return dot(here.y, here.gradient), dot(off, np.maximum(price, typical))
 
 
 def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve a positive definite system; where rounding errors made it none, one without that."""
+    """Solve a positive definite system; use an LU factorisation if rounding errors made it indefinite."""
     if not right.size:
         return right
     _, solved, failed = dposv(matrix, right)
@@ -93,10 +93,10 @@ def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[
 
 
 class SemismoothNewton:
-    """Newton's method on psi; keeps the damping between calls.
+    """Newton's method on psi; the object keeps the damping between calls.
 
-    `stop` is asked before every step whether to give up. `sums`: over the set, by default by threads of this
-    process.
+    `stop` is called before every step; if it returns True, the method ends. `sums`: sums over the set, by
+    default in threads of this process.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class SemismoothNewton:
         self._damping = self.tuning.line.first_damping
         self._turn = self._poor = 0
         self._blocks = self.tuning.hessian_blocks
-        # totals in the set's units go with the root of the curvature
+        # in the set's units, a total is proportional to the square root of the curvature
         self._weight = np.where(working.relation == NO_TOTAL, np.inf, working.total**2)
         self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
@@ -127,7 +127,7 @@ class SemismoothNewton:
         return self._evaluate(y)
 
     def _evaluate(self, y: NDArray[np.float64]) -> DualPoint:
-        """The same for the step under way."""
+        """Evaluate psi at prices y for the present centre and length."""
         at = self.sums.project(y)
         gradient = at.activity.copy()
         value = price_rows(self.working, y, at.value, gradient)
@@ -142,10 +142,11 @@ class SemismoothNewton:
         limit: int,
         enough: float = 0.0,
     ) -> InnerResult:
-        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
+        """Maximise psi from `y` until each row's violation is at most `closeness` times its size.
 
-        It also ends, without having converged, where rows are off by at most the share `enough` of how far x
-        moved. The other arguments are those of :class:`copter.solvers.proximal.steps.InnerSolver`.
+        It also ends, without having converged, if the norm of the violations is at most `enough` times the
+        distance that x moved. The other arguments are those of
+        :class:`copter.solvers.proximal.steps.InnerSolver`.
         """
         here = self.evaluate(y, centre, sigma)
         left, far = self._left(here, closeness), runaway_price(self.working)
@@ -157,7 +158,7 @@ class SemismoothNewton:
             return InnerResult(x, here.y, left <= 1.0, iterations, left / first, residual, *off)
 
         for iteration in range(limit):
-            # prices run away where rows cannot be met
+            # prices diverge if rows cannot be satisfied
             if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
                 return result(iteration)
             moved = math.sqrt(self.sums.moved(here.at)) if iteration and enough else 0.0
@@ -175,21 +176,21 @@ class SemismoothNewton:
         return result(limit)
 
     def _left(self, here: DualPoint, closeness: float) -> float:
-        """Return the size of the gradient over its tolerance."""
+        """Return the ratio of the gradient to its tolerance; at most 1 if converged."""
         if self._elastic:
             return float(np.linalg.norm(here.gradient)) / closeness
         at = here.at
         return self._rows.worst_of_sums(here.gradient, at.square, lambda: self.sums.weight(at), closeness)
 
     def _judge(self, good: bool | np.bool_) -> None:
-        """Take a larger sample for the Hessian where steps lead little further."""
+        """Enlarge the Hessian's sample if several steps in a row did not halve the gradient."""
         self._poor = 0 if good else self._poor + 1
         if self._poor == self.tuning.poor_steps and self._blocks < self._weight.size:
             self._poor = 0
             self._enlarge(2 * self._blocks)
 
     def _enlarge(self, blocks: int) -> None:
-        """Sum the Hessian over so many blocks, if it has fewer and there are more."""
+        """Sample at least this many blocks for the Hessian, or all."""
         if self._blocks < min(blocks, self._weight.size):
             self._blocks = blocks
             self._sampler = Sampler(self._weight, self._blocks)
@@ -197,7 +198,7 @@ class SemismoothNewton:
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Return the least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
-        Its dual is psi with zero costs less |y|^2 / 2.
+        Its dual is psi with zero costs minus |y|^2 / 2.
         """
         tuning = self.tuning
         newton = SemismoothNewton(costless(self.working), self.stop, self.threads, tuning)
@@ -213,7 +214,7 @@ class SemismoothNewton:
         return least_violation(step, centre, rows, limit, self.stop, tuning.elastic)
 
     def _direction(self, here: DualPoint, sigma: float) -> NDArray[np.float64]:
-        """Newton step; prices that would cross their kink go right to it, the others know of that."""
+        """Return the Newton step; a price that would cross its kink at 0 moves to 0."""
         w, damping = self.working, self._damping * sigma + self._elastic
         active = np.flatnonzero((here.gradient != 0) | (here.y != 0))
         self._enlarge(self.tuning.blocks_a_row * active.size)
@@ -247,7 +248,7 @@ class SemismoothNewton:
         return step
 
     def _search(self, here: DualPoint, step: NDArray[np.float64]) -> DualPoint | None:
-        """Return a point along the (kinked) ray that is higher and not too steep; None if none was found."""
+        """Return a higher point along the (kinked) ray that is not too steep; None if none was found."""
         line, spread = self.tuning.line, 0.5 * self.sums.centre_square / self.sums.sigma
         steepness, slope = dot(here.gradient, here.gradient), dot(here.gradient, step)
         bracket = 1.0, 0.0, math.inf

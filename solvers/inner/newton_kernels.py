@@ -1,8 +1,8 @@
 """Kernels of the Newton method on prices (:mod:`copter.solvers.inner.newton`).
 
-Sums over blocks: their projections, and the Hessian of psi on them.  And, row by row, what a step is made of:
-its direction, how far it goes, and the damping of the next.  Both drivers of the method, in Python and
-compiled, are loops over these.
+The first part contains sums over blocks: projections, and the Hessian of psi.  The second part contains the
+operations of a step on the rows: direction, step length, and the damping of the next step.  Both loops of the
+method, in Python and compiled, call these kernels.
 
 Source: projection onto a capped simplex by Newton's method on its multiplier, Condat (2016), section 3.
 """
@@ -17,7 +17,7 @@ from copter.store.store import AT_MOST, EXACTLY
 
 @kernel(inner=True)
 def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
-    """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
+    """Return tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from the guess `tau`."""
     low, high = -np.inf, np.inf
     for _ in range(200):
         mass, count, edges = -total, 0, 0
@@ -30,7 +30,7 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
                 mass += upper[j]
                 beyond = d - upper[j]
                 if beyond <= 1e-15 * abs(tau):
-                    edges += 1  # leaves its cap as soon as tau grows
+                    edges += 1  # drops below its cap as soon as tau grows
                 else:
                     above = min(above, beyond)
             else:
@@ -62,11 +62,11 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     w, cost, y, centre, sigma, first, last, x, free, tight
 ):
-    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); return (part of psi, of A x, of
-    x'x).
+    """Compute x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last).
 
-    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p. The caller adds z'z,
-    so that only the support of x counts here.
+    Write x, the free columns and the tight sum rows; return the blocks' parts of (psi, A x, x'x). Because
+    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p, the sum runs over
+    the support of x only. The caller adds z'z.
     """
     activity = np.zeros(y.size)
     value = square = 0.0
@@ -91,7 +91,7 @@ def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
                 if x[j] > 0.0:
                     mass += min(x[j], w.upper[j])
             tight[b] = mass > total
-        # one column takes all, most often; if not, Newton starts left of the multiplier, where it is monotone
+        # Usually one column takes the total. Otherwise Newton starts left of the multiplier: it is monotone.
         t = top - total if tight[b] else 0.0
         if tight[b] and second <= t and total <= w.upper[best]:
             for j in range(begin, end):
@@ -125,7 +125,7 @@ def project_blocks(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
 
 @kernel(inlined=True)
 def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
-    """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
+    """Return the number of free columns of a block; 0 if they have no curvature (one, with a tight sum)."""
     count = 0
     for j in range(w.first[b], w.first[b + 1]):
         if free[j]:
@@ -137,7 +137,7 @@ def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
 def dense_hessian(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     w, free, tight, index, size, sample, stands_for
 ):
-    """sum_q A_q P_q A_q' on the active rows, from a sample of the blocks."""
+    """Return sum_q A_q P_q A_q' on the rows numbered by `index`, over a weighted sample of the blocks."""
     hessian = np.zeros((size, size))
     total = np.zeros(size)
     touched = np.empty(size, np.int64)
@@ -187,7 +187,7 @@ def dense_hessian(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
 
 @kernel(allocates=True)
 def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from a sample of the blocks."""
+    """Return the diagonal of sum_q A_q diag(F) A_q', an upper bound of H's, over a sample of blocks."""
     diagonal = np.zeros(w.lower_row.size)
     for i in range(sample.size):
         b, times = sample[i], stands_for[i]
@@ -202,7 +202,7 @@ def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-unt
 
 @kernel(allocates=True)
 def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' d, from a sample of the blocks."""
+    """Return sum_q A_q P_q A_q' d, over a weighted sample of the blocks."""
     result = np.zeros(d.size)
     for i in range(sample.size):
         b = sample[i]
@@ -225,12 +225,12 @@ def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-unt
     return result
 
 
-# ---- a step, row by row ------------------------------------------------------------------------------
+# ---- operations of a step on the rows ----------------------------------------------------------------
 
 
 @kernel(inner=True)
 def product(a, b):  # type: ignore[no-untyped-def]
-    """a'b, summed from the first on."""
+    """Return a'b, summed in order."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -239,7 +239,7 @@ def product(a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def price_rows(w, y, height, gradient):  # type: ignore[no-untyped-def]
-    """Take off A x, in ``gradient``, what rows hold, and off the height of psi what prices pay for that."""
+    """Subtract the rows' bounds from A x in `gradient`, and their cost at prices y from `height`."""
     for i in range(y.size):
         low, high = w.lower_row[i], w.upper_row[i]
         if y[i] != 0.0:
@@ -253,7 +253,7 @@ def price_rows(w, y, height, gradient):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def to_the_kinks(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
-    """(step, rest): prices that would cross their kink go right to it; the rest of those that move."""
+    """Return (step, rest): prices that would cross their kink move to it; `rest` marks other active rows."""
     step, rest = np.zeros(y.size), np.zeros(y.size, np.bool_)
     for i in range(y.size):
         towards = w.lower_row[i] < w.upper_row[i] and y[i] * gradient[i] < 0.0
@@ -266,10 +266,9 @@ def to_the_kinks(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-untyped-def]
-    """Return the damped Newton system of active rows: (matrix, right-hand side, their rows, step of the
-    others).
+    """Return the damped Newton system: (matrix, right-hand side, its rows, step of the other rows).
 
-    It accounts for prices that move to their kink.
+    The other rows are those whose prices move to their kink; the right-hand side includes their effect.
     """
     largest, diagonal = 0.0, np.full(y.size, np.inf)
     for a in range(active.size):
@@ -294,7 +293,7 @@ def dense_system(w, y, gradient, hessian, active, damping):  # type: ignore[no-u
 
 @kernel
 def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # type: ignore[no-untyped-def]
-    """Begin conjugate gradients from a step, whose product with the Hessian is in ``residual``.
+    """Begin conjugate gradients from a step; on entry, `residual` is the Hessian times the step.
 
     Write the residual and the first search direction; return (norm at which to end, residual'search).
     """
@@ -307,9 +306,9 @@ def begin_gradients(gradient, rest, diagonal, closeness, residual, search):  # t
 
 @kernel
 def next_gradient(curved, rest, diagonal, damping, step, residual, search, along):  # type: ignore[no-untyped-def]
-    """Take a step of conjugate gradients in place; ``curved`` is the product of the search with the Hessian.
+    """Take a step of conjugate gradients in place; `curved` is the Hessian times the search direction.
 
-    Return (residual'search of the next step, norm of the residual); the norm is 0 where nothing curves.
+    Return (residual'search of the next step, norm of the residual); the norm is 0 if there is no curvature.
     """
     for i in range(curved.size):
         curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
@@ -329,7 +328,7 @@ def next_gradient(curved, rest, diagonal, damping, step, residual, search, along
 
 @kernel(allocates=True)
 def along_ray(w, y, step, length):  # type: ignore[no-untyped-def]
-    """Prices along the (kinked) ray, none of them on a bound that is infinite."""
+    """Return the prices along the (kinked) ray; 0 if the sign would select an infinite row bound."""
     new = np.empty(y.size)
     for i in range(y.size):
         new[i] = y[i] + length * step[i]
@@ -343,20 +342,20 @@ def along_ray(w, y, step, length):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def judge(line, spread, heights, promised, steepness, slopes, bracket):  # type: ignore[no-untyped-def]
-    """Judge a point of the search along a step; takes and returns numbers, so that Python can call it too.
+    """Judge a point of the search along a step; it takes numbers, so that Python can call it too.
 
-    Pairs are of the start of the search and of the point: heights of psi, squares of its gradient, and its
-    slopes along the step. ``promised`` is the rise of psi by its first slope, ``spread`` |centre|^2 / (2
-    sigma), ``bracket`` the length of the point and the interval of the search.
+    Pairs contain the value at the start of the search and at the point: heights of psi, squared norms of the
+    gradient, and slopes along the step. ``promised`` is the rise of psi by its slope at the start, ``spread``
+    is |centre|^2 / (2 sigma), and ``bracket`` is the length of the point and the interval of the search.
 
     Return whether the point is high enough, whether the search ends, and the next bracket.
     """
     length, low, high = bracket
-    # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
+    # psi is a difference of terms of the size of `spread`, which determines its rounding error
     noise = 1e-14 * (1.0 + abs(heights[0]) + spread)
     risen = heights[1] - heights[0]
     enough = risen >= line.armijo * promised - noise
-    # at the noise floor of the values only the gradient tells
+    # if differences of psi are rounding errors, the gradient decides
     enough = enough or (risen >= -100.0 * noise and steepness[1] <= 0.5 * steepness[0])
     if enough:
         if slopes[1] <= line.curvature * slopes[0]:
@@ -370,7 +369,7 @@ def judge(line, spread, heights, promised, steepness, slopes, bracket):  # type:
 
 @kernel(inner=True)
 def damped(line, damping, found, high):  # type: ignore[no-untyped-def]
-    """Damping after a search: whether it found a point, and the length, if any, that was too long."""
+    """Return the damping after a search: `found`: a point was found; `high`: a length that was too long."""
     if not found:
         return min(line.most_damping, line.damping_jump * damping)
     damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change

@@ -1,8 +1,8 @@
-"""Sums over a working set whose chunks are offloaded to where the columns are.
+"""Sums over a working set whose chunks are offloaded to the processes that have the columns.
 
-Out go prices and the length of the step, back come value, activity and two norms; x, the flags and the
-sample of the step under way stay at the pieces.  Nothing that a piece keeps is needed: what is lost with its
-process is made again from the centre, the prices and the sample, bit by bit the same.
+The caller sends prices and the step length; the pieces return value, activity and two norms. The arrays x,
+flags and sample of the present step remain at the pieces.  If a process is lost, its arrays are recomputed
+from the centre, the prices and the sample, with bitwise equal results.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from copter.store.executor import Executor, Offloaded
 
 @dataclass(eq=False)
 class _There(Projection):
-    """With its number at the pieces, and |x - z|^2."""
+    """Projection with its number at the pieces, and |x - z|^2."""
 
     number: int
     moved: float
 
 
 def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuning: NewtonTuning) -> Sums:
-    """Return sums over a working set, by threads of this process, or offloaded if that pays."""
+    """Return sums over a working set, in threads of this process, or offloaded if that is faster."""
     sums = Sums(working, threads)
     if executor.local or working.column.size < tuning.offload_columns or sums.bounds.size <= 2:
         return sums
@@ -42,7 +42,7 @@ def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuni
 
 
 def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
-    """Return the chunks of a working set as pieces; `bounds` (chunks + 1,) are of :class:`Sums`."""
+    """Return the chunks of a working set as pieces; `bounds` (chunks + 1,) are those of :class:`Sums`."""
     w, none, size = working, np.empty(0), working.lower_row
     pieces = []
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -57,7 +57,7 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
             total=w.total[begin:end],
             first=first - a,
         )
-        # what no sum asks for stays behind; one array of a row each says how many rows there are
+        # arrays that no sum uses are not sent; arrays of one value a row only carry the number of rows
         piece = replace(piece, block=none.astype(np.int64), column=none.astype(np.int64))
         piece = replace(piece, upper_row=size, row_scale=size, column_scale=none)
         piece = replace(piece, cost=w.cost[a:b], upper=w.upper[a:b], pointer=pointer - c)
@@ -67,9 +67,9 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[_Piece]:
 
 @dataclass(eq=False)
 class _Piece:
-    """A chunk of a working set, as a set of its own, and what it keeps of the present step.
+    """A chunk of a working set as a set of its own, with data of the present step.
 
-    `centre`, `of`: z, and the caller's number for it. `points`: x, free and tight by the number of a
+    `centre`, `of`: z, and the caller's number for it. `points`: (x, free, tight) by the number of a
     projection. `sample`: the last sample of its blocks.
     """
 
@@ -83,10 +83,10 @@ class _Piece:
 
 
 class OffloadedSums(Sums):
-    """Sums over a working set whose chunks, :func:`pieces_of` it, are offloaded.
+    """Sums over a working set whose chunks, from :func:`pieces_of`, are offloaded.
 
-    A piece may lose what it keeps with its process. It answers None then, gets all that it needs, and is
-    asked again. `threads`: for what is summed in this process.
+    A piece may lose its data with its process. Then it returns None, gets all data again, and repeats the
+    call. `threads`: for sums in this process.
     """
 
     def __init__(self, working: WorkingSet, pieces: Offloaded, threads: int | None = None) -> None:
@@ -96,13 +96,13 @@ class OffloadedSums(Sums):
         self._numbers = count()
         self._kept: WeakValueDictionary[int, _There] = WeakValueDictionary()
         self._of = self._source = self._known = -1
-        """Numbers of the centre, of the projection that it is, if it is one, and of what the pieces have."""
+        """Numbers of the centre, of the projection that is the centre (or -1), and of the pieces' centre."""
         self._last: tuple[_There, NDArray[np.float64]] | None = None
         self._sample: tuple[_There, Sample] | None = None
         self._buffers = np.zeros(working.column.size, np.bool_), np.zeros(working.slot.size, np.bool_)
 
     def begin(self, centre: NDArray[np.float64], sigma: float) -> None:
-        """See :meth:`Sums.begin`; a centre that is the last x which came from the pieces stays there."""
+        """See :meth:`Sums.begin`; if the centre is the last x of the pieces, it is not sent."""
         if centre is not self.centre:
             self._of = next(self._numbers)
             known = self._last is not None and centre is self._last[1]
@@ -118,7 +118,7 @@ class OffloadedSums(Sums):
         return there
 
     def _projected(self, number: int, y: NDArray[np.float64], new: bool) -> list[Any]:
-        """Return the answers of the pieces, after sending a new centre."""
+        """Return the results of the pieces, after sending the centre to pieces without it."""
         place = self._of, self._source, tuple(self._kept)
         parts: list[Any] = [None] if new else self._pieces.each(_project, number, y, self.sigma, *place)
         while any(part is None for part in parts):
@@ -130,7 +130,7 @@ class OffloadedSums(Sums):
     def _ask(
         self, task: Callable[..., Any], at: Projection, *common: Any, own: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Ask the pieces for what they know of a projection, which they make again if they do not."""
+        """Return the pieces' data of a projection; pieces without it compute the projection again."""
         assert isinstance(at, _There)
         parts = self._pieces.each(task, at.number, *common, own=own)
         while any(part is None for part in parts):
@@ -171,7 +171,7 @@ class OffloadedSums(Sums):
         return free, tight
 
     def diagonal(self, at: Projection, sample: Sample) -> NDArray[np.float64]:
-        """See :meth:`Sums.diagonal`; the pieces keep the sample."""
+        """See :meth:`Sums.diagonal`; the pieces store the sample."""
         assert isinstance(at, _There)
         self._sample = at, sample
         return added(self._ask(_diagonal, at, own=cut_sample(sample, self.bounds, own=True)))
@@ -181,7 +181,7 @@ class OffloadedSums(Sums):
         return added(self._ask(_times, at, d))
 
 
-# ---- at a piece: None is for what it does not know ---------------------------------------------------
+# ---- functions that run at a piece; they return None if the piece does not have the data --------------
 
 
 def _project(
@@ -194,7 +194,7 @@ def _project(
     kept: tuple[int, ...],
     centre: NDArray[np.float64] | None = None,
 ) -> tuple[float, NDArray[np.float64], float, float] | None:
-    """(value, activity, x'x, |x - z|^2) at prices; of earlier points only those that are ``kept`` stay."""
+    """Return (value, activity, x'x, |x - z|^2) at prices y; delete earlier points not in `kept`."""
     points = piece.points
     if centre is not None:
         piece.centre, piece.of = centre, of
@@ -212,12 +212,12 @@ def _project(
 
 
 def _values(piece: _Piece, number: int) -> NDArray[np.float64] | None:
-    """x"""
+    """Return x."""
     return piece.points[number][0] if number in piece.points else None
 
 
 def _weight(piece: _Piece, number: int) -> NDArray[np.float64] | None:
-    """|A| |x|"""
+    """Return |A| |x|."""
     if number not in piece.points:
         return None
     x = piece.points[number][0]
@@ -226,7 +226,7 @@ def _weight(piece: _Piece, number: int) -> NDArray[np.float64] | None:
 
 
 def _flags(piece: _Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None:
-    """Flags of some blocks, one after the other."""
+    """Return the flags of some blocks, concatenated."""
     if number not in piece.points:
         return None
     _, free, tight = piece.points[number]
@@ -236,7 +236,7 @@ def _flags(piece: _Piece, number: int, blocks: NDArray[np.int64]) -> Flags | Non
 def _diagonal(
     piece: _Piece, number: int, blocks: NDArray[np.int64], stands_for: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
-    """Diagonal from a sample, which the piece keeps."""
+    """Return the diagonal from a sample, and store the sample."""
     if number not in piece.points:
         return None
     piece.sample = number, (blocks, stands_for)
@@ -246,7 +246,7 @@ def _diagonal(
 
 
 def _times(piece: _Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """H d from the sample that the piece keeps."""
+    """Return H d from the stored sample."""
     if number not in piece.points or not piece.sample or piece.sample[0] != number:
         return None
     _, free, tight = piece.points[number]
@@ -256,7 +256,7 @@ def _times(piece: _Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.flo
 
 @kernel(allocates=True)
 def _take_flags(first, blocks, free):  # type: ignore[no-untyped-def]
-    """Flags of the columns of some blocks, one after the other."""
+    """Return the flags of the columns of some blocks, concatenated."""
     size = 0
     for b in blocks:
         size += first[b + 1] - first[b]
@@ -270,7 +270,7 @@ def _take_flags(first, blocks, free):  # type: ignore[no-untyped-def]
 
 @kernel
 def _put_flags(first, blocks, taken, tightness, free, tight):  # type: ignore[no-untyped-def]
-    """Put flags that :func:`_take_flags` took, and those of the sum rows, where they belong."""
+    """Write flags of :func:`_take_flags`, and those of the sum rows, to the arrays of the whole set."""
     n = 0
     for i in range(blocks.size):
         tight[blocks[i]] = tightness[i]

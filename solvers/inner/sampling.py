@@ -1,9 +1,10 @@
-"""Samples that stand for all: drawn as likely as what they carry is large, and weighted by the inverse.
+"""Weighted samples, with inclusion probabilities proportional to size and inverse weights.
 
-Prices of millions of columns, or the curvature of half a million requests, are those of some ten thousand
-of them to within a few parts in a thousand, if no single one carries much.  So whatever carries more than a
-share is drawn for certain, and the others at equal distances of the running sum of what they carry
-(systematic sampling with probability proportional to size): the same for any number of threads.
+Prices of millions of columns, or the curvature of half a million requests, can be estimated from about ten
+thousand of them to within a few parts in a thousand, unless single items dominate.  So an item larger than a
+share of the sum is always drawn. The others are drawn at equal distances of the cumulative sum of sizes
+(systematic sampling with probability proportional to size). The sample does not depend on the number of
+threads.
 
 Source: Madow (1949), On the theory of systematic sampling II, section 2.
 """
@@ -17,14 +18,14 @@ _PASSES = 20
 
 
 class Sampler:
-    """Draws about `wanted` of n items by their sizes (n,) >= 0; infinite for items of every sample."""
+    """Sampler of about `wanted` of n items by sizes (n,) >= 0; an item of infinite size is always drawn."""
 
     def __init__(self, size: NDArray[np.float64], wanted: int) -> None:
         self._size, self._step = size, _distance(size, wanted)
         self._sum = np.cumsum(np.minimum(size, self._step)) / self._step if self._step else None
 
     def draw(self, offset: float = 0.5) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Items in ascending order, and how many each stands for; other ``offset`` in [0, 1), others."""
+        """Return items in ascending order and their weights; `offset` in [0, 1) selects the sample."""
         if self._sum is None:
             taken = np.flatnonzero(self._size > 0)
             return taken, np.ones(taken.size)
@@ -34,7 +35,7 @@ class Sampler:
 
 
 def _distance(size: NDArray[np.float64], wanted: int) -> float:
-    """Distance of draws; 0 if all are certain."""
+    """Return the distance of draws on the cumulative sum; 0 if all items are drawn."""
     step, certain = np.inf, np.isinf(size)
     for _ in range(_PASSES):
         if size.size - np.count_nonzero(size == 0) <= wanted or np.count_nonzero(certain) >= wanted:

@@ -1,8 +1,8 @@
-"""Units in which typical figures of a working set are about 1, whatever the units of the program are.
+"""Units in which typical values of a working set are about 1, independent of the program's units.
 
-Entries are evened out by geometric means, which no unit of a row or a column can mislead; then, where columns
-are not tied by a sum row, by Ruiz' passes (Ruiz 2001), and by what is typical of the bounds of all that is
-connected.
+Coefficients are scaled by geometric means, so that units of rows and columns do not matter.  Columns without
+a sum row are then scaled by Ruiz' passes (Ruiz 2001), and by typical bounds of the rows and columns that are
+connected with them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import EXACTLY, NO_TOTAL
 
 _SAME_COST = 1e-14
-"""Costs of a request that differ by no more than this share of them are equal but for rounding."""
+"""Relative difference up to which the costs of a request count as equal, because of rounding."""
 
 
 @kernel(allocates=True)
 def natural_units(pointer, row, value, first, relation, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
-    """Units of blocks and columns, and factors of m rows and of columns that even out their entries.
+    """Return units of blocks and columns, and scale factors of the m rows and of the columns.
 
-    Take compressed columns, the blocks' starts, relations, totals and whether they are decided, the numbers
-    of passes of means and of Ruiz, and the least ratio of a unit to the usual one.
+    Arguments: compressed columns, the blocks' starts, relations and totals, `decided` (no choice), the
+    numbers of passes of geometric means and of Ruiz, and the least ratio of a unit to the usual one.
 
-    Return (ratio of the inverse of each block's unit to its total, units of blocks, row factors, column
-    factors). Rows have unit norm then.
+    Return (total of each block divided by its unit, units of blocks, row factors, column factors). Scaled
+    rows have unit norm.
     """
     summed, single, any_single = np.empty(relation.size, np.bool_), np.zeros(first[-1], np.bool_), False
     for b in range(relation.size):
@@ -49,10 +49,10 @@ def natural_units(pointer, row, value, first, relation, total, decided, m, passe
 
 @kernel(allocates=True, inner=True)
 def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # type: ignore[no-untyped-def]
-    """How much of its rows each column uses compared with others, by geometric means, without a unit.
+    """Return each column's usage of its rows relative to other columns, by geometric means; no unit.
 
-    The columns of a sum row have the same weight, at values of its total; if all requests have the same unit
-    that is the total, up to a factor. Columns without a sum row have one weight each, at values of 1.
+    All columns of a sum row have the same weight, computed at values of its total. If all requests use the
+    same unit, the weight is the total up to a factor. A column without a sum row has its own weight, at 1.
     """
     group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
     _, own = geometric_means(pointer, row, size, starts, counted, m, passes)
@@ -63,7 +63,7 @@ def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # 
 
 @kernel(allocates=True, inner=True)
 def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-untyped-def]
-    """Columns that have a weight together: (group of each, starts, which count, logarithms of entries)."""
+    """Return (group of each column, starts, which groups count, logarithms of entries) for weights."""
     group, size = np.empty(first[-1], np.int64), np.empty(value.size)
     starts, counted, groups = np.empty(first[-1] + 1, np.int64), np.empty(first[-1], np.bool_), 0
     for b in range(summed.size):
@@ -82,10 +82,9 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
 
 @kernel(allocates=True)
 def _units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
-    """Return (share, unit of blocks, unit of columns) by the weights of the columns; a share is at least
-    ``least``.
+    """Return (share, unit of blocks, unit of columns) from the columns' weights; shares are >= `least`.
 
-    The usual weight is the mean over blocks with a choice, each weighted by itself; 1 without any.
+    The usual weight is the mean over blocks with a choice, each weighted by its weight; 1 if there are none.
     """
     most = once = twice = 0.0
     for b in range(summed.size):
@@ -109,7 +108,7 @@ def _units(weight, first, total, decided, summed, least):  # type: ignore[no-unt
 
 
 class _Levels(NamedTuple):
-    """Typical values of rows and of columns, and whether there is a source for them."""
+    """Typical values of rows and of columns, and whether a bound determines any of them."""
 
     rows: NDArray[np.float64]
     columns: NDArray[np.float64]
@@ -127,14 +126,14 @@ def levels(
     upper_row: NDArray[np.float64],
     upper: NDArray[np.float64],
 ) -> _Levels:
-    """Typical values of connected columns without a sum row to set them, by bounds of rows, else of columns.
+    """Return typical values of connected columns without a sum row, by row bounds, else by column bounds.
 
-    `block` (columns,) ascends. `single`, `tied` (columns,): no sum row; sum row that sets the value. Columns
-    of a sum row without a choice are neither, and their usage is already taken off the row bounds (m,), which
-    are not scaled; `upper` (columns,) is. `pointer`, `row`: compressed columns.
+    `block` (columns,) ascends. `single`, `tied` (columns,): without a sum row; with a sum row that sets the
+    value. Columns of a sum row without a choice are neither, and their usage is already subtracted from the
+    row bounds (m,), which are unscaled; `upper` (columns,) is scaled. `pointer`, `row`: compressed columns.
     """
     m = row_scale.size
-    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
+    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # columns of a sum row are one group
     n = int(group[-1]) + 1
     of_group, of_row, count = components(row, np.repeat(group, np.diff(pointer)), m, n)
     of_column = of_group[group]
@@ -150,7 +149,7 @@ def levels(
 
 @kernel(allocates=True, inner=True)
 def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
-    """Costs without what a request with sum(x) == total pays in any case."""
+    """Return the costs minus the cost that a request with sum(x) == total cannot avoid."""
     rest = cost.copy()
     for b in range(relation.size):
         if relation[b] != EXACTLY:
@@ -169,9 +168,9 @@ def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def
 
 @kernel(allocates=True, inner=True)
 def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
-    """Ruiz' passes: scale rows, and columns without a sum row, by the roots of their largest entries.
+    """Scale rows, and columns without a sum row, by square roots of their largest entries (Ruiz).
 
-    Before, scale rows alone by their largest entries, so that units of rows do not matter.
+    Before the first pass rows are scaled by their largest entries, so that units of rows do not matter.
     """
     size = np.empty(value.size)
     for j in range(single.size):
@@ -198,7 +197,7 @@ def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # 
 
 @kernel(allocates=True, inner=True)
 def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[no-untyped-def]
-    """Bring scaled rows to unit norm."""
+    """Scale rows further to unit norm."""
     square = np.zeros(row_scale.size)
     for j in range(column_scale.size):
         for k in range(pointer[j], pointer[j + 1]):
@@ -210,5 +209,5 @@ def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[n
 
 
 def root_mean_square(values: NDArray[np.float64]) -> float:
-    """Root mean square of the values that are not 0; 0 without any."""
+    """Return the root mean square of the nonzero values; 0 if there are none."""
     return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

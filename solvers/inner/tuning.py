@@ -1,7 +1,8 @@
-"""What the inner solvers and their working sets are tuned by.
+"""Parameters of the inner solvers and of their working sets.
 
-In brackets: how many more inner iterations a quarter and four times of a number take, by ``python -m
-copter.bench.tuning``; "chosen" where that shows less than half a percent and nothing else was measured.
+The two percentages in brackets are the changes of the number of inner iterations if the parameter is divided
+by four and multiplied by four, measured by ``python -m copter.bench.tuning``.  "chosen": this changes less
+than half a percent, and nothing else was measured.
 """
 
 from __future__ import annotations
@@ -11,24 +12,22 @@ from typing import NamedTuple
 
 
 class LineSearch(NamedTuple):
-    """The search along a Newton step, and the damping that follows from how it went; kernels take it too.
+    """Parameters of the search along a Newton step, and of the damping; kernels take them too.
 
     Attributes
     ----------
-    armijo : share of the rise that the slope promises which is enough; as usual (Nocedal and Wright 2006,
+    armijo : sufficient share of the rise that the slope predicts; the usual value (Nocedal and Wright 2006,
         section 3.1) (chosen)
-    curvature : a step is long enough where the slope along it has fallen to this share
-        (+47%, -1%)
-    steps : evaluations along a step at most (+3%, -1%)
-    growth : of a step that is too short (-1%, +1%)
-    longest : where a step that is still too short ends: prices are on the way to infinity
-        (chosen)
-    retries : directions of more and more damping, before the method gives up (chosen)
-    first_damping, least_damping, most_damping : of the Hessian, relative to sigma; what is least is near the
-        precision of the matrix (first: (+1%, +2%); the others are bounds: chosen)
-    damping_change : by which it shrinks after a search that never was too long, and grows after others
-        (+336%, -3%)
-    damping_jump : by which it grows where no step leads higher (-2%, 0%)
+    curvature : a step is long enough if the slope along it has decreased to this share (+47%, -1%)
+    steps : largest number of evaluations along a step (+3%, -1%)
+    growth : factor on the length of a step that is too short (-1%, +1%)
+    longest : length at which the search ends if the step is still too short: prices diverge (chosen)
+    retries : largest number of directions, each with more damping (chosen)
+    first_damping, least_damping, most_damping : damping of the Hessian, relative to sigma; the least is near
+        the precision of the matrix (first: (+1%, +2%); the others are bounds: chosen)
+    damping_change : divisor of the damping after a search in which no length was too long; factor after
+        other searches (+336%, -3%)
+    damping_jump : factor on the damping after a search without a higher point (-2%, 0%)
     """
 
     armijo: float = 1e-4
@@ -45,15 +44,15 @@ class LineSearch(NamedTuple):
 
 
 class NewtonSystems(NamedTuple):
-    """How Newton systems are solved; kernels take it too.
+    """Parameters of the solution of Newton systems; kernels take them too.
 
     Attributes
     ----------
-    dense_rows : systems of more unknowns are solved by conjugate gradients: there a factorisation takes some
-        30 ms, which is about what gathering the matrix takes (chosen)
-    cg_steps : conjugate gradients at most; the search takes what there is (chosen)
-    cg_closeness : residual at which they end, as a share of the gradient, and less as that vanishes, which
-        keeps the steps superlinear (chosen)
+    dense_rows : largest number of unknowns for a factorisation; larger systems are solved by conjugate
+        gradients. At this size a factorisation takes about 30 ms, as long as the matrix takes (chosen)
+    cg_steps : largest number of conjugate gradient iterations; the search uses the last iterate (chosen)
+    cg_closeness : residual at which they end, as a share of the gradient; less for a small gradient, which
+        keeps the convergence superlinear (chosen)
     """
 
     dense_rows: int = 1_000
@@ -63,16 +62,16 @@ class NewtonSystems(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticTuning:
-    """The search for the least violation of rows that cannot be met (:mod:`copter.solvers.inner.elastic`).
+    """Parameters of the search for the least violation (:mod:`copter.solvers.inner.elastic`).
 
     Attributes
     ----------
-    steps : proximal-point steps at most
-    change : violations that change by a smaller share are the least.  Newton is exact there; descent, whose
-        later steps still take small violations off rows that are met, ends one in two Farkas rays too early
-        with 1e-10 (tests of infeasible boxes: 613 iterations and HiGHS in place of 84), so it has 0
-    growth : of the length of each step, which ends at sigma = 1e12 for Newton, 1e9 for descent (chosen)
-    closeness : to which each step is solved (chosen: near the precision of the numbers)
+    steps : largest number of proximal-point steps
+    change : relative change below which violations count as the least.  Newton's steps are exact.  Descent
+        has 0, because its later steps still remove small violations: with 1e-10 one in two Farkas rays was
+        found too early (tests of infeasible boxes: 613 iterations and HiGHS instead of 84)
+    growth : factor on the length of each step, which ends at sigma = 1e12 for Newton, 1e9 for descent
+    (chosen) closeness : tolerance of each step (chosen: near the precision of the numbers)
     """
 
     steps: int
@@ -83,28 +82,29 @@ class ElasticTuning:
 
 @dataclass(frozen=True)
 class NewtonTuning:
-    """Semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`).
+    """Parameters of semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`).
 
     Attributes
     ----------
-    compiled_rows, compiled_columns : up to so many all steps of a subproblem are one compiled call.  On Sia
-        with 64 GPUs and 30 jobs (7 rows, 700 columns) a round then takes 2.1 ms of the processor in place of
-        5.6; from some hundred rows on the factorisations of LAPACK make up for Python's part of a step
-    columns_a_call : columns times steps of one compiled call, after which the deadline is asked for: some
+    compiled_rows, compiled_columns : largest set for which all steps of a subproblem are one compiled call.
+        On Sia with 64 GPUs and 30 jobs (7 rows, 700 columns) a round then takes 2.1 ms of processor time
+        instead of 5.6. From some hundred rows on, LAPACK's factorisations are faster than the compiled ones
+    columns_a_call : columns times steps of one compiled call, after which the deadline is checked: some
         tenths of a second at most
-    hessian_blocks : a Hessian is summed over about so many blocks at first: of more, over a sample, another
-        in each step (chosen: curvature need not be exact, and doubles where it is too poor)
-    blocks_a_row : at first for each row that has a price or is off: with fewer, what some curve by would not
-        be known (chosen).  On 100,000 demands of a network of 1,739 nodes, with thousands of such rows,
-        products with the Hessian of all took three quarters of a cold start
-    offload_columns : where the columns are elsewhere, and more processors, working sets of so many are
-        offloaded to there.  That takes what some five evaluations of one thread take, and a round trip 3 to
-        5 ms where an evaluation of a million columns by one thread takes 60: with less it is of little use.
-        On actors that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
-    poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
+    hessian_blocks : approximate number of blocks over which a Hessian is summed at first; of more blocks a
+        new sample is drawn in each step (chosen: the curvature need not be exact, and the sample doubles if
+        steps are poor)
+    blocks_a_row : least number of sampled blocks for each row that has a price or a violation, so that the
+        curvature of every row is known (chosen).  On 100,000 demands of a network of 1,739 nodes, with
+        thousands of such rows, products with the Hessian of all blocks took three quarters of a cold start
+    offload_columns : least number of columns of a working set that is offloaded, if the columns are in other
+        processes with more processors.  Offloading takes as long as about five evaluations by one thread. A
+        round trip takes 3 to 5 ms, and an evaluation of a million columns by one thread 60 ms. On actors that
+        share this process' processors an evaluation took 1.2 to 1.9 times as long as in this process
+    poor_steps : number of consecutive steps that do not halve the gradient, after which the sample doubles
         (0%, +1%)
-    line, systems, elastic : see there
-    elastic_iterations : of a step towards the least violation (-5%, +14%)
+    line, systems, elastic : parameters of the parts
+    elastic_iterations : largest number of iterations of a step towards the least violation (-5%, +14%)
     """
 
     compiled_rows: int = 100
@@ -122,23 +122,22 @@ class NewtonTuning:
 
 @dataclass(frozen=True)
 class DescentTuning:
-    """Coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
+    """Parameters of coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
 
     Attributes
     ----------
-    epochs : for a penalty and prices at most (+73%, -7%)
-    term_epochs : the same where there are convex terms (chosen)
-    epochs_a_call : between looks at the deadline (chosen)
-    penalty : the first, in units of 1 / sigma (+9%, 0%)
-    penalty_growth : where a stationary point violates rows not much less than the last
-        (+212%, -13%)
-    first_growth : of the first penalty after a step that did not converge (+3%, -1%)
-    penalty_limit : in units of what one column's curvature is worth
-        (not measured: chosen)
-    enough : a violation that has fallen to this share needs no larger penalty (not measured: chosen)
-    far : a row bound of more than this, in units of a typical request, says nothing of how large x is
+    epochs : largest number of epochs for a penalty and prices (+73%, -7%)
+    term_epochs : the same if there are convex terms (chosen)
+    epochs_a_call : number of epochs between two checks of the deadline (chosen)
+    penalty : first penalty, in units of 1 / sigma (+9%, 0%)
+    penalty_growth : factor on the penalty if the violation at a stationary point is not clearly smaller than
+        at the last one (+212%, -13%)
+    first_growth : factor on the first penalty after a step that did not converge (+3%, -1%)
+    penalty_limit : largest penalty, in units of the inverse curvature of one column (not measured: chosen)
+    enough : the penalty does not grow if the violation has decreased to this share (not measured: chosen)
+    far : a row bound larger than this, in units of a typical request, does not indicate the size of x
         (chosen)
-    elastic : see there
+    elastic : parameters of the search for the least violation
     """
 
     epochs: int = 100
@@ -155,14 +154,14 @@ class DescentTuning:
 
 @dataclass(frozen=True)
 class SetTuning:
-    """Units of a working set (:mod:`copter.solvers.inner.gather`).
+    """Parameters of the units of a working set (:mod:`copter.solvers.inner.gather`).
 
     Attributes
     ----------
-    mean_passes : of geometric means of rows and requests by turns (-3%, 0%)
-    ruiz_passes : of Ruiz' scaling, where columns have no sum row (+1%, -1%)
-    least_unit : share of its usual unit that the unit of a request is at least (chosen: a guard)
-    slack_sample : requests that the slack of screening is estimated by (chosen)
+    mean_passes : number of passes of geometric means of rows and requests, alternately (-3%, 0%)
+    ruiz_passes : number of passes of Ruiz' scaling, for columns without a sum row (+1%, -1%)
+    least_unit : least unit of a request, as a share of its usual unit (chosen: a guard)
+    slack_sample : number of requests from which the slack of screening is estimated (chosen)
     """
 
     mean_passes: int = 4

@@ -1,13 +1,12 @@
-"""The columns a solver works on, in units in which typical figures are about 1.
+"""Working set: the columns of a subproblem, in units in which typical values are about 1.
 
-Requests of many columns are screened by their prices (:mod:`copter.proof.pricing`): a working set holds the
-columns that could be nonzero near the current prices, and everything else is known to be zero until the
-next pass over the whole store says otherwise.  For a Sia round of 1.8 million columns that leaves some
-10 to 20 columns a job.
+Requests with many columns are screened by their prices (:mod:`copter.proof.pricing`). A working set contains
+the columns that could be nonzero near the current prices. All other columns are 0 until the next pricing pass
+over the store.  In a Sia round of 1.8 million columns some 10 to 20 columns a job remain.
 
-Inside the set a typical request's total is 1, a typical cost is 1, and rows have unit norm; what a request
-costs in any case is taken off its costs.  So no constant of the solvers depends on the units of the program,
-and no forced cost drowns the others in rounding errors.
+In the units of the set, a typical total is 1, a typical cost is 1, and rows have unit norm. The cost that a
+request cannot avoid is subtracted from its costs.  So the parameters of the solvers do not depend on the
+program's units, and rounding errors of a large constant cost do not hide the other costs.
 :mod:`copter.solvers.inner.gather` makes working sets.
 """
 
@@ -29,33 +28,32 @@ from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 
 _ROUNDING = 1e-14
-"""Rows may be off by this share of the norm of x: some hundred roundings of double precision."""
+"""Permitted violation of a row as a share of the norm of x: some hundred rounding errors of float64."""
 _ALMOST = 1e-12
-"""Share of a total that an allocation of all of it may lack."""
+"""Relative slack up to which a sum row counts as tight."""
 _NEXT_TO_NOTHING = 1e-9
-"""Share of |c|'|x| up to which an objective is negligible, as for the certificate."""
+"""Share of |c|'|x| up to which an objective is negligible, as in the certificate."""
 _NO_BLOCKS = np.empty(0, np.bool_)
 _RUNAWAY = 1e10
-"""Prices of more than this many largest costs are on the way to infinity: double precision ends there."""
+"""Prices above this multiple of the largest cost count as diverging: double precision ends there."""
 
 
 class RowTest:
-    """How far rows are from where they should be, each relative to its own size.
+    """Test of row violations, each relative to the size of its row.
 
-    The size of a row is its bound. If that is 0, it is the least that a column can use of the row, or, if
-    nothing bounds these, what flows through it (:mod:`copter.proof.measure`).
+    The size of a row is its bound. If the bound is 0, the size is the least usage of the row by a column at
+    its bound. If no column has a bound, it is the row's flow |a|'|x| (:mod:`copter.proof.measure`).
     """
 
     def __init__(self, working: WorkingSet) -> None:
         self.working = working
         self.sizes: tuple[NDArray[np.float64], NDArray[np.bool_]] = _row_sizes(working)
-        """Sizes by bounds, and which rows may have more flow through them, for kernels."""
+        """Sizes by bounds, and a mask of the rows whose size is their flow, for kernels."""
 
     def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
-        """Return the largest ratio of a distance ``off`` (rows,) to what the row may be off by; at most 1 if
-        all are met.
+        """Return the largest ratio of a violation `off` (rows,) to its tolerance; at most 1 if all are met.
 
-        A row may be off by ``closeness`` of its size, and by rounding errors.
+        The tolerance of a row is `closeness` times its size, but at least the rounding error.
         """
         return float(worst_row(self.working, off, x, self.sizes, closeness))
 
@@ -66,20 +64,20 @@ class RowTest:
         weight: Callable[[], NDArray[np.float64]],
         closeness: float,
     ) -> float:
-        """Return the ratio of :meth:`worst` for an allocation of which only sums are known.
+        """Return the ratio of :meth:`worst` for an allocation that is known by sums only.
 
-        `square`: x'x. `weight` returns |A| |x| (rows,), and is called if it may matter.
+        `square`: x'x. `weight` returns |A| |x| (rows,); it is called only if it can matter.
         """
         worst, doubtful = _worst_by_bounds(off, square, self.sizes, closeness)
         return float(_worst_by_weight(off, square, weight(), self.sizes, closeness) if doubtful else worst)
 
 
 class InnerResult(NamedTuple):
-    """Result of an inner solver: allocation, scaled prices, and how far it got.
+    """Result of an inner solver: allocation, scaled prices, and its accuracy.
 
-    `converged`: whether it met its tolerance. `left`: share of the first residual that is left. `residual`:
-    norm of the rows' violations r. `paid`, `off`: y'r and |y|'|r|; in the second, rows without a price count
-    at a typical one.
+    `converged`: True if the tolerance was reached. `left`: last residual as a share of the first. `residual`:
+    norm of the rows' violations r. `paid`, `off`: y'r and |y|'|r|; in the second, |y| is at least a typical
+    price.
     """
 
     x: NDArray[np.float64]
@@ -94,16 +92,15 @@ class InnerResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkingSet(ArrayRecord):
-    """Scaled program of some columns; blocks are the requests with columns in it, ascending by slot and
-    column.
+    """Scaled program of some columns; a block contains the columns of one request, ascending by slot.
 
     `slot`, `relation`, `total` (blocks,). `first` (blocks + 1,): starts of the blocks' columns. `block`,
     `column`, `cost`, `upper` (columns,). `pointer`, `row`, `value`: compressed columns of the scaled coupling
-    matrix (unsigned rows: kernels that gather by them are a third faster, because nothing counts from the
-    end). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row. `column_scale`
-    (columns,): the value in the set is x / unit. `cost_scale`: unit of cost; the price of a scaled row is
-    price / (row_scale cost_scale). `zero_tolerance`: values up to this count as 0 if no bound or total tells
-    what is large: only 0 or a ray is then an answer.
+    matrix (row numbers are unsigned: kernels that gather by them are a third faster, because no index is
+    negative). `lower_row`, `upper_row` (rows,): scaled. `row_scale` (rows,): factor on each row.
+    `column_scale` (columns,): unit; the value in the set is x / unit. `cost_scale`: unit of cost; the price
+    of a scaled row is price / (row_scale cost_scale). `zero_tolerance`: values up to this count as 0 if no
+    bound or total determines a scale. Then the answer is 0 or a ray.
     """
 
     slot: NDArray[np.int64]
@@ -125,43 +122,43 @@ class WorkingSet(ArrayRecord):
     zero_tolerance: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
-        """Values of an allocation on the columns of the set, (columns,)."""
+        """Return the values of an allocation on the columns of the set, (columns,)."""
         values = _lookup(self.slot, self.first, self.column, x.slot, x.column, x.value)
         return values / self.column_scale
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
-        """Nonzeros of values on the columns of the set."""
+        """Return the allocation with the nonzero values on the columns of the set."""
         nonzero = np.flatnonzero(abs(x) > self.zero_tolerance)
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
     def scaled_prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the set's rows for prices of the program's."""
+        """Convert prices of the program's rows to the set's units."""
         return y / (self.row_scale * self.cost_scale)
 
     def prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the program's rows for prices of the set's."""
+        """Convert prices of the set's rows to the program's units."""
         return y * (self.row_scale * self.cost_scale)
 
     def with_cost_unit(self, unit: float) -> WorkingSet:
-        """The set with its costs in another unit."""
+        """Return the set with costs divided by `unit`."""
         return replace(self, cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
     def holding(self, x: NDArray[np.float64], y: NDArray[np.float64], sigma: float) -> WorkingSet:
-        """Return the set with costs for which x is optimal, and which hold columns at their present bounds.
+        """Return the set with costs for which x is optimal and columns at their bounds stay there.
 
-        The costs are `sigma` times the reduced costs at scaled prices y of columns at their bounds, and the
-        dual price of the sum row; columns between their bounds move freely.
+        The costs are `sigma` times the reduced costs at scaled prices y, but those of columns between their
+        bounds equal the dual price of the sum row, so that these columns move freely.
         """
         return replace(self, cost=sigma * _holding_costs(self, x, y))
 
     def with_full_rows(self, y: NDArray[np.float64]) -> WorkingSet:
-        """Return the set in which rows that have a scaled price are used to the full."""
+        """Return the set in which rows with a scaled price are equalities at the bound that is priced."""
         lower = np.where(y > 0.0, self.upper_row, self.lower_row)
         return replace(self, lower_row=lower, upper_row=np.where(y < 0.0, self.lower_row, self.upper_row))
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Return gap denominator, objective - bound and dual residual of the set as a program of its own."""
+        """Return gap denominator, objective - bound, and dual residual of the set as a separate program."""
         spent, objective = _spent(self.cost, x)
         bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
         size = max(abs(objective), abs(bound) if math.isfinite(bound) else 0.0)
@@ -170,24 +167,23 @@ class WorkingSet(ArrayRecord):
     def bound(
         self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
     ) -> tuple[float, float]:
-        """Return bound and dual residual at scaled prices y, without the contribution of some blocks (or
-        none).
+        """Return bound and dual residual at scaled prices y, without the blocks marked in `without`.
 
-        x helps where sum rows bind. `size`, the denominator of the gap in the set's unit of cost, says what
-        is negligible for a reduced cost.
+        x determines the multiplier of tight sum rows. `size`, the denominator of the gap in the set's unit of
+        cost, determines which reduced costs are negligible.
         """
         bound, dual = _bound(self, x, y, without, RELATIVE_FLOOR * size)
         return float(bound), float(dual)
 
 
 def runaway_price(w: WorkingSet) -> float:
-    """A price, in the set's units, so large that rows which need it cannot be met."""
+    """Return a price, in the set's units, above which prices count as diverging: the rows are infeasible."""
     return _RUNAWAY * (1.0 + float(abs(w.cost).max(initial=0.0)))
 
 
 @kernel(allocates=True)
 def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
-    """Merge of two lists that ascend by (slot, column)."""
+    """Merge two lists in ascending order of (slot, column); return x's values on the set's columns."""
     values = np.zeros(column.size)
     k = 0
     for b in range(blocks.size):
@@ -203,7 +199,7 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 
 @kernel(allocates=True)
 def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
-    """See :meth:`WorkingSet.holding`."""
+    """Compute the costs of :meth:`WorkingSet.holding`, without the factor sigma."""
     cost = np.empty(x.size)
     for b in range(w.relation.size):
         begin, end = w.first[b], w.first[b + 1]
@@ -232,7 +228,7 @@ def _holding_costs(w, x, y):  # type: ignore[no-untyped-def]
 
 @kernel
 def _spent(cost, x):  # type: ignore[no-untyped-def]
-    """|c|'x and c'x"""
+    """Return |c|'x and c'x."""
     size, objective = 0.0, 0.0
     for j in range(x.size):
         size += abs(cost[j]) * x[j]
@@ -242,7 +238,7 @@ def _spent(cost, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """Least that the requests pay, less what prices pay for the bounds of rows; and the dual residual."""
+    """Return the bound (least cost of the requests minus the cost of row bounds) and the dual residual."""
     bound, dual = _request_bound(w, x, y, without, little)
     for i in range(y.size):
         if y[i] != 0.0:
@@ -252,9 +248,9 @@ def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
-    """sum_q min p_q'x over X_q; for a capped sum row a lower bound, by the multiplier that x suggests.
+    """Return sum_q min p_q'x over X_q; with column bounds, a lower bound by the multiplier from x.
 
-    Also the largest -p of a column without bound, relative to |c| + |a|'|y| or to what is negligible.
+    Also return the largest -p of a column without a bound, relative to |c| + |a|'|y| (at least `little`).
     """
     bound, dual = 0.0, 0.0
     for b in range(w.slot.size):
@@ -297,7 +293,7 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
-    """|A| |x| of columns [first, last) of a working set."""
+    """Return |A| |x| of the columns [first, last) of a working set."""
     weight = np.zeros(w.lower_row.size)
     for j in range(first, last):
         for k in range(w.pointer[j], w.pointer[j + 1]):
@@ -307,7 +303,7 @@ def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _row_sizes(w):  # type: ignore[no-untyped-def]
-    """Sizes of rows by their bounds and the least use of a column, and where only their flow tells."""
+    """Return sizes of rows by bounds and by the least usage of a column, and a mask of rows without one."""
     step = np.full(w.lower_row.size, np.inf)
     for j in range(w.cost.size):
         most = w.upper[j]
@@ -332,7 +328,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
-    """Compute :meth:`RowTest.worst`; the flow through rows is summed only if it may matter."""
+    """Compute :meth:`RowTest.worst`; the flow of rows is summed only if it can matter."""
     square = product(x, x)
     worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
     return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst
@@ -340,7 +336,7 @@ def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
 
 @kernel
 def _worst_by_bounds(off, square, sizes, closeness):  # type: ignore[no-untyped-def]
-    """The worst row by its bounds alone, and whether it may not be so bad by what flows through it."""
+    """Return the worst ratio by bounds alone, and whether the flow could reduce it below 1."""
     size, heavy = sizes
     rounding = _ROUNDING * (1.0 + np.sqrt(square))
     worst, light = 0.0, False
