@@ -1,9 +1,10 @@
 """The state of a live cluster, which follows from the events of its journal.
 
-It is a :class:`copter.problems.cluster.rounds.World`, like the simulator: policies are asked about it.  What
-they decide is collected in :attr:`LiveCluster.changes`, and becomes an event before it is applied.
-This module reads no clock, file or network, so that the same events always make the same state: that is how a
-service goes on after it was killed, and how a recorded run is replayed.
+Like the simulator, it is a :class:`copter.problems.cluster.rounds.World`, about which policies decide.  Their
+decisions are collected in :attr:`LiveCluster.changes`, and become an event before they are applied.
+
+This module reads no clock, file or network, so the same events always produce the same state.  A service
+recovers its state from the journal after a restart, and a recorded run can be replayed.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from copter.problems.cluster.policy import Allocation, ClusterState, Estimator, 
 from copter.problems.cluster.workload import Kind
 
 _LONG_SECONDS = 600.0
-"""Time after which a run of a rigid job counts as progress."""
+"""Seconds after which a run of a rigid job counts as progress."""
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 1.0, 60.0
-"""Seconds before a job whose run failed is started again: the first, doubled each time up to the second."""
+"""Seconds before a job whose run failed is started again: the first delay, which doubles up to the second."""
 
 
 class LiveCluster:
-    """A live cluster; `policy_kind` is what the policy adapts at most.
+    """A live cluster; `policy_kind` is the largest kind of adaptation that the policy makes.
 
     Attributes
     ----------
@@ -49,17 +50,17 @@ class LiveCluster:
     cluster : Cluster
         Nodes that work and are not drained.
     jobs : dict of str to LiveJob
-        Jobs that are not over, in the order of their submission.
+        Jobs that have not ended, in the order of their submission.
     unusable : dict of (str, int) to str
-        Why nodes are not in use, by type and number.
+        Reason why a node is not in use, by type and number.
     failed : dict of (str, int) to str
-        Why nodes do not work.
+        Reason why a node does not work, by type and number.
     drained : set of (str, int)
-        Nodes that are taken out of use.
+        Nodes that a user has taken out of use.
     leftover : dict of str to LiveJob
-        Jobs that are over and whose run has not ended.
+        Jobs that have ended but whose run has not ended.
     changes : dict of str to Place or None
-        What a round has decided and is not an event yet.
+        Decisions of a round that are not an event yet.
     """
 
     def __init__(self, file: ClusterFile, policy_kind: Kind) -> None:
@@ -87,21 +88,21 @@ class LiveCluster:
         return {type: frozenset(nodes) for type, nodes in down.items()}
 
     def news(self) -> tuple[tuple[LiveJob, ...], tuple[LiveJob, ...]]:
-        """Return the jobs that arrived, and those that are over, since the last call."""
+        """Return the jobs that arrived and the jobs that ended since the last call."""
         arrived, left = tuple(self._arrived), tuple(self._left)
         self._arrived, self._left = [], []
         return arrived, left
 
     def start(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job is to have GPUs."""
+        """Note that a job gets its first GPUs."""
         self._change(job, new)
 
     def resize(self, job: LiveJob, new: Allocation, now: ClusterState) -> None:
-        """Note that a job is to have other GPUs."""
+        """Note that a job gets other GPUs."""
         self._change(job, new)
 
     def stop(self, job: LiveJob, now: ClusterState) -> None:
-        """Note that a job is to have none."""
+        """Note that a job loses its GPUs."""
         self.changes[job.name] = None
 
     def _change(self, job: LiveJob, new: Allocation) -> None:
@@ -113,7 +114,7 @@ class LiveCluster:
     def apply(self, event: Event, *, learn: bool = True) -> None:
         """Apply an event.
 
-        With `learn`, what a job reports is fitted at once; otherwise when a fresh policy is asked.
+        With `learn`, a job's report is fitted at once; otherwise it is fitted when a new policy is asked.
         """
         self.timer.time = max(self.timer.time, event.time)
         match event:
@@ -133,7 +134,7 @@ class LiveCluster:
                 job = self.jobs.pop(event.job, None)
                 if job is not None:
                     job.give(None)
-                    if job in self._arrived:  # no policy ever knew of it
+                    if job in self._arrived:  # no policy has seen the job
                         self._arrived.remove(job)
                     else:
                         self._left.append(job)
@@ -147,14 +148,14 @@ class LiveCluster:
                 self._of_run(event, learn)
 
     def _open(self, event: Opened) -> None:
-        """Give all jobs to a fresh policy; the cluster's file may have changed."""
+        """Give all jobs to a new policy; the cluster's file may have changed."""
         before, same = {one.type: one for one in self.file.gpus}, self._policy == event.policy
         self._policy = event.policy
         self.file = ClusterFile.model_validate(dict(event.cluster))
         self.policy_kind, self.cluster = event.kind, self.file.cluster()
         self._sizes = {
             one.type: self._sizes[one.type] if before.get(one.type) == one and same else one.nodes
-            for one in self.file.gpus  # a policy has the nodes that it asked for, until the file changes
+            for one in self.file.gpus  # the nodes that the policy requested, unless the file has changed
         }
         self._arrived, self._left = list(self.jobs.values()), []
         for job in self.jobs.values():
@@ -172,10 +173,10 @@ class LiveCluster:
             if name in self.jobs:
                 self.jobs[name].give(None if place is None else as_place(place))
         self._sizes |= event.sizes
-        self._use_nodes()  # what was drained meanwhile is not given after all
+        self._use_nodes()  # nodes that were drained in the meantime are taken away again
 
     def _of_run(self, event: Told | Ended | Reported, learn: bool) -> None:
-        """Apply an event of a run, unless it is not its job's present run."""
+        """Apply an event of a run; ignore it unless the run is the present run of its job."""
         job = self.jobs.get(event.job) or self.leftover.get(event.job)
         if job is None or job.run is None or job.run.number != event.number:
             return
@@ -194,10 +195,11 @@ class LiveCluster:
             self.leftover.pop(job.name, None)
 
     def after(self, job: LiveJob, event: Ended) -> tuple[int, int]:
-        """Return the failures and losses in a row of a job after its present run has ended like this.
+        """Return the consecutive failures and losses of a job after `event` has ended its present run.
 
-        They are counted since the last run that came further than the one before or, of a job that reports
-        nothing, that ran for long.  A run that was told to end has neither failed nor was it lost.
+        The counts restart after a run that made more progress than the run before.  For a job without
+        reports, they restart after a long run.  A run that ended because of a stop signal has neither failed
+        nor been lost.
         """
         run = job.run
         assert run is not None
@@ -211,7 +213,7 @@ class LiveCluster:
         return failures, losses + (event.outcome == "lost" or not further)
 
     def _use_nodes(self) -> None:
-        """Count the nodes that work, and take from jobs what they held on others."""
+        """Count the nodes that work, and take away allocations on other nodes."""
         there = {(type, node): gpus for type, node, gpus in self.nodes()}
         reasons = {node: why for node, why in self.failed.items() if node in there}
         for node in self.drained & there.keys():
@@ -229,10 +231,10 @@ class LiveCluster:
             if any((name, node) in reasons or there.get((name, node), 0) < gpus for node, gpus in nodes):
                 job.give(None)
 
-    # ---- what runs where -------------------------------------------------------------------------
+    # ---- runs and nodes --------------------------------------------------------------------------
 
     def nodes(self) -> list[tuple[str, int, int]]:
-        """Return type, number and GPUs of every node, including those that are not in use."""
+        """Return type, number and number of GPUs of every node, including nodes that are not in use."""
         return [
             (one.type, node, one.gpus_per_node)
             for one in self.file.gpus
@@ -264,16 +266,16 @@ class LiveCluster:
 
 
 class ReportedSpeeds(Estimator):
-    """An estimator by which policies know of live jobs what these have reported."""
+    """An estimator that gives policies the profiles fitted to the reports of live jobs."""
 
     def observe(self, now: ClusterState) -> None:
-        """Fit the reports that a service read from its journal."""
+        """Fit the reports that the service read from its journal."""
         for job in now.jobs.values():
             assert isinstance(job, LiveJob)
             job.learn()
 
 
 def as_place(value: object) -> Place:
-    """Return a place that may have come from JSON as tuples."""
+    """Return a place, which may come from JSON, as tuples."""
     name, nodes = cast(Place, value)
     return str(name), tuple((int(node), int(gpus)) for node, gpus in nodes)

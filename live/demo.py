@@ -1,9 +1,9 @@
-"""`make live`: six jobs that really train share twelve slots of this machine under the Sia policy.
+"""`make live`: six jobs really train, under the Sia policy, on twelve slots of this machine.
 
     python -m copter.live.demo [--folder runs/demo-live]
 
-Slots stand for GPUs, four A100 and eight T4: steps are paced to the speeds that were measured for cifar10 on
-these, sped up :data:`SPEED` times (see :mod:`.training.pacing`).  Gradients, checkpoints, resizes and reports
+Slots simulate GPUs: four A100 and eight T4.  Steps are paced to the speeds that were measured for cifar10 on
+these types, times :data:`SPEED` (see :mod:`.training.pacing`).  Gradients, checkpoints, resizes and reports
 are real.
 """
 
@@ -29,13 +29,13 @@ gpus = [
 pace = {{ speed = {SPEED} }}
 """
 _WORK = (5000, 2500, 4000, 2000, 3000, 1500)
-"""Steps at the initial batch size of each job."""
+"""Number of steps of each job, at the initial batch size."""
 _SECONDS_APART = 2.0
 _PATIENCE = 170.0
 
 
 def job(name: str, work: float) -> dict[str, Any]:
-    """Return a job that trains."""
+    """Return the fields of a job that trains."""
     return {
         "name": name,
         "command": [sys.executable, "-m", "copter.live.examples.digits"],
@@ -79,7 +79,7 @@ def main() -> None:
                     break
                 if waited > _PATIENCE:
                     raise TimeoutError(
-                        f"{len(there)} jobs are not over after {_PATIENCE:g} s: see {service.log}"
+                        f"{len(there)} jobs have not ended after {_PATIENCE:g} s: see {service.log}"
                     )
                 time.sleep(0.5)
             jobs, now = client.jobs(over=True), client.cluster()["time"]

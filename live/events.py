@@ -1,7 +1,7 @@
 """The events of a live cluster, from which the state of the service follows.
 
-An event is in the journal before it is acted upon, so a service that is killed at any moment knows, when it
-is started again, all that it had acknowledged and all that it had begun.
+An event is written to the journal before it takes effect.  So a service that is killed at any moment knows,
+after a restart, all requests that it acknowledged and all actions that it began.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from copter.problems.cluster.workload import Kind
 
 Ending: TypeAlias = Literal["completed", "failed", "cancelled"]
 Place: TypeAlias = tuple[str, tuple[tuple[int, int], ...]]
-"""GPU type; node and GPUs on it."""
+"""GPU type, and pairs of a node and the number of GPUs on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened at a time, in seconds since the service first began."""
+    """A change of the state, with its time in seconds since the service first began."""
 
     time: float
 
@@ -32,21 +32,21 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent(Event):
-    """Something that happened to a job."""
+    """An event of one job."""
 
     job: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened(Event):
-    """The service began, for the first time or again: with a fresh policy.
+    """The service began, for the first time or again, with a new policy.
 
     Attributes
     ----------
     policy, settings, kind : str, mapping, Kind
-        Its name, its settings, and what it adapts at most.
+        Name of the policy, its settings, and the largest kind of adaptation that it makes.
     cluster : mapping
-        The cluster's file.
+        The fields of the cluster's file.
     """
 
     policy: str
@@ -58,33 +58,33 @@ class Opened(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted(JobEvent):
-    """A job was handed in; `file` are the fields of its :class:`.files.JobFile`."""
+    """A job was submitted; `file` has the fields of its :class:`.files.JobFile`."""
 
     file: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decided(Event):
-    """The policy answered.
+    """The policy decided.
 
     Attributes
     ----------
     seen : int
-        Number of the last event that it knew of.
+        Number of the last event that the policy knew.
     asked : float
-        When it was asked.
+        Time of the call of the policy.
     places : mapping of str to Place or None
-        Jobs that have something else from now on.
+        The new place of each job whose place changes.
     figures : mapping of str to float
-        The policy's.
+        Statistics of the policy.
     policy_seconds, seconds : float
-        That the policy took; and the whole round, until its answer was in the journal.
+        Running time of the policy, and of the whole round until its decision was in the journal.
     sizes : mapping of str to int
-        Nodes that the policy asks for.
+        Number of nodes of each type that the policy requests.
     contention, weight : float
-        As :class:`~copter.problems.cluster.jobs.Timer` had counted them when it was asked.
+        Sums of :class:`~copter.problems.cluster.jobs.Timer` at the time of the call.
     error : str
-        Why it has no answer; all jobs keep what they have.
+        The reason if the policy made no decision.  Then all jobs keep their places.
     """
 
     seen: int
@@ -106,9 +106,9 @@ class Launched(JobEvent):
     Attributes
     ----------
     hosts : tuple of str
-        Names of its nodes.
+        Names of the run's nodes.
     devices : tuple of tuple of int
-        Its GPUs by their numbers on each node.
+        Numbers of the run's GPUs on each node.
     """
 
     number: int
@@ -119,7 +119,7 @@ class Launched(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Told(JobEvent):
-    """A run is told to write a checkpoint and end."""
+    """A run was sent the signal to write a checkpoint and end."""
 
     number: int
 
@@ -135,7 +135,7 @@ class Ended(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Reported(JobEvent):
-    """A run said how far it is; `report` are the fields of a :class:`.training.plan.Report`."""
+    """A run reported its progress; `report` has the fields of a :class:`.training.plan.TrainingReport`."""
 
     number: int
     report: Mapping[str, Any]
@@ -143,7 +143,7 @@ class Reported(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Closed(JobEvent):
-    """A job is over."""
+    """A job ended."""
 
     ending: Ending
     reason: str = ""
@@ -151,14 +151,14 @@ class Closed(JobEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class NodesChanged(Event):
-    """The nodes that do not work are now these: type, number and reason."""
+    """The set of failed nodes changed; `down` lists them all with type, number and reason."""
 
     down: tuple[tuple[str, int, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drained(Event):
-    """A node is taken out of use, or (`back`) given back."""
+    """A node was taken out of use or, with `back`, put back into use."""
 
     type: str
     node: int
@@ -167,7 +167,7 @@ class Drained(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Noted(Event):
-    """A remark for people, such as that an answer came late."""
+    """A remark for users, such as that a decision came late."""
 
     text: str
     job: str | None = None
@@ -182,5 +182,5 @@ KINDS: dict[str, type[Event]] = {
 
 
 def made(kind: str, time: float, fields: Mapping[str, Any]) -> Event:
-    """Make the event of a row of the journal."""
+    """Return the event of a row of the journal."""
     return KINDS[kind](time=time, **fields)

@@ -1,7 +1,7 @@
-"""The two files that people write: a job (``job.toml``) and a cluster (``cluster.toml``).
+"""The two files that users write: a job (``job.toml``) and a cluster (``cluster.toml``).
 
-Both are read strictly: a field that is not known, of another type, or out of its range is an error that names
-it, and nothing has happened.  A job is handed in over HTTP with the same fields as JSON.
+Both are validated strictly.  An unknown field, a value of another type or a value out of range is an error
+that names the field, and has no effect.  A job is submitted over HTTP with the same fields as JSON.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ with extra("live"):
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
-"""Names of jobs: they name folders, and processes of backends."""
+"""Pattern of job names, which become names of folders and of processes of backends."""
 WORD = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$"
 _LONGEST = 4096
 _MOST_PASSES = 1000
-"""Largest number of passes of a batch on one GPU."""
+"""Largest number of passes in which one GPU may process a batch."""
 Name = Annotated[str, Field(pattern=NAME)]
 _Word = Annotated[str, Field(pattern=WORD)]
 _Text = Annotated[str, Field(max_length=_LONGEST)]
@@ -35,79 +35,91 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class JobFileError(CopterError, ValueError):
-    """A file of a job or a cluster, or what it says, is wrong; says in which field."""
+    """A file of a job or a cluster cannot be read, or has an invalid field, which the message names."""
 
 
 class Strict(BaseModel):
-    """A model of which nothing unknown is taken, and no value of another type."""
+    """A model that rejects unknown fields and values of other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class JobFile(Strict):
-    """A job as its user hands it in.
+    """A job as its user submits it.
 
-    An elastic job trains with :mod:`copter.live.training`: it can be stopped and go on with other GPUs.  A
-    rigid one is any command.
+    An elastic job trains with :mod:`copter.live.training`, so it can be stopped and continue on other GPUs.
+    A rigid job is any command.
     """
 
     command: Annotated[
         tuple[_Text, ...],
-        Field(min_length=1, max_length=256, strict=False, description="Program, arguments."),
+        Field(min_length=1, max_length=256, strict=False, description="Program and its arguments."),
     ]
-    name: Annotated[Name | None, Field(description="Made up if it is not given.")] = None
+    name: Annotated[Name | None, Field(description="Name of the job; generated if not given.")] = None
     directory: Annotated[
-        _Text | None, Field(description="In which the command runs; absolute. The job's folder if not given.")
+        _Text | None,
+        Field(description="Absolute path of the command's working directory; default: the job's folder."),
     ] = None
     environment: Annotated[dict[Name, _Text], Field(max_length=256)] = {}
-    kind: Annotated[Kind, Field(description="What may be adapted: batch size and GPUs, GPUs, nothing.")] = (
-        "rigid"
-    )
-    gpus: Annotated[_Count | None, Field(description="Of a rigid job; 1 if not given.")] = None
+    kind: Annotated[
+        Kind,
+        Field(description="What a policy may change: batch size and GPUs, GPUs only, or nothing."),
+    ] = "rigid"
+    gpus: Annotated[_Count | None, Field(description="Number of GPUs of a rigid job; default: 1.")] = None
     types: Annotated[
         tuple[_Word, ...],
-        Field(max_length=64, strict=False, description="GPU types that run it; all if empty."),
+        Field(max_length=64, strict=False, description="GPU types that can run the job; all if empty."),
     ] = ()
     preemptible: Annotated[
-        bool | None, Field(description="May lose its GPUs; not for rigid jobs if not given.")
+        bool | None,
+        Field(description="True if the job may lose its GPUs; default: true unless the job is rigid."),
     ] = None
-    reserved: Annotated[bool, Field(description="Is given GPUs in every round.")] = False
+    reserved: Annotated[bool, Field(description="True if the job gets GPUs in every round.")] = False
     application: Annotated[
-        _Word, Field(description="Which kind of training it is; slots are paced by its measured profile.")
+        _Word,
+        Field(description="Name of a measured training application, whose profile paces simulated slots."),
     ] = "job"
     tenant: Annotated[str, Field(max_length=63, pattern=r"^[^\x00-\x1f]*$")] = ""
     work: Annotated[
         _Positive | None,
-        Field(description="Steps at the initial batch size until an elastic job is trained."),
+        Field(description="Work of an elastic job: number of steps at the initial batch size."),
     ] = None
     seconds: Annotated[
-        _Positive, Field(description="How long a rigid job is thought to take; for policies only.")
+        _Positive, Field(description="Expected duration of a rigid job in seconds; only policies use it.")
     ] = 3600.0
-    batch_size: Annotated[_Count | None, Field(description="The user's own; the one to begin with.")] = None
+    batch_size: Annotated[_Count | None, Field(description="Initial batch size, chosen by the user.")] = None
     max_batch_size: _Count | None = None
     max_local_batch: Annotated[
         _Count | dict[_Word, _Count] | None,
         Field(
-            description="Examples that fit on one GPU; or on one of each type, the largest batch on others."
+            description="Examples that fit on one GPU: a number, or a number for each type"
+            " (a type without one fits the largest batch)."
         ),
     ] = None
     min_gpus: _Count | None = None
     max_gpus: _Count | None = None
-    tuned_gpus: Annotated[_Count | None, Field(description="What a policy that adapts nothing gives.")] = None
+    tuned_gpus: Annotated[
+        _Count | None, Field(description="Number of GPUs under a policy that adapts nothing.")
+    ] = None
     rule: Literal["adascale", "square-root"] = "adascale"
     checkpoint_seconds: Annotated[
-        float, Field(ge=0.1, le=86400, description="A checkpoint is never older.")
+        float, Field(ge=0.1, le=86400, description="Largest age of the last checkpoint, in seconds.")
     ] = 60.0
     restart_seconds: Annotated[
-        float, Field(ge=0, le=86400, description="A restart is thought to take this, until it is measured.")
+        float,
+        Field(ge=0, le=86400, description="Expected duration of a restart in seconds, until it is measured."),
     ] = 10.0
     report_seconds: Annotated[float, Field(ge=0.05, le=3600)] = 30.0
     silence_seconds: Annotated[
-        float, Field(gt=0, le=864000, description="An elastic job that says nothing for so long has failed.")
+        float,
+        Field(gt=0, le=864000, description="An elastic job without a report for this many seconds fails."),
     ] = 600.0
-    retries: Annotated[int, Field(ge=0, le=1000, description="Failures in a row before it is given up.")] = 3
+    retries: Annotated[
+        int, Field(ge=0, le=1000, description="Consecutive failures after which the job is given up.")
+    ] = 3
     options: Annotated[
-        dict[Name, _Text], Field(max_length=32, description="For the backend: account, partition, time.")
+        dict[Name, _Text],
+        Field(max_length=32, description="Options for the backend: account, partition, time."),
     ] = {}
 
     @field_validator("command", "environment", "directory", "options")
@@ -116,49 +128,51 @@ class JobFile(Strict):
         texts = [value] if isinstance(value, str) else list(value or ())
         texts += list(value.values()) if isinstance(value, dict) else []
         if any("\0" in text for text in texts):
-            raise ValueError("holds a zero byte")
+            raise ValueError("must not contain a zero byte")
         return value
 
     @model_validator(mode="after")
     def _belongs(self) -> Self:
         if not self.command[0]:
-            raise ValueError("command: the program has no name")
+            raise ValueError("command: must begin with the name of a program")
         if self.directory is not None and (
             not os.path.isabs(self.directory) or ".." in Path(self.directory).parts
         ):
             raise ValueError(f"directory = {self.directory!r}: must be absolute, without ..")
         if any(name.startswith("COPTER_") for name in self.environment):
-            raise ValueError("environment: names with COPTER_ are the service's own")
+            raise ValueError("environment: names that begin with COPTER_ are reserved for the service")
         if self.kind == "rigid":
             wrong = [name for name in _ELASTIC if getattr(self, name) is not None]
             if wrong:
-                raise ValueError(f"{wrong[0]}: a rigid job has none; set kind, or gpus")
+                raise ValueError(f"{wrong[0]}: not for a rigid job; set kind, or use gpus")
             return self
         if self.gpus is not None:
-            raise ValueError("gpus: only a rigid job has it; see min_gpus, max_gpus and tuned_gpus")
+            raise ValueError("gpus: only for a rigid job; use min_gpus, max_gpus and tuned_gpus")
         if self.work is None or self.batch_size is None:
             raise ValueError("work and batch_size: an elastic job needs both")
         if self.max_batch_size is not None and self.max_batch_size < self.batch_size:
-            raise ValueError(f"max_batch_size = {self.max_batch_size}: is below batch_size")
+            raise ValueError(f"max_batch_size = {self.max_batch_size}: must be at least batch_size")
         fits = self.max_local_batch
         least = min(fits.values(), default=None) if isinstance(fits, dict) else fits
         if least is not None and (self.max_batch_size or self.batch_size) > _MOST_PASSES * least:
             raise ValueError(
-                f"max_local_batch = {least}: the largest batch would take over {_MOST_PASSES} passes"
+                f"max_local_batch = {least}: the largest batch must take at most {_MOST_PASSES} passes"
             )
         if self.silence_seconds < 3 * self.report_seconds:
-            raise ValueError(f"silence_seconds = {self.silence_seconds:g}: is below 3 times report_seconds")
+            raise ValueError(
+                f"silence_seconds = {self.silence_seconds:g}: must be at least 3 times report_seconds"
+            )
         if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
-            raise ValueError(f"min_gpus = {self.min_gpus}: is above max_gpus")
+            raise ValueError(f"min_gpus = {self.min_gpus}: must be at most max_gpus")
         return self
 
     @property
     def elastic(self) -> bool:
-        """Whether it trains with :mod:`copter.live.training`."""
+        """True if the job trains with :mod:`copter.live.training`."""
         return self.kind != "rigid"
 
     def submission(self, name: str, time: float) -> JobSubmission:
-        """The job as policies know it."""
+        """Return the job as a submission for policies."""
         preemptible = self.elastic if self.preemptible is None else self.preemptible
         return JobSubmission(
             name,
@@ -182,57 +196,62 @@ _ELASTIC = ("work", "batch_size", "max_batch_size", "max_local_batch", "min_gpus
 
 
 class GpuNodes(Strict):
-    """Nodes of one kind of GPU."""
+    """Nodes with one type of GPU."""
 
     type: _Word
     gpus_per_node: Annotated[int, Field(ge=1, le=64)]
     nodes: Annotated[int, Field(ge=1, le=100_000)] = 1
     hosts: Annotated[
         tuple[_Word, ...],
-        Field(strict=False, description="Names that the backend knows; TYPE-0, ... if empty."),
+        Field(strict=False, description="Names of the nodes in the backend; default: TYPE-0, TYPE-1, ..."),
     ] = ()
     max_nodes: Annotated[
-        int | None, Field(ge=1, le=100_000, description="To which a policy may add nodes.")
+        int | None, Field(ge=1, le=100_000, description="Number of nodes up to which a policy may add nodes.")
     ] = None
 
     @model_validator(mode="after")
     def _counts(self) -> Self:
         most = self.max_nodes or self.nodes
         if most < self.nodes:
-            raise ValueError(f"max_nodes = {most}: is below nodes = {self.nodes}")
+            raise ValueError(f"max_nodes = {most}: must be at least nodes = {self.nodes}")
         if self.hosts and (len(self.hosts) != most or len(set(self.hosts)) != most):
-            raise ValueError(f"hosts: {len(set(self.hosts))} names for {most} nodes")
+            raise ValueError(f"hosts: {len(set(self.hosts))} names: must be one for each of {most} nodes")
         return self
 
     def host(self, node: int) -> str:
-        """Name of a node."""
+        """Return the name of a node."""
         return self.hosts[node] if self.hosts else f"{self.type}-{node}"
 
 
 class PaceFile(Strict):
-    """Slots that stand for GPUs: see :mod:`copter.live.training.pacing`."""
+    """Pacing of slots that simulate GPUs: see :mod:`copter.live.training.pacing`."""
 
-    speed: Annotated[float, Field(gt=0, le=1e6, description="Times quicker than measured.")] = 1.0
+    speed: Annotated[
+        float, Field(gt=0, le=1e6, description="Speed of the slots relative to the measured GPUs.")
+    ] = 1.0
 
 
 class ClusterFile(Strict):
-    """A cluster: which GPUs there are, and how its service behaves."""
+    """Nodes of a cluster, and settings of its service."""
 
     gpus: Annotated[tuple[GpuNodes, ...], Field(min_length=1, max_length=64, strict=False)]
     pace: PaceFile | None = None
-    options: Annotated[dict[_Word, Any], Field(description="Of the backend.")] = {}
+    options: Annotated[dict[_Word, Any], Field(description="Options of the backend.")] = {}
     grace_seconds: Annotated[
-        float, Field(gt=0, le=86400, description="From the notice to stop until processes are killed.")
+        float,
+        Field(gt=0, le=86400, description="Seconds between the stop signal and the kill of a run."),
     ] = 60.0
     lease_seconds: Annotated[
-        float, Field(ge=1, le=864000, description="How long a job goes on that nobody answers.")
+        float,
+        Field(ge=1, le=864000, description="Seconds for which a job continues without the service."),
     ] = 600.0
     keep_jobs: Annotated[
         int,
-        Field(ge=0, le=10_000_000, description="Jobs that are over whose folders are kept, the last ones."),
+        Field(ge=0, le=10_000_000, description="Number of ended jobs whose folders are kept, latest first."),
     ] = 1000
     max_jobs: Annotated[
-        int, Field(ge=1, le=1_000_000, description="That are not over; more are refused.")
+        int,
+        Field(ge=1, le=1_000_000, description="Limit of jobs that have not ended; further ones are refused."),
     ] = 10_000
 
     @model_validator(mode="after")
@@ -244,11 +263,11 @@ class ClusterFile(Strict):
                 {one for one in listed if listed.count(one) > 1} if len(set(listed)) < len(listed) else None
             )
             if twice:
-                raise ValueError(f"gpus: two have the {what} {sorted(twice)[0]!r}")
+                raise ValueError(f"gpus: {what} {sorted(twice)[0]!r}: must occur once")
         return self
 
     def cluster(self) -> Cluster:
-        """The nodes, as policies see them."""
+        """Return the nodes as a cluster for policies."""
         return Cluster(GpuType(one.type, one.gpus_per_node, one.nodes) for one in self.gpus)
 
 
@@ -261,7 +280,7 @@ def read_toml(path: str | Path, model: type[Model]) -> Model:
     Raises
     ------
     JobFileError
-        The file cannot be read, is no TOML, or has an invalid field, which the error names.
+        If the file cannot be read, is not TOML, or has an invalid field, which the message names.
     """
     try:
         with open(path, "rb") as file:
@@ -269,12 +288,12 @@ def read_toml(path: str | Path, model: type[Model]) -> Model:
     except OSError as error:
         raise JobFileError(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise JobFileError(f"{path}: is no TOML: {error}") from None
+        raise JobFileError(f"{path}: must be a TOML file: {error}") from None
     return checked(fields, model, str(path))
 
 
 def checked(fields: Any, model: type[Model], where: str) -> Model:
-    """Return the model of some fields; an error names the field and `where` it is from."""
+    """Return the model of some fields; an error message names the field and the source `where`."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -282,7 +301,7 @@ def checked(fields: Any, model: type[Model], where: str) -> Model:
 
 
 def describe(errors: Iterable[Mapping[str, Any]]) -> str:
-    """Return in one line which fields are wrong, and why."""
+    """Return one line that names the invalid fields and the reasons."""
     said = []
     for one in islice(errors, 5):
         field = ".".join(str(part) for part in one["loc"] if part not in ("body", "query", "path"))

@@ -1,4 +1,4 @@
-"""The folder of a service: its own files are private, and other files in it are left alone."""
+"""The folder of a service: the service's files are private, and other files are left alone."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _OWN = (TOKEN, JOBS, LOG, "began", "failed", "id", "lock", JOURNAL, f"{JOURNAL}-
 
 
 def make_folder(folder: Path) -> None:
-    """Make a service's folder, which only its user can read; one that is there keeps its mode.
+    """Make a service's folder, which only its user can read; an existing folder keeps its mode.
 
-    In a folder that others can read, the service's own files and folders are private all the same.  Raises
-    CopterError if one of them is a link or belongs to another user.
+    The service's own files and folders are private even in a folder that others can read.  Raises CopterError
+    if one of them is a link or belongs to another user.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         if not folder.is_dir():
-            raise CopterError(f"{folder}: is a file; a service has a folder") from None
+            raise CopterError(f"{folder}: must be a folder, not a file") from None
     for name in _OWN:
         _make_private(folder / name)
 
 
 def open_private(path: Path) -> int:
-    """Return a handle of a file to append to, made if need be, that only its owner can read."""
+    """Open a file that only its owner can read, for appending; create it if needed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def first_content(path: Path, make: Callable[[], str]) -> str:
-    """Return the content of a private file, which is made the first time."""
+    """Return the content of a private file, which the first call creates."""
 
     def write(file: BinaryIO) -> None:
         os.fchmod(file.fileno(), 0o600)
@@ -50,24 +50,24 @@ def first_content(path: Path, make: Callable[[], str]) -> str:
         write_whole(path, write)
     text = path.read_text().strip()
     if not text:
-        raise CopterError(f"{path}: is empty; remove it")
+        raise CopterError(f"{path}: must not be empty; remove the file")
     return text
 
 
 def run_token(token: str, job: str, number: int) -> str:
-    """Return what a run must show to report: made of the service's token, which runs do not have."""
+    """Return the token that a run needs to report; it is derived from the service's token."""
     return hmac.new(token.encode(), f"{job}.{number}".encode(), hashlib.sha256).hexdigest()
 
 
 def _make_private(path: Path) -> None:
-    """Take permissions of others from a file or folder of this user, if it is there."""
+    """Take permissions of others from an existing file or folder of this user."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return
     if stat.S_ISLNK(found.st_mode):
-        raise CopterError(f"{path}: is a link; a service's own files are none")
+        raise CopterError(f"{path}: must not be a link, because the service writes it")
     if found.st_uid != os.geteuid():
-        raise CopterError(f"{path}: belongs to another user; give the service a folder of its own")
+        raise CopterError(f"{path}: belongs to another user; use a folder of your own")
     if found.st_mode & 0o077:
         path.chmod(stat.S_IMODE(found.st_mode) & 0o700)

@@ -1,8 +1,8 @@
-"""The service over HTTP: the requests of users, jobs, monitoring and the page, described by OpenAPI.
+"""The HTTP interface of the service for users, jobs, monitoring and the page, described by OpenAPI.
 
-Everything but ``/health`` and the page's own files needs a token: ``Authorization: Bearer TOKEN``, the
-service's for users, a run's own for its reports.  A body is JSON of at most :data:`MOST_BYTES`.  An error is
-``{"error": "what was wrong"}``, and nothing has changed.
+Every route except ``/health`` and the page's files needs ``Authorization: Bearer TOKEN``.  The token is the
+service's for users, and the run's own for a report.  A body is JSON of at most :data:`MOST_BYTES`.  The
+response to an invalid request is ``{"error": "the reason"}``, and the request has no effect.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ with extra("live"):
     from starlette.exceptions import HTTPException
 
 MOST_BYTES = 256 * 1024
-"""Largest body of a request."""
+"""Largest body of a request, in bytes."""
 _MOST_LOG_BYTES = 64 * 1024
-"""Largest part of a log in one answer."""
+"""Largest part of a log in one response, in bytes."""
 
 _Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 _Share = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e15)]
@@ -48,7 +48,7 @@ _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Times(Strict):
-    """Steps that were alike, see :class:`.training.plan.StepTimes`."""
+    """Times of similar steps, see :class:`.training.plan.StepTimes`."""
 
     local_batch: Annotated[int, Field(ge=1, le=2**31)]
     count: Annotated[int, Field(ge=1, le=2**31)]
@@ -56,7 +56,7 @@ class Times(Strict):
 
 
 class ReportBody(Strict):
-    """What a run says, see :class:`.training.plan.TrainingReport`."""
+    """The report of a run, see :class:`.training.plan.TrainingReport`."""
 
     progress: _Share
     steps: _Whole
@@ -69,24 +69,24 @@ class ReportBody(Strict):
     figure: _Finite | None = None
 
     def report(self) -> TrainingReport:
-        """Return the report."""
+        """Return the body as a report."""
         return TrainingReport.from_dict(self.model_dump())
 
 
 class JobName(BaseModel):
-    """Name of a job that was taken."""
+    """Name of a job that was accepted."""
 
     name: str
 
 
 class Refusal(BaseModel):
-    """Why nothing was done."""
+    """The reason why a request was refused."""
 
     error: str
 
 
 class BatchBody(BaseModel):
-    """How a run is to train, see :class:`.training.plan.Batch`."""
+    """The batch with which a run is to train, see :class:`.training.plan.Batch`."""
 
     local_batch: int
     accumulation: int
@@ -94,7 +94,7 @@ class BatchBody(BaseModel):
 
 
 class OrdersBody(BaseModel):
-    """What a run is to do, see :class:`.training.plan.Orders`."""
+    """Orders for a run, see :class:`.training.plan.Orders`."""
 
     lease_seconds: float
     stop: bool
@@ -105,23 +105,23 @@ _JobName = Annotated[str, InPath(pattern=NAME)]
 _TypeName = Annotated[str, InPath(pattern=WORD)]
 _Since = Annotated[
     float | None,
-    Query(ge=0, le=1e15, allow_inf_nan=False, description="Leaves out what was over by this time."),
+    Query(ge=0, le=1e15, allow_inf_nan=False, description="Leave out what had ended by this time."),
 ]
 _Number = Annotated[int, InPath(ge=0, le=2**31)]
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Refusal, "description": "No token, or a wrong one."},
-    404: {"model": Refusal, "description": "There is nothing of this name."},
-    409: {"model": Refusal, "description": "It is there already, or over."},
-    410: {"model": Refusal, "description": "The run is over: end."},
-    411: {"model": Refusal, "description": "The body does not say how large it is."},
+    401: {"model": Refusal, "description": "The token is missing or invalid."},
+    404: {"model": Refusal, "description": "There is no object of this name."},
+    409: {"model": Refusal, "description": "The name is taken, or the job has ended."},
+    410: {"model": Refusal, "description": "The run has ended: its processes must end."},
+    411: {"model": Refusal, "description": "The request has no content-length."},
     413: {"model": Refusal, "description": "The body is too large."},
-    422: {"model": Refusal, "description": "Something in it is wrong: which field, and why."},
-    503: {"model": Refusal, "description": "Too many jobs are there."},
+    422: {"model": Refusal, "description": "A field is invalid; the error names it with the reason."},
+    503: {"model": Refusal, "description": "The service has too many jobs."},
 }
 
 
 def make_app(service: Service) -> FastAPI:
-    """Make the application that serves a service, and runs it while it is served."""
+    """Make the application that serves a service and, while it is served, runs it."""
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
@@ -140,9 +140,9 @@ def make_app(service: Service) -> FastAPI:
     async def limit(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
         said = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers:
-            return _refused(411, "a body needs a content-length")
+            return _refused(411, "a request with a body needs a content-length")
         if not said.isdecimal() or len(said) > 15 or int(said) > MOST_BYTES:
-            return _refused(413, f"a body has at most {MOST_BYTES} bytes")
+            return _refused(413, f"the body must have at most {MOST_BYTES} bytes")
         return await call(request)
 
     @app.exception_handler(RefusedError)
@@ -175,20 +175,20 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
 
     @router.post("/v1/jobs", status_code=201)
     async def submit(job: JobFile) -> JobName:
-        """Hand in a job."""
+        """Submit a job."""
         return JobName(name=service.admission.submit(job))
 
     @router.get("/v1/jobs")
     async def list_jobs(
-        over: Annotated[bool, Query(description="Jobs that are over, too.")] = False,
+        over: Annotated[bool, Query(description="Include jobs that have ended.")] = False,
         limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     ) -> list[dict[str, Any]]:
-        """Jobs that are there, in order of their submission; then those that are over, the last first."""
+        """List the jobs in order of submission; then the ended jobs, the latest first."""
         return jobs_view(service.record, over, limit)
 
     @router.get("/v1/jobs/{name}")
     async def show(name: _JobName) -> dict[str, Any]:
-        """A job, with its runs."""
+        """Return a job, with its runs."""
         return job_view(service.record, name)
 
     @router.delete("/v1/jobs/{name}")
@@ -201,12 +201,13 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def job_log(
         name: _JobName,
         run: Annotated[int | None, Query(ge=1, le=2**31)] = None,
-        after: Annotated[int, Query(ge=0, le=2**53, description="Bytes to leave out.")] = 0,
+        after: Annotated[int, Query(ge=0, le=2**53, description="Number of bytes to leave out.")] = 0,
         tail: Annotated[
-            int | None, Query(ge=1, le=_MOST_LOG_BYTES, description="Only so many bytes at the end.")
+            int | None,
+            Query(ge=1, le=_MOST_LOG_BYTES, description="Return at most this many bytes at the end."),
         ] = None,
     ) -> Response:
-        """What the first node's processes of a run printed; ``X-Run`` and ``X-Next`` say what to ask next."""
+        """Return the output of a run's first node; ``X-Run`` and ``X-Next`` are the next arguments."""
         if not service.record.journal.knows(name):
             raise RefusedError(404, f"there is no job {name!r}")
         home = service.folder / JOBS / name / "runs"
@@ -219,38 +220,38 @@ def _add_cluster(router: APIRouter, service: Service) -> None:
 
     @router.get("/v1/cluster")
     async def cluster(since: _Since = None) -> dict[str, Any]:
-        """Nodes, who is on them, and figures of the service."""
+        """Return the nodes, the jobs on them, and statistics of the service."""
         return cluster_view(service, -math.inf if since is None else since)
 
     @router.get("/v1/rounds")
     async def rounds(
         limit: Annotated[int, Query(ge=1, le=2000)] = 200, since: _Since = None
     ) -> list[dict[str, Any]]:
-        """The last rounds."""
+        """Return the last rounds."""
         return rounds_view(service.record, limit, -math.inf if since is None else since)
 
     @router.get("/v1/events")
     async def events(
         after: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
     ) -> list[dict[str, Any]]:
-        """What happened, reports and rounds left out: the last events, or the first after a number."""
+        """Return events without reports and rounds: the last ones, or the first ones after a number."""
         return events_view(service.record, after, limit)
 
     @router.post("/v1/nodes/{type}/{node}/drain")
     async def drain(type: _TypeName, node: _Number) -> JobName:
-        """Take a node out of use: its jobs go elsewhere."""
+        """Take a node out of use: its jobs continue elsewhere."""
         service.admission.drain(type, node)
         return JobName(name=f"{type}-{node}")
 
     @router.post("/v1/nodes/{type}/{node}/undrain")
     async def undrain(type: _TypeName, node: _Number) -> JobName:
-        """Give a node back."""
+        """Put a node back into use."""
         service.admission.drain(type, node, back=True)
         return JobName(name=f"{type}-{node}")
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
-        """Figures in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
 
 
@@ -261,7 +262,7 @@ def _add_runs(app: FastAPI, service: Service) -> None:
     async def report(
         name: _JobName, number: _Number, body: ReportBody, authorization: Annotated[str, Header()] = ""
     ) -> OrdersBody:
-        """A run says how far it is, and is told what to do."""
+        """Accept the report of a run, and return the orders for the run."""
         _check(authorization, run_token(service.token, name, number))
         orders = service.admission.report(name, number, body.report())
         batch = None if orders.batch is None else BatchBody(**orders.batch._asdict())
@@ -273,7 +274,7 @@ def _add_page(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", responses={503: {"model": Refusal}})
     async def health() -> Response:
-        """Whether the service does what it is there for."""
+        """Return whether the service works."""
         if service.trouble:
             return _refused(503, service.trouble)
         return JSONResponse({"status": "well"})
@@ -313,17 +314,17 @@ def _page(name: str) -> Response:
 
 
 def _end_with(task: asyncio.Task[None]) -> None:
-    """End the process if the service broke, so that a supervisor starts it again."""
+    """End the process if the service raised an exception, so that a supervisor starts it again."""
     if not task.cancelled() and task.exception() is not None:
         traceback.print_exception(task.exception())
         os._exit(1)
 
 
 def _check(authorization: str, token: str) -> None:
-    """Raise if a request does not show a token."""
+    """Raise HTTPException if a request does not have the token."""
     kind, _, shown = authorization.partition(" ")
     if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), token.encode()):
-        why = "the token is wrong" if authorization else "a token is needed: Authorization: Bearer TOKEN"
+        why = "the token is invalid" if authorization else "a token is needed: Authorization: Bearer TOKEN"
         raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
 
@@ -334,9 +335,9 @@ def _refused(status: int, why: str, headers: Any = None) -> Response:
 def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -> tuple[int, str, int]:
     """Return the number of a run, a part of its log, and where the next part begins.
 
-    `home` has the folders of the job's runs, which the job can write: files that are not regular are refused.
-    The run is by default the last one.  With `tail`, the part is at most that many bytes at the end, from the
-    beginning of a line.  Raises RefusedError if there is no such run, or its log is gone or is no file.
+    `home` has the folders of the job's runs, which the job can write; only regular files are read.  By
+    default, the run is the last one.  With `tail`, the part has at most that many bytes and begins at a line.
+    Raises RefusedError if there is no such run, or its log is missing or not a regular file.
     """
     try:
         numbers = [int(name) for name in names_in(home) if name.isascii() and name.isdecimal()]
@@ -353,12 +354,12 @@ def read_log(home: Path, run: int | None, after: int, tail: int | None = None) -
         content = read_bytes(path, _MOST_LOG_BYTES, begin=begin)
         ended = size_of(path.with_name("ended-0.json")) is not None
     except FileNotFoundError:
-        raise RefusedError(404, "there is no such log any more") from None
+        raise RefusedError(404, "the log does not exist any more") from None
     except UntrustedFileError as error:
         raise RefusedError(409, f"the log cannot be read: {error}") from None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     first = content.find(b"\n") + 1
     skipped = first if begin > after and first < len(content) else 0
     text = decoder.decode(content[skipped:], final=ended and len(content) < _MOST_LOG_BYTES)
-    begun, _ = decoder.getstate()  # a character of which the rest is not here yet
+    begun, _ = decoder.getstate()  # the first bytes of a character that is not complete yet
     return number, text, begin + len(content) - len(begun)

@@ -2,8 +2,8 @@
 
 The profile has the throughput that is fitted to the reported step times
 (:mod:`copter.problems.cluster.estimation.learned`), the measured gradient noise, and the duration of
-restarts.  It has one level: when the noise changes the profile is replaced.  A rigid job reports nothing; it
-counts as equally fast on every type that it may use.
+restarts.  It has one level: when the noise changes, the profile is replaced.  A rigid job sends no reports;
+it counts as equally fast on every type that it may use.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from copter.problems.cluster.workload import Kind
 Status: TypeAlias = Literal["queued", "starting", "running", "stopping", "completed", "failed", "cancelled"]
 
 _CHANGE = 0.1
-"""Relative change of gradient noise, or of restart seconds, from which on a profile is replaced."""
+"""Relative change of gradient noise or of restart seconds at which a profile is replaced."""
 _TRIED_BATCHES = 3
-"""Local batch sizes that are tried on each type before the best one is used: enough to tell what a pass costs
-from what each example adds to it."""
+"""Number of local batch sizes to try on each type before the best one is used.
+
+Three sizes separate the cost of a pass from the cost of each example."""
 LARGEST_FACTOR = 32
-"""Largest batch over the initial one, where the user gives no limit."""
+"""Ratio of the largest batch to the initial one, if the user gives no limit."""
 
 
 @dataclass
@@ -46,15 +47,15 @@ class ActiveRun:
     devices : tuple of tuple of int
         Numbers of its GPUs on each node.
     launched, told : float
-        Times in seconds; `told` is NaN before the run is told to end.
+        Times in seconds; `told` is NaN until the run is sent the stop signal.
     running_seconds : float
-        Time since its first step, as it reported.
+        Reported time since the run's first step.
     heard : float
-        Time of its last report, or of its launch.
+        Time of the run's last report, or of its launch.
     saved : float
-        Progress of the job's last checkpoint when the run was launched.
+        Progress of the job's last checkpoint at the launch of the run.
     batch : Batch or None
-        The batch that it was told last.
+        The batch that the run was last ordered to use.
     """
 
     number: int
@@ -70,23 +71,23 @@ class ActiveRun:
 
     @property
     def configuration(self) -> Configuration:
-        """Type, nodes and GPUs of its place."""
+        """Type, nodes and GPUs of the run's place."""
         return Placement(*self.place).configuration
 
 
 class LiveJob(Job):
-    """A job of a live cluster, as the user's file has it; `policy_kind` is what the policy adapts at most.
+    """A job of a live cluster; `policy_kind` is the largest kind of adaptation that the policy makes.
 
     Attributes
     ----------
     run : ActiveRun or None
-        The present run.  While the job is resized this is still the run on its former GPUs.
+        The present run.  While the job is being resized, this is still the run on its former GPUs.
     runs : int
         Number of runs, including the present one.
     failures, losses : int
-        Runs in a row that failed, or were lost, and came no further.
+        Consecutive runs that failed, or were lost, without progress.
     retry_at : float
-        Time before which the job is not launched again.
+        Earliest time of the next launch.
     report : TrainingReport or None
         The last report.
     noise : float
@@ -113,11 +114,11 @@ class LiveJob(Job):
         self._since = timer.time
         self._waits_since = math.nan
 
-    # ---- what a policy sees ----------------------------------------------------------------------
+    # ---- state for policies ----------------------------------------------------------------------
 
     @property
     def progress(self) -> float:
-        """Reported progress; of a rigid job, the seconds that it ran, less than its work."""
+        """Reported progress; for a rigid job, its running time, kept below its work."""
         if self.report is not None:
             return min(self.report.progress, self.work)
         return 0.0 if self.file.elastic else min(self.run_seconds, math.nextafter(self.work, 0.0))
@@ -129,7 +130,7 @@ class LiveJob(Job):
 
     @property
     def run_seconds(self) -> float:
-        """Seconds that it ran, as reported; of a rigid job, since its launch."""
+        """Running time in seconds, as reported; for a rigid job, the time since its launch."""
         if self.run is None:
             return self._run_seconds
         now = self.run.running_seconds if self.file.elastic else self._timer.time - self.run.launched
@@ -137,7 +138,7 @@ class LiveJob(Job):
 
     @property
     def gpu_seconds(self) -> float:
-        """GPUs held times seconds, restarts included."""
+        """GPUs held times seconds, including restarts."""
         held = 0 if self.allocation is None else self.allocation.gpus
         return self._gpu_seconds + (self._timer.time - self._since) * held
 
@@ -148,7 +149,7 @@ class LiveJob(Job):
 
     @property
     def status(self) -> Status:
-        """Status of a job that is not over."""
+        """Status of a job that has not ended."""
         if self.run is None:
             return "queued" if self.allocation is None else "starting"
         if not math.isnan(self.run.told):
@@ -158,24 +159,24 @@ class LiveJob(Job):
 
     @property
     def saved_progress(self) -> float:
-        """Progress of its last checkpoint."""
+        """Progress at the last checkpoint."""
         return 0.0 if self.report is None else self.report.saved_progress
 
     @property
     def target(self) -> Place | None:
-        """Place where it is to run."""
+        """Place where the job is to run."""
         if self.allocation is None or self.place is None:
             return None
         return self.allocation.type, self.place
 
     def predicted_goodput(self) -> float:
-        """Return the initial steps per second of its allocation; 0 without one."""
+        """Return the initial steps per second with its allocation; 0 without an allocation."""
         return 0.0 if self.allocation is None else self.speed(self.allocation)
 
-    # ---- what happens to it ----------------------------------------------------------------------
+    # ---- changes of the state --------------------------------------------------------------------
 
     def give(self, place: Place | None) -> None:
-        """Change its allocation."""
+        """Change the job's allocation."""
         now = self._timer.time
         self._gpu_seconds, self._since = self.gpu_seconds, now
         if place is None:
@@ -198,17 +199,17 @@ class LiveJob(Job):
             self._waits_since = now
 
     def tell(self) -> None:
-        """Note that its run is told to end."""
+        """Note that the run was sent the stop signal."""
         assert self.run is not None
         self.run.told = self._waits_since = self._timer.time
 
     def end_run(self) -> None:
-        """End its run."""
+        """Note that the run has ended."""
         self._run_seconds = self.run_seconds
         self.run = None
 
     def hear(self, report: TrainingReport, *, learn: bool = True) -> None:
-        """Take in a report of its run; with `learn`, fit at once, so that no round has to wait for it."""
+        """Record a report of the run; with `learn`, fit it at once, so that no round waits for the fit."""
         run = self.run
         assert run is not None
         now = self._timer.time
@@ -232,7 +233,7 @@ class LiveJob(Job):
             self.learn()
 
     def _hear_noise(self, squared_norm: float, variance: float) -> None:
-        """Take in a measurement of gradient noise, limited where the gradient vanishes in the noise."""
+        """Record a measurement of gradient noise, with a limit for gradients that vanish in the noise."""
         initial = self.file.batch_size or 1
         most = 1e6 * initial
         noise = most if squared_norm <= 0 else min(float(noise_scale(squared_norm, variance, initial)), most)
@@ -241,7 +242,7 @@ class LiveJob(Job):
             self._stale |= {"": None}
 
     def adapt(self, policy_kind: Kind) -> None:
-        """Prepare for a fresh policy: everything is fitted again when it is asked."""
+        """Prepare for a new policy: mark everything to be fitted when the policy is asked."""
         self.kind = job_kind(self.submission, policy_kind)
         self.gpus = job_gpus(self.submission, self.kind)
         self.seen = self.profile = job_profile(self.submission, self._prior, self.kind)
@@ -266,7 +267,7 @@ class LiveJob(Job):
         self.seen = self.profile = known
 
     def measured(self) -> Profile:
-        """Return the profile for a simulation of the record: a rigid job takes as long as it did."""
+        """Return the profile for simulating the record: a rigid job takes as long as it took."""
         if isinstance(self.profile, CountProfile):
             seconds, profile = max(self.run_seconds, 1e-3), self.profile
             return CountProfile(
@@ -275,9 +276,9 @@ class LiveJob(Job):
         return self.profile
 
     def batch(self, place: Place) -> Batch | None:
-        """Return how it is to train on some GPUs, or None for a job that does not adapt.
+        """Return the batch for training on some GPUs, or None for a job that does not adapt.
 
-        This is the best batch that is known, once enough sizes were tried on the type.
+        Once enough sizes were tried on the type, this is the best batch under the fitted profile.
         """
         profile, held = self.seen, Placement(*place).configuration
         if not isinstance(profile, GoodputProfile):
@@ -294,7 +295,7 @@ class LiveJob(Job):
         return Batch(choice.local_batch, choice.accumulation, choice.learning_rate_factor)
 
     def _untried(self, profile: GoodputProfile, held: Configuration, tried: Iterable[int]) -> Batch | None:
-        """Return a local batch within the limits that is unlike those that were tried."""
+        """Return a local batch within the limits that differs from those that were tried."""
         limits, gpus = profile.limits, held.gpus
         least = -(-limits.initial // gpus)
         most = min(profile.models[held.type].max_local_batch, limits.largest // gpus)
@@ -323,7 +324,7 @@ def _prior(file: JobFile, name: str, cluster: Cluster) -> Profile:
         name,
         file.restart_seconds,
         [file.work],
-        [float(initial)],  # until it is measured, a batch of twice the size makes 1 1/3 times the progress
+        [float(initial)],  # until it is measured, assume that twice the batch makes 4/3 of the progress
         {type: TypeModel(NOMINAL, most[type]) for type in types},
         BatchLimits(initial, largest),
         rule=file.rule,

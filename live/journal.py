@@ -1,7 +1,8 @@
-"""The journal of a live cluster: its events in an SQLite file, in the order in which they were true.
+"""The journal of a live cluster: its events in an SQLite file, in the order in which they took effect.
 
-Rows are only ever added.  Events written with ``durable=True`` are on disk when the call returns (a
-write-ahead log, ``synchronous=FULL``).  Reports of jobs are not promised to be; they wait in memory.
+Rows are only added, never changed.  Events written with ``durable=True`` are on disk when the call returns (a
+write-ahead log, ``synchronous=FULL``).  Reports of jobs are not durable; they wait in memory for the next
+write.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ CREATE INDEX by_kind ON events (kind, id);
 """
 _VERSION = 1
 JOURNAL = "journal.sqlite"
-"""Name of the file in a service's folder."""
+"""Name of the journal in a service's folder."""
 
 
 class LiveJournal:
-    """Events in a file, which is made if it is not there; `last` is the number of the last event.
+    """Events in a file, which is created if needed; `last` is the number of the last event.
 
     Raises FileError if the file is damaged or not a journal of copter.
     """
@@ -47,7 +48,7 @@ class LiveJournal:
         self._waiting: list[tuple[int, float, str, str | None, str]] = []
 
     def add(self, *events: Event, durable: bool = True) -> None:
-        """Append events; those that are not `durable` are written together with the next that are."""
+        """Append events; those that are not `durable` are written with the next durable event."""
         before = len(self._waiting), self.last
         for event in events:
             self.last += 1
@@ -58,19 +59,19 @@ class LiveJournal:
         if durable and self._waiting:
             try:
                 self.flush()
-            except sqlite3.Error:  # the disk is full: these never happened, the others wait on
+            except sqlite3.Error:  # the disk is full: drop the new events, keep the others
                 del self._waiting[before[0] :]
                 self.last = before[1]
                 raise
 
     def flush(self) -> None:
-        """Write the events that wait."""
+        """Write the events that wait in memory."""
         with transaction(self._file):
             self._file.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._waiting)
         self._waiting.clear()
 
     def history(self) -> Iterator[tuple[int, Event]]:
-        """Yield all events in order, except for the reports of jobs that are over."""
+        """Yield all events in order, except the reports of jobs that have ended."""
         rows = self._file.execute(
             "SELECT id, time, kind, job, fields FROM events WHERE kind != 'Reported' OR job NOT IN "
             "(SELECT job FROM events WHERE kind = 'Closed') ORDER BY id"
@@ -94,7 +95,7 @@ class LiveJournal:
             yield row[0], _event(row)
 
     def last_of(self, kind: str, job: str) -> Event | None:
-        """Return the last event of a kind that happened to a job."""
+        """Return the last event of a kind for a job."""
         row = self._file.execute(
             "SELECT id, time, kind, job, fields FROM events "
             "WHERE job = ? AND kind = ? ORDER BY id DESC LIMIT 1",
@@ -103,7 +104,7 @@ class LiveJournal:
         return None if row is None else _event(row)
 
     def closed(self, count: int) -> list[Closed]:
-        """Return the last jobs that are over, the last one first."""
+        """Return the ends of the jobs that ended last, the latest first."""
         rows = self._file.execute(
             "SELECT id, time, kind, job, fields FROM events WHERE kind = 'Closed' ORDER BY id DESC LIMIT ?",
             (count,),
@@ -134,11 +135,11 @@ class LiveJournal:
         return row is not None
 
     def sound(self) -> bool:
-        """Return whether SQLite's own check finds the file intact."""
+        """Return whether SQLite's check finds the file intact."""
         return self._file.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
     def close(self) -> None:
-        """Write the events that wait, and close the file."""
+        """Write the events that wait in memory, and close the file."""
         if self._waiting:
             self.flush()
         self._file.close()

@@ -1,11 +1,11 @@
-"""The tick of a service: it compares where each job is to run with where it runs, and makes them equal.
+"""The tick of a service, which compares the place of each job with the place of its run and makes them equal.
 
-A run in the wrong place is told to end, a run that does not end in time is killed, and a job without a run is
-launched as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs what a
-crash, a lost node or a kill between two steps left behind.
+The launcher stops a run in the wrong place, kills a run that does not end in time, and launches a job without
+a run as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs the effects
+of a crash, a lost node or a kill between two steps.
 
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
-complete when its present run ends with exit code 0; what becomes of former runs does not matter.
+complete when its present run ends with exit code 0; the outcome of its former runs has no effect.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from copter.problems.cluster.profiles.goodput import GoodputProfile
 _log = logging.getLogger("copter.live")
 
 _HANGING_SECONDS = 60.0
-"""Time without the end of a tick after which the backend counts as hanging."""
+"""Seconds without the end of a tick after which the backend counts as hanging."""
 _MOST_LOSSES = 20
-"""Runs in a row that may be lost before a job is given up."""
+"""Consecutive runs that may be lost before a job is given up."""
 _T = TypeVar("_T")
 
 
 @dataclass
 class _Watched:
-    """A run that has not ended, with what is lost when the service ends."""
+    """A run that has not ended, with data that is lost when the service ends."""
 
     run: Run
-    waited: float = -math.inf  # when it last waited for its nodes
-    told: bool = False  # whether the backend has accepted the notice to end
-    killed: str = ""  # why it is killed; empty if it is not
+    waited: float = -math.inf  # last time at which the run waited for its nodes
+    told: bool = False  # True once the backend has accepted the stop signal
+    killed: str = ""  # reason for killing the run; empty if it is not killed
 
 
 class Launcher:
     """The runs of a service.
 
-    Runs report to `url`, and show tokens that are made of the service's `token`.  `profiles` has each
+    Runs report to `url` with tokens that are derived from the service's `token`.  `profiles` has each
     application whose jobs can be paced.  `silent` is the error of the last tick; empty if there was none.
     """
 
@@ -83,7 +83,7 @@ class Launcher:
         self.silent = ""
 
     async def tick(self) -> None:
-        """Compare once, and do what is to be done."""
+        """Compare places once, and start, stop and kill runs accordingly."""
         self._begun += 1
         try:
             await self._scale()
@@ -104,7 +104,7 @@ class Launcher:
             self._ticked.set()
 
     async def whole_tick(self) -> None:
-        """Wait until a tick that begins from now on has ended."""
+        """Wait until a tick that begins after this call has ended."""
         begun = self._begun
         while self._begun == begun or self._ended < self._begun:
             self._ticked.clear()
@@ -112,7 +112,7 @@ class Launcher:
 
     @property
     def trouble(self) -> str:
-        """Why runs are not looked after; empty if they are."""
+        """Reason why runs are not monitored; empty if they are."""
         if self.silent:
             return f"the backend does not answer: {self.silent}"
         if time.monotonic() - self._ticked_at > _HANGING_SECONDS:
@@ -120,7 +120,7 @@ class Launcher:
         return ""
 
     def close(self) -> None:
-        """Wait for the backend's answer, and close it; runs go on."""
+        """Wait for pending calls of the backend, and close it; runs continue."""
         self._thread.shutdown()
         self._backend.close()
 
@@ -131,7 +131,7 @@ class Launcher:
     # ---- nodes -----------------------------------------------------------------------------------
 
     async def _scale(self) -> None:
-        """Request the nodes that the policy asked for, from a backend that adds and removes nodes."""
+        """Request the nodes that the policy wants, if the backend adds and removes nodes."""
         if not isinstance(self._backend, Scalable):
             return
         for one in self._file.gpus:
@@ -142,7 +142,7 @@ class Launcher:
                 self._scaled[one.type] = nodes
 
     async def _look_at_nodes(self) -> None:
-        """Write which nodes do not work, if that has changed."""
+        """Write an event if the set of failed nodes has changed."""
         reasons, record, state = await self._ask(self._backend.down), self._record, self._record.state
         if record.deciding:
             return
@@ -151,10 +151,10 @@ class Launcher:
         if {one[:2] for one in down} != set(state.failed):
             record.write(NodesChanged(time=record.now(), down=down))
 
-    # ---- runs that are there ---------------------------------------------------------------------
+    # ---- present runs ----------------------------------------------------------------------------
 
     async def _look_at_runs(self) -> None:
-        """Write which runs have ended, and end those that are to."""
+        """Write events for runs that have ended, and stop or kill runs where needed."""
         asked = [(job, self._watch(job)) for job in self._record.state.running()]
         self._watched = {(watched.run.job, watched.run.number): watched for _, watched in asked}
         if not asked:
@@ -164,7 +164,7 @@ class Launcher:
             run, state = watched.run, states[watched.run.id]
             if state.waiting:
                 watched.waited = self._record.now()
-            active = job.run  # it may have changed while other calls were waited for
+            active = job.run  # it may have changed during the call above
             if active is None or active.number != run.number or job.name in self._record.busy():
                 continue
             if state.outcome is not None:
@@ -177,7 +177,7 @@ class Launcher:
                 await self._ask(self._backend.kill, run)
 
     async def _end_if_wanted(self, job: LiveJob, active: ActiveRun, watched: _Watched) -> None:
-        """Kill a run that is to be killed, and tell a run to end whose job is to run elsewhere."""
+        """Kill a run if there is a reason, or stop a run whose job is to run elsewhere."""
         run, why = watched.run, self._why_to_kill(job, active, watched)
         if why:
             if not watched.killed:
@@ -188,27 +188,27 @@ class Launcher:
             if math.isnan(active.told):
                 self._record.write(Told(time=self._record.now(), job=job.name, number=run.number))
             await self._ask(self._backend.stop, run)
-            watched.told = True  # otherwise it is told again
+            watched.told = True  # not reached if the call fails; then the next tick repeats it
 
     def _why_to_kill(self, job: LiveJob, run: ActiveRun, watched: _Watched) -> str:
-        """Return why a run is to be killed; empty if it is not."""
+        """Return the reason for killing a run; empty if there is none."""
         if self._is_former(job):
-            return "its job is over"
+            return "its job has ended"
         now = self._record.now()
         if now - run.told > self._file.grace_seconds:
-            return f"it did not end within {self._file.grace_seconds:g} s of the notice"
-        # It cannot report before it has begun, nor while no service listens.
+            return f"it did not end within {self._file.grace_seconds:g} s of the stop signal"
+        # A run cannot report before it has begun, or while no service listens.
         heard = max(run.heard, self._opened, watched.waited)
         if job.file.elastic and now - heard > job.file.silence_seconds:
-            return f"it said nothing for {job.file.silence_seconds:g} s"
+            return f"no report for {job.file.silence_seconds:g} s"
         return ""
 
     def _is_former(self, job: LiveJob) -> bool:
-        """Return whether a job is over although its run has not ended."""
+        """Return whether a job has ended although its run has not."""
         return self._record.state.jobs.get(job.name) is not job
 
     def _end(self, job: LiveJob, run: ActiveRun, state: RunState) -> None:
-        """Write that a run ended, and that its job is over if it is complete or is given up."""
+        """Write that a run ended and, if its job is complete or given up, that the job ended."""
         assert state.outcome is not None
         outcome, reason, killed = state.outcome, state.reason, self._watch(job).killed
         if killed and outcome in ("lost", "failed"):
@@ -225,23 +225,23 @@ class Launcher:
             if failures > job.file.retries:
                 self._finish(ended, "failed", reason)
             elif losses > _MOST_LOSSES:
-                self._finish(ended, "failed", f"{losses} runs in a row came no further; the last: {reason}")
+                self._finish(ended, "failed", f"{losses} runs in a row made no progress; the last: {reason}")
             else:
                 self._finish(ended)
 
     def _finish(self, ended: Ended, ending: Ending | None = None, reason: str = "") -> None:
-        """Write that a run ended and, in the same transaction, that its job is over."""
+        """Write that a run ended and, in the same transaction, that its job ended."""
         if ending is None:
             self._record.write(ended)
         else:
             self._record.write(ended, Closed(time=ended.time, job=ended.job, ending=ending, reason=reason))
 
     async def _prune(self) -> None:
-        """Remove the folders of jobs that have been over for long."""
+        """Remove the folders of jobs that ended long ago."""
         while (gone := self._record.expired(self._file.keep_jobs)) is not None:
             await self._ask(_remove, self._jobs / gone)
 
-    # ---- runs that begin -------------------------------------------------------------------------
+    # ---- new runs --------------------------------------------------------------------------------
 
     async def _launch(self) -> None:
         """Launch the jobs whose GPUs are free."""
@@ -292,7 +292,7 @@ class Launcher:
                 self._end(job, active, RunState("failed", f"cannot be started: {error}"))
         except BackendError as error:
             if not isinstance(error, RunRefusedError):
-                # The next tick finds that it is lost, unless the backend knows it.
+                # The next tick finds the run lost, unless the backend has it.
                 self._record.note(f"run {event.number} was not started: {error}", job.name)
                 return
             self._give_up(job, active, str(error))
@@ -301,7 +301,7 @@ class Launcher:
             self._give_up(job, active, f"cannot be started: {type(error).__name__}: {error}")
 
     def _give_up(self, job: LiveJob, run: ActiveRun, reason: str) -> None:
-        """Write that a run failed to start and that its job, if it is not over, failed with it."""
+        """Write that a run failed to start and that its job, unless it has ended already, failed with it."""
         there = not self._is_former(job) and job.name not in self._record.busy()
         ended = Ended(
             time=self._record.now(), job=job.name, number=run.number, outcome="failed", reason=reason
@@ -309,7 +309,7 @@ class Launcher:
         self._finish(ended, "failed" if there else None, reason)
 
     def _watch(self, job: LiveJob) -> _Watched:
-        """Return a job's present run as the backend has it."""
+        """Return the record of a job's present run for the backend; create it if needed."""
         active, file = job.run, job.file
         assert active is not None
         key = job.name, active.number
@@ -334,7 +334,7 @@ class Launcher:
         return self._watched[key]
 
     def _numbers(self, run: ActiveRun) -> tuple[tuple[int, ...], ...]:
-        """Number the GPUs of a run on this machine, where all nodes of the file are."""
+        """Return machine-wide numbers of a run's GPUs, if all nodes of the file are on this machine."""
         first, at = dict[tuple[str, int], int](), 0
         for type, node, gpus in self._record.state.nodes():
             first[type, node], at = at, at + gpus
@@ -343,7 +343,7 @@ class Launcher:
         return tuple(tuple(first.get((type, node), 0) + gpu for gpu in gpus) for (node, _), gpus in pairs)
 
     def _plan(self, job: LiveJob, run: ActiveRun) -> TrainingPlan:
-        """Return what the processes of an elastic job are told."""
+        """Return the plan for the processes of an elastic job."""
         file, type = job.file, run.place[0]
         assert file.work is not None and file.batch_size is not None and run.batch is not None
         pace = None
@@ -370,12 +370,12 @@ class Launcher:
 def _begin(backend: Backend, run: Run) -> None:
     """Write a run's file and start it; the folder of a run must be new."""
     try:
-        run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # that of all jobs
+        run.folder.parents[2].mkdir(mode=0o700, exist_ok=True)  # the folder of all jobs
         with blamed_on(run.folder):
             if os.path.lexists(run.folder):
-                raise FileExistsError(errno.EEXIST, "is there already", str(run.folder))
+                raise FileExistsError(errno.EEXIST, "exists already", str(run.folder))
             run.folder.mkdir(parents=True)
-        if run.folder.is_relative_to(Path(run.directory).parent):  # the job's own
+        if run.folder.is_relative_to(Path(run.directory).parent):  # the working directory is the job's own
             with blamed_on(Path(run.directory)):
                 Path(run.directory).mkdir(parents=True, exist_ok=True)
         run.write()
@@ -387,8 +387,8 @@ def _begin(backend: Backend, run: Run) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a job's folder, except for what cannot be removed."""
+    """Remove a job's folder, except for files that cannot be removed."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
-        _log.warning("%s: is nested too deeply to be removed", folder)
+        _log.warning("%s: too deeply nested to be removed", folder)

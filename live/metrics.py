@@ -1,6 +1,6 @@
-"""Figures of a service for monitoring, in Prometheus' text format.
+"""Metrics of a service for monitoring, in Prometheus' text format.
 
-Labels are bounded: statuses, GPU types and outcomes are closed sets, no job has a series of its own.
+The number of series is bounded: labels are statuses, GPU types and outcomes, and no job has its own series.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ class ServiceMetrics:
     """Counters, gauges and histograms of a service.
 
     ================================== ========= =======================================================
-    copter_live_jobs                   gauge     jobs that are not over, by ``status``
-    copter_live_jobs_over_total        gauge     jobs that are over, by ``ending``
+    copter_live_jobs                   gauge     jobs that have not ended, by ``status``
+    copter_live_jobs_over_total        gauge     jobs that have ended, by ``ending``
     copter_live_gpus                   gauge     GPUs in use by ``type`` and ``state``: there, given, busy
     copter_live_nodes_unusable         gauge     nodes that do not work or are drained, by ``type``
     copter_live_rounds_total           counter   rounds
-    copter_live_round_seconds          histogram from asking the policy to its answer in the journal
+    copter_live_round_seconds          histogram seconds from the call of the policy to its decision in the
+    journal
     copter_live_round_gap              gauge     certified gap of the last round's program, if it has one
-    copter_live_goodput                gauge     predicted, of all jobs that run, in initial batches a second
+    copter_live_goodput                gauge     predicted, of all running jobs, in initial batches per second
     copter_live_reports_total          counter   reports of jobs
     copter_live_runs_ended_total       counter   runs that ended, by ``outcome``
     copter_live_backend_silent         gauge     1 while the backend does not answer
@@ -43,8 +44,8 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         at = self._registry = CollectorRegistry()
-        self._jobs = Gauge("copter_live_jobs", "Jobs that are not over", ["status"], registry=at)
-        self._over = Gauge("copter_live_jobs_over_total", "Jobs that are over", ["ending"], registry=at)
+        self._jobs = Gauge("copter_live_jobs", "Jobs that have not ended", ["status"], registry=at)
+        self._over = Gauge("copter_live_jobs_over_total", "Jobs that have ended", ["ending"], registry=at)
         self._gpus = Gauge("copter_live_gpus", "GPUs", ["type", "state"], registry=at)
         self._unusable = Gauge("copter_live_nodes_unusable", "Nodes not in use", ["type"], registry=at)
         self._rounds = Histogram(
@@ -52,10 +53,10 @@ class ServiceMetrics:
         )
         self._asked = Counter("copter_live_rounds", "Rounds", registry=at)
         self._gap = Gauge("copter_live_round_gap", "Certified gap of the last round", registry=at)
-        self._goodput = Gauge("copter_live_goodput", "Predicted goodput of all jobs that run", registry=at)
+        self._goodput = Gauge("copter_live_goodput", "Predicted goodput of all running jobs", registry=at)
         self._reports = Counter("copter_live_reports", "Reports of jobs", registry=at)
         self._ended = Counter("copter_live_runs_ended", "Runs that ended", ["outcome"], registry=at)
-        self._silent = Gauge("copter_live_backend_silent", "Whether the backend is silent", registry=at)
+        self._silent = Gauge("copter_live_backend_silent", "1 if the backend does not answer", registry=at)
         self._bytes = Gauge("copter_live_journal_bytes", "Bytes of the journal", registry=at)
 
     def decided(self, round: Decided) -> None:
@@ -74,7 +75,7 @@ class ServiceMetrics:
         self._ended.labels(outcome).inc()
 
     def text(self, state: LiveCluster, over: Mapping[str, int], *, silent: bool, journal_bytes: int) -> str:
-        """Return all figures as of now; `over` counts the jobs that are over by how they ended."""
+        """Return all metrics at this moment; `over` counts the ended jobs by their ending."""
         statuses = Counts[str](job.status for job in state.jobs.values())
         for status in _STATUSES:
             self._jobs.labels(status).set(statuses[status])

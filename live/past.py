@@ -1,4 +1,4 @@
-"""The past of a service for its page: a bounded part of its journal."""
+"""The history of a service for its page: a bounded part of its journal."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from copter.live.training.plan import TrainingReport
 
 _KEPT_ROUNDS = 2000
 _KEPT_SPANS = 2000
-"""Number of runs that ended, and of outages."""
+"""Number of ended runs to keep, and of outages."""
 _KEPT_REPORTS = 60
-"""Number of reports of each job."""
+"""Number of reports to keep for each job."""
 _KEPT_GOODPUTS = 2000
 _SAMPLE_SECONDS = 5.0
-"""Time between two samples of the whole cluster's goodput."""
+"""Seconds between two samples of the whole cluster's goodput."""
 _MEASURED_REPORTS = 5
-"""Number of the last reports of a run that its goodput is measured by."""
+"""Number of last reports of a run that determine its measured goodput."""
 
 
 class Span(NamedTuple):
-    """A run that ended, and where it was."""
+    """A run that ended, and its place."""
 
     job: str
     number: int
@@ -37,7 +37,7 @@ class Span(NamedTuple):
 
 
 class _Outage(NamedTuple):
-    """A time in which a node was not in use, until now if `ended` is None."""
+    """An interval in which a node was not in use; it lasts until now if `ended` is None."""
 
     type: str
     node: int
@@ -47,7 +47,7 @@ class _Outage(NamedTuple):
 
 
 class _Goodput(NamedTuple):
-    """Initial batches per second of all elastic jobs that run, as predicted and as reported."""
+    """Goodput of all running elastic jobs in initial batches per second, as predicted and as reported."""
 
     time: float
     predicted: float
@@ -55,7 +55,7 @@ class _Goodput(NamedTuple):
 
 
 class _Heard(NamedTuple):
-    """A report of a job, and the goodput that was predicted then, in initial batches per second."""
+    """A report of a job, and the goodput predicted at that time, in initial batches per second."""
 
     time: float
     progress: float
@@ -64,9 +64,9 @@ class _Heard(NamedTuple):
 
 
 class Past:
-    """The past of a service: rounds, runs that ended (`spans`), reports by job (`heard`) and goodputs.
+    """History of a service: rounds, ended runs (`spans`), reports by job (`heard`) and goodputs.
 
-    `over` has the jobs that are over as they are shown, since they do not change any more.
+    `over` has the views of ended jobs, because they do not change any more.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Past:
         self._unusable: dict[tuple[str, int], _Outage] = {}
 
     def ends(self, event: Ended, state: LiveCluster) -> None:
-        """Keep where a run was that is about to end."""
+        """Keep the place of a run that is about to end."""
         job = state.jobs.get(event.job) or state.leftover.get(event.job)
         if job is not None and job.run is not None and job.run.number == event.number:
             run = job.run
@@ -88,7 +88,7 @@ class Past:
             )
 
     def look(self, time: float, state: LiveCluster) -> None:
-        """Keep which nodes are not in use, after an event."""
+        """After an event, record which nodes are not in use."""
         unusable = state.unusable
         for node in [one for one in self._unusable if one not in unusable]:
             self._outages.append(self._unusable.pop(node)._replace(ended=time))
@@ -96,20 +96,20 @@ class Past:
             self._unusable.setdefault(node, _Outage(*node, why, time, None))
 
     def outages(self) -> list[_Outage]:
-        """Return when nodes were not in use, the outages that have ended first."""
+        """Return the intervals in which nodes were not in use; those that have ended come first."""
         return [*self._outages, *self._unusable.values()]
 
     def hear(self, time: float, job: LiveJob, report: TrainingReport, predicted: float) -> None:
-        """Keep a report."""
+        """Record a report."""
         heard = self.heard.setdefault(job.name, deque(maxlen=_KEPT_REPORTS))
         heard.append(_Heard(time, report.progress, predicted, report.batch_size))
 
     def forget(self, job: str) -> None:
-        """Forget the reports of a job."""
+        """Drop the reports of a job."""
         self.heard.pop(job, None)
 
     def sample(self, time: float, state: LiveCluster) -> None:
-        """Keep the goodput of the whole cluster if the last sample is old."""
+        """Record the goodput of the whole cluster if the last sample is old."""
         if not self.goodputs or time >= self.goodputs[-1].time + _SAMPLE_SECONDS:
             self.goodputs.append(self.goodput(time, state))
 
@@ -121,9 +121,9 @@ class Past:
         return _Goodput(time, predicted, sum(one for one in measured if not math.isnan(one)))
 
     def measured(self, job: LiveJob) -> float:
-        """Return the progress per second by the last reports of a job's present run; NaN before two.
+        """Return the progress per second over the present run's last reports; NaN with fewer than two.
 
-        The reports are of one batch size as soon as two are.
+        Only reports with the last batch size are used, if there are two of them.
         """
         if job.run is None:
             return math.nan

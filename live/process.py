@@ -1,4 +1,4 @@
-"""A service in a process of its own, as `copter serve` starts it: for demos, comparisons and tests."""
+"""A service in a separate process, as `copter serve` starts it: for demos, comparisons and tests."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from copter.live.client import Client, ServiceError
 from copter.live.folder import LOG, TOKEN, make_folder, open_private
 
 _START_SECONDS = 60.0
-"""Time within which a service must answer after its start."""
+"""Seconds within which a service must answer after its start."""
 
 
 class ServiceProcess:
-    """A service that can be killed and started again; it goes on with the same folder.
+    """A service that can be killed and started again; it continues with the same folder.
 
     Parameters
     ----------
     cluster : Path
         File of the cluster.
     arguments : sequence of str
-        More arguments of `copter serve`.
+        Further arguments of `copter serve`.
     port : int, optional
-        A free port by default.
+        Port to listen on; default: a free port.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ServiceProcess:
 
     @property
     def log(self) -> Path:
-        """File with the output."""
+        """File with the output of the service."""
         return self.folder / LOG
 
     def start(self) -> None:
@@ -88,13 +88,13 @@ class ServiceProcess:
 
     @property
     def pid(self) -> int:
-        """Process number; the service must have been started."""
+        """Process number of the service, which must have been started."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def token(self) -> str:
-        """Token of the users."""
+        """Token for users."""
         return (self.folder / TOKEN).read_text().strip()
 
     @property
@@ -103,11 +103,11 @@ class ServiceProcess:
         return f"{self.url}/#token={self.token}"
 
     def kill(self) -> None:
-        """End the service as a crash would."""
+        """End the service by SIGKILL, as a crash would."""
         self._end(signal.SIGKILL)
 
     def end(self) -> None:
-        """End the service as an operator would; jobs go on."""
+        """End the service by SIGTERM, as an operator would; jobs continue."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: int) -> None:

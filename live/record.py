@@ -1,7 +1,8 @@
-"""The journal of a service, and the state that follows from it: the only place where either is changed.
+"""The journal of a service and the state that follows from it; both are changed only here.
 
-An event is in the journal before it is applied to the state.  A policy reads the state in a thread of its
-own; events that come meanwhile are in the journal at once and are applied when the policy has answered.
+An event is in the journal before it is applied to the state.  A policy reads the state in its own thread.
+Events that arrive in the meantime are written to the journal at once, and applied when the policy has
+returned.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _log = logging.getLogger("copter.live")
 
 
 class ServiceRecord:
-    """A journal, the state that its events make, and what the page and monitoring show of them.
+    """The journal of a service, its state, and the history and metrics for the page and monitoring.
 
     `clock` returns seconds since the epoch; the service first began when it returned `began`.  `over` counts
-    the jobs that are over, by how they ended.  While a policy is `deciding`, events wait.  `changed` is set
-    when a job arrives or ends, or a node changes.
+    the ended jobs by their ending.  While a policy is `deciding`, events wait.  `changed` is set when a job
+    arrives or ends, or a node changes.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ServiceRecord:
         return max(self.clock() - self.began, self.state.timer.time)
 
     def write(self, *events: Event, durable: bool = True) -> None:
-        """Write events to the journal and apply them: at once, or when the policy has answered."""
+        """Write events to the journal and apply them at once, or after the policy has returned."""
         self.journal.add(*events, durable=durable)
         if self.deciding:
             self._waiting += events
@@ -67,13 +68,13 @@ class ServiceRecord:
                 self._apply(event)
 
     def note(self, text: str, job: str | None = None) -> None:
-        """Write a remark for people to the journal and the log."""
+        """Write a remark for users to the journal and the log."""
         _log.warning("%s%s", f"{job}: " if job else "", text)
         self.journal.add(Noted(time=self.now(), text=text, job=job), durable=False)
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
-        """Let events wait, and apply them at the end."""
+        """Defer the application of events to the end of the context."""
         self.deciding = True
         try:
             yield
@@ -84,23 +85,23 @@ class ServiceRecord:
                 self._apply(event)
 
     def pending(self) -> list[Submitted]:
-        """Return the jobs whose submission waits, without those that were cancelled since."""
+        """Return the submissions that wait, without jobs that were cancelled in the meantime."""
         closed = {event.job for event in self._waiting if isinstance(event, Closed)}
         return [event for event in self._waiting if isinstance(event, Submitted) and event.job not in closed]
 
     def busy(self) -> set[str]:
-        """Return the jobs of which an event waits."""
+        """Return the names of the jobs that have a waiting event."""
         return {event.job for event in self._waiting if isinstance(event, JobEvent)}
 
     def is_over(self, job: str) -> bool:
-        """Return whether a job that was submitted once is over."""
+        """Return whether a job that was once submitted has ended."""
         waiting = {type(event) for event in self._waiting if isinstance(event, JobEvent) and event.job == job}
         return Closed in waiting or (job not in self.state.jobs and Submitted not in waiting)
 
     def expired(self, keep: int) -> str | None:
-        """Return the job that has been over for longest, and forget it; None if no more than `keep` are over.
+        """Drop the job that ended first and return its name; None if at most `keep` jobs have ended.
 
-        A job whose run has not ended is kept, and all that ended after it.
+        A job whose run has not ended is kept, and so are all jobs that ended after it.
         """
         if len(self._kept) <= keep or self._kept[0] in self.state.leftover:
             return None
@@ -125,7 +126,7 @@ class ServiceRecord:
             self.changed.set()
 
     def _take(self, event: Event, *, learn: bool = True) -> None:
-        """Apply an event of now or of the journal, and keep what is shown of the past."""
+        """Apply a new or recorded event, and update the history."""
         if isinstance(event, Ended):
             self.past.ends(event, self.state)
         self.state.apply(event, learn=learn)

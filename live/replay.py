@@ -1,10 +1,10 @@
-"""A recorded run of a live cluster, played again: with the same reports, and in the simulator.
+"""Replay of a recorded run of a live cluster: with the same reports, and in the simulator.
 
-:func:`play_again` applies the events of a journal one after the other and asks a fresh policy, with the same
-settings, where one was asked: its answers must be those of the record, to the node.
+:func:`play_again` applies the events of a journal in order and asks a new policy with the same settings
+wherever one was asked.  Its decisions must equal the recorded ones, to the node.
 
-:func:`simulate` plays the completed jobs in the simulator, with the throughput, the gradient noise and the
-restart seconds that they measured.
+:func:`simulate` plays the completed jobs in the simulator, with their measured throughput, gradient noise and
+restart seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REPORT_NOISE = 0.02
 
 @dataclass(frozen=True)
 class _Difference:
-    """A round, asked at a time, that gives jobs other places than the record has."""
+    """A round, asked at `time`, whose decision differs from the recorded one."""
 
     time: float
     recorded: Mapping[str, Place | None]
@@ -43,7 +43,7 @@ class _Difference:
 
 
 def play_again(folder: Path) -> tuple[int, list[_Difference]]:
-    """Ask the policy of a record again; return the number of rounds, and those that differ."""
+    """Ask the policy of a record again; return the number of rounds, and the rounds that differ."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     events = list(journal.events())
     journal.close()
@@ -69,7 +69,7 @@ def play_again(folder: Path) -> tuple[int, list[_Difference]]:
             now = rounds.look()
             try:
                 decision = rounds.decide(now)
-            except Exception:  # as the record says, or it is a difference
+            except Exception:  # the record has an error here too, or the round counts as different
                 decision = None
     return len(asked), different
 
@@ -79,7 +79,7 @@ def _rounds(opened: Opened, state: LiveCluster) -> ClusterRounds[LiveJob]:
 
 
 def _first(events: list[tuple[int, Event]], folder: Path) -> Opened:
-    """Return the first event, which must be the start of a service."""
+    """Return the first event, which must be an Opened event."""
     first = events[0][1] if events else None
     if not isinstance(first, Opened):
         raise FileError(folder / JOURNAL, "does not begin with the start of a service")
@@ -88,14 +88,14 @@ def _first(events: list[tuple[int, Event]], folder: Path) -> Opened:
 
 @dataclass(frozen=True)
 class _Recorded:
-    """The completed jobs of a journal, with what they measured.
+    """The completed jobs of a journal, with their measured profiles.
 
     Attributes
     ----------
     jct : dict of str to float
         Seconds from submission to completion.
     opened : Opened
-        The policy that it began with.
+        The start of the service, with its first policy.
     report_seconds : float
         Median time between two reports.
     """
@@ -107,7 +107,7 @@ class _Recorded:
 
 
 def _measured_scenario(folder: Path) -> _Recorded:
-    """Return the completed jobs of a record as the simulator can play them."""
+    """Return the completed jobs of a record as a scenario for the simulator."""
     journal = LiveJournal(folder / JOURNAL, read_only=True)
     events = list(journal.events())
     journal.close()
@@ -130,7 +130,7 @@ def _measured_scenario(folder: Path) -> _Recorded:
             jobs.append(job.file.submission(event.job, submitted[event.job]))
         state.apply(event)
     if not jobs:
-        raise FileError(folder / JOURNAL, "no job is complete")
+        raise FileError(folder / JOURNAL, "must have a completed job")
     begin = min(job.time for job in jobs)
     named = [_renamed(job, begin) for job in sorted(jobs, key=lambda job: job.time)]
     scenario = Scenario(state.file.cluster(), named, profiles)
@@ -138,16 +138,16 @@ def _measured_scenario(folder: Path) -> _Recorded:
 
 
 def _renamed(job: JobSubmission, begin: float) -> JobSubmission:
-    """Return a submission whose application is its own, with its time since the first one."""
+    """Return a submission with its own application, and its time relative to the first one."""
     return replace(job, application=job.name, time=max(job.time - begin, 0.0))
 
 
 def simulate(folder: Path) -> dict[str, float]:
-    """Play the jobs of a record in the simulator, under the policy that it began with.
+    """Simulate the jobs of a record under the policy with which the record begins.
 
-    The policy learns of the jobs by their reports alone, as it did live; each change costs the job the
-    restart seconds that it measured.  Return the number of ``jobs``, their average JCT in seconds,
-    ``live_jct`` and ``simulated_jct``, and their ``ratio``.
+    As in the live run, the policy knows the jobs by their reports only.  Each change costs the job its
+    measured restart seconds.  Return the number of ``jobs``, their average JCT in seconds as ``live_jct`` and
+    ``simulated_jct``, and the ``ratio`` of the simulated to the live one.
     """
     recorded = _measured_scenario(folder)
     opened = recorded.opened

@@ -1,8 +1,8 @@
-"""Rounds of a service: when the policy is asked, and what is written of its answer.
+"""Rounds of a service: the calls of the policy, and the records of its decisions.
 
-A policy with rounds is asked at the end of each round, or earlier if something happened and the service was
-started with `soon_seconds`.  A policy without rounds is asked when something happened, or at the time that it
-named.  It answers in a thread of its own, while jobs run and report
+A policy with rounds is asked at the end of each round.  If the service was started with `soon_seconds`, the
+policy is also asked earlier, after an event.  A policy without rounds is asked after an event, or at the time
+that it requested.  The policy decides in its own thread while jobs run and report
 (:meth:`.record.ServiceRecord.deferring`).
 """
 
@@ -30,7 +30,7 @@ from copter.problems.cluster.rounds import ClusterRounds
 _log = logging.getLogger("copter.live")
 
 _SHORTEST_GAP = 0.2
-"""Seconds between two rounds of a policy without rounds."""
+"""Minimum seconds between two rounds of a policy without rounds."""
 _AGAIN_SECONDS = 5.0
 """Seconds until a policy without rounds is asked again after it raised an error."""
 
@@ -38,8 +38,8 @@ _AGAIN_SECONDS = 5.0
 class LiveRounds:
     """The rounds of a policy on a live cluster.
 
-    `scales` is whether the backend adds and removes nodes, so that the policy can ask for some.  `trouble` is
-    why the policy did not answer the last time; empty if it did.
+    `scales` is true if the backend adds and removes nodes, so that the policy can request nodes.  `trouble`
+    is the error of the policy's last call; empty if there was none.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LiveRounds:
 
     @property
     def policy(self) -> Policy:
-        """The policy that is asked now; it is replaced when it raises an error."""
+        """The present policy; it is replaced after it raised an error."""
         return self._rounds.policy
 
     @property
@@ -71,13 +71,13 @@ class LiveRounds:
         return self._rounds.round_seconds
 
     async def run(self, looked: Callable[[], Awaitable[None]]) -> None:
-        """Ask the policy until cancelled; `looked` waits until a tick has carried out what was decided."""
+        """Ask the policy until cancelled; `looked` waits until a tick has carried out the decision."""
         record, step = self._record, self.round_seconds
         while True:
             begin = record.now()
             if record.state.jobs:
                 wakes = await self.ask()
-                await looked()  # a policy that is slower than its rounds is not asked before that
+                await looked()  # a policy that takes longer than a round is not asked before that
             else:
                 wakes = math.inf
             if step is not None:
@@ -89,7 +89,7 @@ class LiveRounds:
                 record.changed.clear()
 
     async def ask(self) -> float:
-        """Ask the policy and write its answer; return when it wants to be asked again."""
+        """Ask the policy and write its decision; return when the policy wants to be asked again."""
         record, state, began = self._record, self._record.state, time.perf_counter()
         state.timer.time = asked = record.now()
         now = self._rounds.look()
@@ -99,7 +99,7 @@ class LiveRounds:
             try:
                 loop = asyncio.get_running_loop()
                 decision = await loop.run_in_executor(self._thread, self._rounds.decide, now)
-            except Exception as raised:  # an error of the policy: all jobs keep what they have
+            except Exception as raised:  # an error of the policy: all jobs keep their places
                 _log.exception("round %d", now.index)
                 error = f"{type(raised).__name__}: {raised}"
         self.trouble = error
@@ -114,8 +114,8 @@ class LiveRounds:
         )
         if decision is None:
             record.write(decided)
-            record.note(f"round {now.index}: {error}; a fresh policy takes over")
-            self._open()  # what the former policy knew is lost
+            record.note(f"round {now.index}: {error}; a new policy replaces the one that failed")
+            self._open()  # the state of the former policy is lost
             return record.now() + _AGAIN_SECONDS
         self._rounds.carry_out(decision)
         places, state.changes = state.changes, {}
@@ -132,15 +132,15 @@ class LiveRounds:
         record.metrics.decided(decided)
         step = self.round_seconds
         if step is not None and decided.seconds > step:
-            record.note(f"round {now.index}: the answer came {decided.seconds - step:.2f} s late")
+            record.note(f"round {now.index}: the decision came {decided.seconds - step:.2f} s late")
         return min(now.wakes, default=math.inf)
 
     def close(self) -> None:
-        """Wait for the policy's answer, and end its thread."""
+        """Wait for the policy to return, and end its thread."""
         self._thread.shutdown()
 
     def _open(self) -> None:
-        """Begin with a fresh policy."""
+        """Create a new policy, and write that to the journal."""
         made = make_policy(self._name, **self._settings)
         self._rounds = make_rounds(made, self._record.state, self._given_seconds)
         self._record.write(
@@ -155,7 +155,7 @@ class LiveRounds:
         )
 
     def _allowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Limit the numbers of nodes that a policy asks for."""
+        """Limit the numbers of nodes that a policy requests."""
         if not self._scales:
             return {}
         limits = {one.type: one.max_nodes or one.nodes for one in self._file.gpus}
@@ -167,7 +167,7 @@ class LiveRounds:
             asyncio.get_running_loop().call_later(delay, self._record.changed.set)
 
     async def _until(self, begin: float, end: float) -> None:
-        """Wait until a round ends: at its deadline, or earlier if that is wanted and something happened."""
+        """Wait until a round ends: at its deadline or, if `soon_seconds` is set, after an event."""
         record = self._record
         while (now := record.now()) < end:
             if self._soon is None:
@@ -184,7 +184,7 @@ class LiveRounds:
 
 
 def make_rounds(policy: Policy, state: LiveCluster, round_seconds: float | None) -> ClusterRounds[LiveJob]:
-    """Make the rounds of a policy on a live or a recorded cluster, by default of the policy's own length."""
+    """Make the rounds of a policy on a live or a recorded cluster; default length: the policy's own."""
     return ClusterRounds(
         policy, state, round_seconds=round_seconds, placer=placer_for(policy), estimator=ReportedSpeeds()
     )

@@ -1,13 +1,13 @@
-"""The service: a policy in charge of a live cluster, put together of its parts.
+"""The service: a policy that schedules a live cluster, composed of four parts.
 
     submit -> journal -> round -> Decided -> tick: Told, wait, Launched -> backend -> reports, Ended -> ...
 
-- :mod:`.admission`: what users and runs ask for is checked, and written or refused;
-- :mod:`.rounds`: the policy is asked, and its answer is written;
-- :mod:`.launcher`: the tick launches, ends and kills runs until they are where the policy put them;
-- :mod:`.record`: the journal, and the state that follows from it, which the three share.
+- :mod:`.admission` checks the requests of users and runs, and writes or refuses them;
+- :mod:`.rounds` asks the policy, and writes its decisions;
+- :mod:`.launcher` launches, stops and kills runs in each tick, until they are where the policy put them;
+- :mod:`.record` has the journal and the state that follows from it, which the other three share.
 
-Rounds and ticks go on next to each other in one event loop.
+Rounds and ticks run concurrently in one event loop.
 """
 
 from __future__ import annotations
@@ -37,28 +37,33 @@ _TICK_SECONDS = 0.5
 
 
 class Service:
-    """A policy in charge of a live cluster.
+    """A policy that schedules a live cluster.
 
     Parameters
     ----------
     folder : Path
-        For the journal, the token and a folder of each job; made if it is not there (:mod:`.folder`).
+        Folder for the journal, the token and a folder of each job; created if needed (:mod:`.folder`).
+    cluster : ClusterFile
+        Description of the nodes.
+    backend : Backend
+        Backend that starts and stops runs.
     policy, settings : str, mapping
         Name of a policy, and its settings.
     url : str
-        Where jobs report to.
+        Address to which jobs report.
     round_seconds : float, optional
-        Length of rounds, instead of the policy's own.
+        Length of a round; default: the policy's own.
     soon_seconds : float, optional
-        A round also begins when something happened and this time has passed since the last one.
+        Also start a round after an event, if this many seconds have passed since the last round.
     clock : callable, optional
-        Seconds since the epoch; by default the system's at the start, and steady from then on.
+        Returns seconds since the epoch; default: the system's time at the start, monotonic from then on.
 
     Attributes
     ----------
     token : str
-        Token of the users.
+        Token for users.
     record : ServiceRecord
+        Journal and state.
     admission : Admission
     rounds : LiveRounds
     launcher : Launcher
@@ -66,7 +71,7 @@ class Service:
     Raises
     ------
     CopterError
-        Another service has the folder, or a type of GPU cannot be paced.
+        If another service uses the folder, or a type of GPU cannot be paced.
     """
 
     def __init__(
@@ -86,7 +91,7 @@ class Service:
         make_folder(folder)
         self.folder, self.backend = folder.resolve(), backend
         os.close(open_private(folder / "lock"))
-        self._lock = lock_file(folder / "lock", f"{folder}: another service has this folder")
+        self._lock = lock_file(folder / "lock", f"{folder}: another running service has this folder")
         self.token = first_content(folder / TOKEN, lambda: secrets.token_urlsafe(24))
         journal, clock = LiveJournal(folder / JOURNAL), clock or steady_clock()
         began = float(first_content(folder / "began", lambda: repr(clock())))
@@ -123,22 +128,22 @@ class Service:
 
     @property
     def trouble(self) -> str:
-        """Why the service cannot schedule; empty if it can."""
+        """Reason why the service cannot schedule; empty if it can."""
         if self.launcher.trouble or not self.rounds.trouble:
             return self.launcher.trouble
-        return f"the policy has no answer: {self.rounds.trouble}"
+        return f"the policy raised an error: {self.rounds.trouble}"
 
     def figures(self) -> str:
-        """Return what monitoring reads, in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         record, silent = self.record, bool(self.launcher.silent)
         return record.metrics.text(
             record.state, record.over, silent=silent, journal_bytes=record.journal.bytes
         )
 
     def close(self) -> None:
-        """Release everything; jobs go on.
+        """Release everything; jobs continue.
 
-        What was acknowledged is on disk before a policy or a backend that is still busy is waited for.
+        Acknowledged requests are written to disk before the method waits for a busy policy or backend.
         """
         self.record.journal.close()
         self.rounds.close()
@@ -147,17 +152,17 @@ class Service:
 
 
 def _pace_profiles(cluster: ClusterFile) -> dict[str, GoodputProfile]:
-    """Return the measured profiles by which jobs are paced: none if they are not paced."""
+    """Return the measured profiles that pace jobs; empty if jobs are not paced."""
     profiles = builtin_goodput_profiles() if cluster.pace is not None else {}
     for one in cluster.gpus:
         for application, profile in profiles.items():
             if one.type not in profile.models:
                 there = ", ".join(profile.models)
-                raise CopterError(f"pace: {application} was not measured on {one.type!r}; only on: {there}")
+                raise CopterError(f"pace: {application} was not measured on {one.type!r}, only on {there}")
     return profiles
 
 
 def steady_clock() -> Callable[[], float]:
-    """Return a clock that is right now, and is not changed with the system's."""
+    """Return a clock that starts with the system's time and does not follow changes of it."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

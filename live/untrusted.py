@@ -1,8 +1,8 @@
-"""Files that a job can write, read as untrusted: regular files only, a bounded size, and no waiting.
+"""Files that a job can write, read as untrusted: regular files only, of bounded size, without blocking.
 
-A job runs as the user of the service, so it can write into the folders of its runs: a FIFO, a socket, a
-folder or a symbolic link in the place of a file, a file that is huge, deeply nested or no text.  Whatever it
-is, it raises one error, :class:`UntrustedFileError`, which is the error of that run and of no other.
+A job runs as the user of the service, so it can write into the folders of its runs.  It may replace a file by
+a FIFO, a socket, a folder or a symbolic link, or by a file that is huge, deeply nested or not text.  All of
+these raise :class:`UntrustedFileError`, which affects that run only.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from typing import Any
 from copter.errors import CopterError
 
 MOST_RECORD_BYTES = 64 * 1024
-"""Largest file in which an agent says something."""
+"""Largest size of a record that an agent writes, in bytes."""
 MOST_WORDS = 500
-"""Longest text of a job's that is shown as a reason."""
+"""Largest number of characters of a job's text in a reason."""
 _BELOW = 4
-"""Folders from the service's own to a run's: ``jobs/NAME/runs/NUMBER``.  None of them may be a link."""
+"""Number of folders from the service's own to a run's: ``jobs/NAME/runs/NUMBER``.  None may be a link."""
 _THE_JOBS = frozenset(
     (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
     + (errno.ENOTDIR, errno.ENXIO, errno.EPERM)
 )
-"""Errors that come of what is in a folder; others, such as a full disk, are those of the machine."""
+"""Error numbers that a folder's contents cause; others, such as a full disk, are errors of the machine."""
 _QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link"}
 
 
 class UntrustedFileError(CopterError, OSError):
-    """A file or a folder that a job can write is not what it should be."""
+    """A file or a folder that a job can write is not of the expected kind or form."""
 
 
 @contextmanager
 def blamed_on(path: Path) -> Iterator[None]:
-    """Turn errors that come of the contents of a run's folder into an UntrustedFileError with the path.
+    """Turn errors that the contents of a run's folder cause into an UntrustedFileError with the path.
 
     A missing file stays a FileNotFoundError, and an error of the machine an OSError.
     """
@@ -57,7 +57,7 @@ def blamed_on(path: Path) -> Iterator[None]:
 def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | None:
     """Read a JSON object of at most :data:`MOST_RECORD_BYTES`; return None if there is no such file.
 
-    If the file may still be `unfinished`, a text that is no JSON counts as an empty object.  Raises
+    If the file may still be `unfinished`, a text that is not JSON counts as an empty object.  Raises
     UntrustedFileError for anything else.
     """
     try:
@@ -65,17 +65,17 @@ def read_record(path: Path, *, unfinished: bool = False) -> dict[str, Any] | Non
     except FileNotFoundError:
         return None
     if len(content) > MOST_RECORD_BYTES:
-        raise UntrustedFileError(f"{_shown(path)}: holds more than {MOST_RECORD_BYTES} bytes")
+        raise UntrustedFileError(f"{_shown(path)}: must have at most {MOST_RECORD_BYTES} bytes")
     try:
         found = json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise UntrustedFileError(f"{_shown(path)}: is nested too deeply") from None
+        raise UntrustedFileError(f"{_shown(path)}: too deeply nested") from None
     except ValueError as error:
         if unfinished:
             return {}
-        raise UntrustedFileError(f"{_shown(path)}: is no JSON: {words(str(error))}") from None
+        raise UntrustedFileError(f"{_shown(path)}: must be JSON: {words(str(error))}") from None
     if not isinstance(found, dict):
-        raise UntrustedFileError(f"{_shown(path)}: is no JSON object")
+        raise UntrustedFileError(f"{_shown(path)}: must be a JSON object")
     return found
 
 
@@ -106,7 +106,7 @@ def size_of(path: Path) -> int | None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder; none if it is not there."""
+    """Return the names in a folder; an empty list if the folder does not exist."""
     try:
         with blamed_on(folder), _folder(folder) as handle:
             return os.listdir(handle)
@@ -115,7 +115,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def open_to_append(path: Path) -> int:
-    """Return a handle of a regular file to append to, which only its owner can read; made if need be."""
+    """Open a regular file that only its owner can read, for appending; create it if needed."""
     with blamed_on(path), _folder(path.parent) as folder:
         handle = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _QUIET, 0o600, dir_fd=folder)
         try:
@@ -127,14 +127,14 @@ def open_to_append(path: Path) -> int:
 
 
 def words(text: str) -> str:
-    """Return a text of a job's as one line that can be shown: printable, cut at :data:`MOST_WORDS`."""
+    """Return a job's text as one printable line of at most :data:`MOST_WORDS` characters."""
     cut = text if len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..."
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open a run's folder, or one above it; no folder below the service's may be a link."""
+    """Open a run's folder, or one above it; fail if a folder below the service's is a link."""
     below = path.parts[-_BELOW:] if len(path.parts) > _BELOW else path.parts[1:]
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     handle = os.open(Path(*path.parts[: len(path.parts) - len(below)]), flags)
@@ -149,11 +149,11 @@ def _folder(path: Path) -> Iterator[int]:
 
 
 def _check_regular(handle: int, path: Path) -> int:
-    """Return the size of an open file; raise if it is not regular."""
+    """Return the size of an open file; raise UntrustedFileError if it is not regular."""
     found = os.fstat(handle)
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
-        raise UntrustedFileError(f"{_shown(path)}: is {kind}, not a file")
+        raise UntrustedFileError(f"{_shown(path)}: must be a file, not {kind}")
     return found.st_size
 
 

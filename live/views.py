@@ -18,11 +18,11 @@ from copter.live.service import Service
 from copter.problems.cluster.policy import Placement
 
 _KEPT_OVER = 10_000
-"""Number of jobs that are over and kept as they were read from the journal."""
+"""Number of ended jobs whose views are kept after they were read from the journal."""
 
 
 def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, Any]]:
-    """Return the jobs in the order of their submission; then those that are over, the last first."""
+    """Return the jobs in the order of their submission; then the ended jobs, the latest first."""
     jobs = [_live(record, job) for job in islice(record.state.jobs.values(), limit)]
     jobs += [_waiting(event) for event in record.pending()[: limit - len(jobs)]]
     if over and len(jobs) < limit:
@@ -31,7 +31,7 @@ def jobs_view(record: ServiceRecord, over: bool, limit: int) -> list[dict[str, A
 
 
 def _waiting(event: Submitted) -> dict[str, Any]:
-    """Return a job that was submitted while the policy was being asked."""
+    """Return the view of a job that was submitted while the policy was being asked."""
     return _blank(event.job, "queued") | {
         "submitted": event.time,
         "application": event.file["application"],
@@ -41,7 +41,7 @@ def _waiting(event: Submitted) -> dict[str, Any]:
 
 
 def _blank(name: str, status: str) -> dict[str, Any]:
-    """Return a job of which nothing is known."""
+    """Return a view of a job with default values only."""
     return {
         "name": name,
         "status": status,
@@ -85,7 +85,7 @@ def _live(record: ServiceRecord, job: LiveJob) -> dict[str, Any]:
 
 
 def _over(record: ServiceRecord, event: Closed) -> dict[str, Any]:
-    """Return a job that is over, as the journal has it; it does not change any more."""
+    """Return the view of an ended job from the journal; it does not change any more."""
     known = record.past.over.get(event.job)
     if known is None:
         known = _read_over(record.journal, event)
@@ -121,7 +121,7 @@ def _read_over(journal: LiveJournal, event: Closed) -> dict[str, Any]:
 
 
 def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
-    """Yield what happened to a job and, at the end, the last one of its reports."""
+    """Yield the events of a job and, at the end, the last of its reports."""
     for kind in ("Submitted", "Launched", "Told", "Ended"):
         for _, event in journal.events(kind=kind, job=name):
             assert isinstance(event, JobEvent)
@@ -132,7 +132,7 @@ def _story(journal: LiveJournal, name: str) -> Iterator[JobEvent]:
 
 
 def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
-    """Return a job with its runs, and what is known of it; raises RefusedError if there is none."""
+    """Return the view of a job with its runs and reports; raises RefusedError if there is no such job."""
     job = record.state.jobs.get(name)
     pending = [event for event in record.pending() if event.job == name]
     if job is None and pending:
@@ -178,7 +178,7 @@ def job_view(record: ServiceRecord, name: str) -> dict[str, Any]:
 
 
 def cluster_view(service: Service, since: float = -math.inf) -> dict[str, Any]:
-    """Return nodes, runs and figures, and of the past what ended or was measured after `since`."""
+    """Return nodes, runs and statistics, and the part of the history after the time `since`."""
     record, state = service.record, service.record.state
     nodes = [
         {
@@ -269,7 +269,7 @@ def _event(number: int, event: Event) -> dict[str, Any]:
 
 
 def _plain(key: str, value: Any) -> str:
-    """Return the value of an event's field for people."""
+    """Return the value of an event's field as a text for users."""
     if key == "place":
         configuration = Placement(*as_place(value)).configuration
         return f"{configuration.gpus}x{configuration.type}"

@@ -1,7 +1,7 @@
 """A network that reads digits, in numpy: ``python -m copter.live.examples.digits``.
 
-The digits are drawn, not scanned: a font of 5 x 7 dots somewhere in 9 x 9 pixels, each as bright as chance
-will have it, in noise.  The network has one hidden layer of rectified units and learns by stochastic
+The digits are drawn, not scanned: a font of 5 x 7 dots at a random position in 9 x 9 pixels, with random
+brightness and noise.  The network has one hidden layer of rectified units and is trained by stochastic
 gradient descent.
 """
 
@@ -28,7 +28,7 @@ _FONT = """
 """
 _ROWS = [[[int(dot) for dot in row] for row in line.split()] for line in _FONT.split("\n") if line]
 _GLYPHS = np.array(_ROWS, np.float64).transpose(1, 0, 2)
-"""(10, 7, 5)."""
+"""Array of shape (10, 7, 5): the dots of each digit."""
 
 
 def generate(examples: int, noise: float, seed: int) -> tuple[Floats, NDArray[np.int64]]:
@@ -56,7 +56,7 @@ def generate(examples: int, noise: float, seed: int) -> tuple[Floats, NDArray[np
 
 
 def initial_model(hidden: int, seed: int) -> dict[str, Floats]:
-    """The network before training."""
+    """Return the network before training."""
     rng = np.random.default_rng(seed)
     return {
         "first": rng.normal(0.0, (2.0 / SIDE**2) ** 0.5, (SIDE**2, hidden)),
@@ -69,7 +69,7 @@ def initial_model(hidden: int, seed: int) -> dict[str, Floats]:
 def loss_and_gradient(
     model: Mapping[str, Floats], x: Floats, y: NDArray[np.int64]
 ) -> tuple[float, dict[str, Floats]]:
-    """Mean cross entropy over some examples, and its gradient."""
+    """Return the mean cross entropy over some examples, and its gradient."""
     units = np.maximum(x @ model["first"] + model["first_bias"], 0.0)
     logits = units @ model["second"] + model["second_bias"]
     logits -= logits.max(axis=1, keepdims=True)
@@ -88,21 +88,21 @@ def loss_and_gradient(
 
 
 def accuracy(model: Mapping[str, Floats], x: Floats, y: NDArray[np.int64]) -> float:
-    """Share of digits that are read right."""
+    """Return the share of digits that the network reads correctly."""
     units = np.maximum(x @ model["first"] + model["first_bias"], 0.0)
     return float((np.argmax(units @ model["second"] + model["second_bias"], axis=1) == y).mean())
 
 
 def main() -> None:
-    """Train, and say now and then how it goes."""
+    """Train, and print the progress now and then."""
     parser = argparse.ArgumentParser(description="Learn to read generated digits.")
     parser.add_argument("--hidden", type=int, default=64, help="units of the hidden layer")
     parser.add_argument("--examples", type=int, default=20_000)
-    parser.add_argument("--noise", type=float, default=0.3, help="of a pixel")
+    parser.add_argument("--noise", type=float, default=0.3, help="standard deviation of a pixel's noise")
     parser.add_argument("--learning-rate", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--say-every", type=int, default=500, help="steps between two lines")
-    by_hand = parser.add_argument_group("where copter has not started it")
+    parser.add_argument("--say-every", type=int, default=500, help="steps between two lines of output")
+    by_hand = parser.add_argument_group("used only if copter has not started the process")
     by_hand.add_argument("--initial-batch", type=int, default=64)
     by_hand.add_argument("--work", type=float, default=3000, help="steps at the initial batch size")
     arguments = parser.parse_args()
@@ -133,7 +133,7 @@ def main() -> None:
             )
     if training.rank == 0:
         held_out = generate(2000, arguments.noise, arguments.seed + 1)
-        print(f"reads {accuracy(model, *held_out):.1%} of 2000 others right", flush=True)
+        print(f"{accuracy(model, *held_out):.1%} of 2000 other digits are read correctly", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The network of `digits.py` in PyTorch: ``python -m copter.live.examples.digits_torch``.
 
-On a GPU if there is one.
+It uses a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ with extra("torch"):
 
 
 def main() -> None:
-    """Train, and say now and then how it goes."""
+    """Train, and print the progress now and then."""
     parser = argparse.ArgumentParser(description="Learn to read generated digits, in PyTorch.")
     parser.add_argument("--hidden", type=int, default=64, help="units of the hidden layer")
     parser.add_argument("--examples", type=int, default=20_000)
     parser.add_argument("--learning-rate", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--say-every", type=int, default=500, help="steps between two lines")
-    by_hand = parser.add_argument_group("where copter has not started it")
+    parser.add_argument("--say-every", type=int, default=500, help="steps between two lines of output")
+    by_hand = parser.add_argument_group("used only if copter has not started the process")
     by_hand.add_argument("--initial-batch", type=int, default=64)
     by_hand.add_argument("--work", type=float, default=3000, help="steps at the initial batch size")
     arguments = parser.parse_args()
 
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)  # the network is small, and there is a process for each GPU
-    device = "cuda" if torch.cuda.is_available() else "cpu"  # the agent shows a process its own only
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # the agent shows each process its own GPU only
     pictures, digits = generate(arguments.examples, 0.3, arguments.seed)
     x = torch.tensor(pictures, dtype=torch.float32, device=device)
     y = torch.tensor(digits, device=device)

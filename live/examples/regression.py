@@ -5,8 +5,9 @@ gradient of half the squared error at w* + h, over one example, is (h x - e) x, 
 
     mu^2 = |h|^2,   sigma^2 = ((d + 1) |h|^2 + d s^2) / m0
 
-at the batch size m0: see :mod:`copter.problems.cluster.estimation.gradients`.  The gradient becomes small as
-w comes near w*, noise does not: large batches are worth more and more, and a scheduler has the job grow.
+at the batch size m0: see :mod:`copter.problems.cluster.estimation.gradients`.  As w approaches w*, the
+gradient becomes small and the noise does not.  Larger batches therefore gain value, and the scheduler
+enlarges the job.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ def generate(
     Parameters
     ----------
     error : float
-        s, standard deviation of e.
+        Standard deviation s of e.
 
     Returns
     -------
     x : (examples, features) array
     y : (examples,) array
     true : (features,) array
-        w*.
+        The vector w*.
     """
     rng = np.random.default_rng(seed)
     x, true = rng.standard_normal((examples, features)), rng.standard_normal(features)
@@ -42,14 +43,14 @@ def generate(
 
 
 def main() -> None:
-    """Train, and say how near it came."""
+    """Train, and print the distance from the solution."""
     parser = argparse.ArgumentParser(description="Linear regression by stochastic gradient descent.")
     parser.add_argument("--examples", type=int, default=50_000)
     parser.add_argument("--features", type=int, default=200)
     parser.add_argument("--error", type=float, default=1.0)
     parser.add_argument("--learning-rate", type=float, default=0.002)
     parser.add_argument("--seed", type=int, default=0)
-    by_hand = parser.add_argument_group("where copter has not started it")
+    by_hand = parser.add_argument_group("used only if copter has not started the process")
     by_hand.add_argument("--initial-batch", type=int, default=16)
     by_hand.add_argument("--work", type=float, default=3000, help="steps at the initial batch size")
     arguments = parser.parse_args()

@@ -1,9 +1,9 @@
-"""The job's side: what a training script imports.
+"""The interface for training scripts, which run in the jobs.
 
-`plan.py` comes first: what a run is told and what it says.  `training.py` is what scripts use, `group.py` its
-processes on one machine, `loader.py` the order of examples, `layout.py` gradients as one vector,
-`checkpoints.py` what outlives a run, `reporting.py` the service, `pacing.py` slots that stand for GPUs,
-`torch.py` the same for PyTorch.
+Read `plan.py` first: the messages between the service and a run.  Scripts use `training.py`.  `group.py` has
+the processes of a run on one machine, `loader.py` the order of examples, `layout.py` gradients as one vector,
+`checkpoints.py` the checkpoints, `reporting.py` the reports to the service, `pacing.py` the pacing of
+simulated GPUs, and `torch.py` the same interface for PyTorch.
 """
 
 from copter.lazy import attach

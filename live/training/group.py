@@ -1,12 +1,12 @@
-"""The processes of a run on one machine: how they average gradients and agree on what to do next.
+"""The processes of a run on one machine: how they average gradients and agree on the next step.
 
-A star of local sockets: the first process (rank 0) listens, and the others connect.  Messages are those of
-:mod:`multiprocessing.connection`, as bytes and never pickled, and only between processes of one user.  To sum
-vectors, all send theirs to the first process, which adds them up in the order of the ranks and sends the sum
-to all: every process has the same bits, every time.  The processes of a run on several machines need
-torch.distributed: see `torch.py`.
+They form a star of local sockets: the first process (rank 0) listens, and the others connect.  Messages are
+those of :mod:`multiprocessing.connection`, as bytes and never pickled, and only between processes of one
+user. To sum vectors, all processes send theirs to the first one, which adds them in the order of the ranks
+and sends the sum to all.  So every process has identical bits in every run.  The processes of a run on
+several machines need torch.distributed: see `torch.py`.
 
-A process that ends closes its connections, and all others fail at once.
+A process that ends closes its connections, and all others then fail at once.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from copter.live.backends.agent import identity
 from copter.live.backends.base import begun
 
 JOIN_SECONDS = 300.0
-"""How long processes wait for each other at the beginning."""
+"""Seconds for which processes wait for each other at the start."""
 SILENCE_SECONDS = 300.0
-"""How long a process waits for another's part of a step, or until it takes what it is sent."""
+"""Seconds for which a process waits for a message of another one, or for its message to be received."""
 _CREDENTIALS = struct.Struct("iII")
 """Process, user and group at the other end of a socket."""
 
 
 class PeerError(CopterError, RuntimeError):
-    """Another process of the run is gone, does not answer, or sends what does not fit."""
+    """Another process of the run has ended, does not answer, or sent data of the wrong size."""
 
 
 class ProcessGroup:
-    """The processes of a run; the first one has all others as `peers`, every other one has the first."""
+    """The processes of a run; `peers` are all others for the first one, and the first one for all others."""
 
     def __init__(self, rank: int = 0, peers: Mapping[int, Connection] | None = None) -> None:
         self.rank, self._peers = rank, dict(sorted((peers or {}).items()))
 
     def spread(self, content: bytes) -> bytes:
-        """Return what the first process gives; what the others give is left out."""
+        """Return the content that the first process gives; that of the others is ignored."""
         if self.rank:
             with _of_peer(0):
                 return self._peers[0].recv_bytes()
@@ -58,11 +58,11 @@ class ProcessGroup:
         return content
 
     def reduce(self, vector: NDArray[Any], note: bytes, decide: Callable[[list[bytes]], bytes]) -> bytes:
-        """Sum a vector of equal length over all processes, in place, and agree.
+        """Sum a vector of equal length over all processes, in place, and agree on a decision.
 
-        The first process calls `decide` with the notes of all processes once the vector is summed, and every
-        process returns what that returned.  Raises PeerError if a process is gone or silent, or its vector
-        has another length.
+        Once the vector is summed, the first process calls `decide` with the notes of all processes.  Every
+        process returns the result.  Raises PeerError if a process has ended or is silent, or its vector has
+        another length.
         """
         if self.rank:
             first = self._peers[0]
@@ -86,16 +86,16 @@ class ProcessGroup:
         return decision
 
     def close(self) -> None:
-        """Leave the others."""
+        """Close the connections."""
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
 
 
 def join(folder: Path, rank: int, ranks: int) -> ProcessGroup:
-    """Connect with all other processes of the run that has a folder.
+    """Connect with all other processes of the run that has this folder.
 
-    Raises PeerError if they do not come in time, or the first one is on another machine.
+    Raises PeerError if a process does not connect in time, or the first one is on another machine.
     """
     if ranks == 1:
         return ProcessGroup()
@@ -112,12 +112,12 @@ def join(folder: Path, rank: int, ranks: int) -> ProcessGroup:
                 peer = _connection(listener.accept()[0])
             except TimeoutError:
                 missing = ", ".join(str(each) for each in range(1, ranks) if each not in joined)
-                raise PeerError(f"processes {missing} did not come within {JOIN_SECONDS:g} s") from None
+                raise PeerError(f"processes {missing} did not connect within {JOIN_SECONDS:g} s") from None
             if peer is None:
                 continue
             try:
                 joined[int.from_bytes(peer.recv_bytes(), "little")] = peer
-            except (OSError, EOFError):  # it has just ended, and its agent ends the run
+            except (OSError, EOFError):  # the process has just ended, and its agent ends the run
                 peer.close()
     return ProcessGroup(0, joined)
 
@@ -132,24 +132,24 @@ def _find_first(folder: Path, name: str, rank: int, deadline: float) -> Connecti
     while time.monotonic() < deadline:
         first = begun(folder, 0)
         if first and first.get("boot") != here:
-            raise PeerError("process 0 is on another machine: a job there too needs PyTorch (TorchTraining)")
+            raise PeerError("process 0 is on another machine: use PyTorch (TorchTraining) for such jobs")
         found = socket.socket(socket.AF_UNIX)
         try:
             found.connect(name)
-        except ConnectionRefusedError:  # it does not listen yet
+        except ConnectionRefusedError:  # process 0 does not listen yet
             found.close()
             time.sleep(0.02)
             continue
         peer = _connection(found)
         if peer is None:
-            raise PeerError("another user listens in the place of process 0")
+            raise PeerError("a process of another user listens at the address of process 0")
         peer.send_bytes(rank.to_bytes(4, "little"))
         return peer
     raise PeerError(f"process 0 was not found on this machine within {JOIN_SECONDS:g} s")
 
 
 def _connection(connected: socket.socket) -> Connection | None:
-    """Return a connection over a socket, or None if the other side is another user's."""
+    """Return a connection over a socket, or None if the other process belongs to another user."""
     credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     if _CREDENTIALS.unpack(credentials)[1] != os.geteuid():
         connected.close()
@@ -162,7 +162,7 @@ def _connection(connected: socket.socket) -> Connection | None:
 
 
 def _receive(peer: Connection, rank: int, like: NDArray[Any]) -> NDArray[Any]:
-    """Receive a vector of the form of another one."""
+    """Receive a vector with the length and type of `like`."""
     content = peer.recv_bytes()
     if len(content) != like.nbytes:
         raise PeerError(f"process {rank} has a gradient of {len(content)} bytes, this one of {like.nbytes}")
@@ -175,6 +175,6 @@ def _of_peer(rank: int) -> Iterator[None]:
     try:
         yield
     except BlockingIOError as error:
-        raise PeerError(f"process {rank} is silent: {error}") from error
+        raise PeerError(f"process {rank} does not answer: {error}") from error
     except (OSError, EOFError) as error:
-        raise PeerError(f"process {rank} is gone: {error or 'it hung up'}") from error
+        raise PeerError(f"process {rank} has ended: {error or 'connection closed'}") from error

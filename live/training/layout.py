@@ -1,4 +1,4 @@
-"""Gradients as one flat vector: what is sent, summed and measured is one array."""
+"""Gradients as one flat vector, so that one array is sent, summed and measured."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Gradient: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 
 
 class GradientLayout:
-    """Positions of the parts of a gradient in its flat vector; all gradients have the form of the first."""
+    """Positions of the parts of a gradient in its flat vector; all gradients have the shape of the first."""
 
     def __init__(self, gradient: Gradient) -> None:
         self._named = isinstance(gradient, Mapping)
         self._shapes = {name: array.shape for name, array in _arrays(gradient).items()}
 
     def pack(self, gradient: Gradient) -> NDArray[Any]:
-        """Return the flat vector of a gradient, in single precision if all of it is, else in double."""
+        """Return a gradient's flat vector, in single precision if all its arrays are, else in double."""
         arrays = _arrays(gradient)
         shapes = {name: array.shape for name, array in arrays.items()}
         if shapes != self._shapes or isinstance(gradient, Mapping) != self._named:
-            raise ValueError(f"a gradient of {_words(shapes)}: those before had {_words(self._shapes)}")
+            raise ValueError(f"gradient = {_words(shapes)}: must be like the first, {_words(self._shapes)}")
         single = all(array.dtype in (np.float32, np.float16) for array in arrays.values())
         parts = [arrays[name].ravel() for name in self._shapes]
         return np.concatenate(parts, dtype=np.float32 if single else np.float64)
 
     def unpack(self, vector: NDArray[Any]) -> Any:
-        """Return the parts of a flat vector in the form of the first gradient; they share its memory."""
+        """Return the parts of a flat vector in the form of the first gradient, as views."""
         found, start = {}, 0
         for name, shape in self._shapes.items():
             size = int(np.prod(shape))

@@ -1,10 +1,10 @@
-"""The order in which a job sees its examples, whatever batch sizes and processes it has.
+"""The order in which a job sees its examples, independent of batch sizes and numbers of processes.
 
-Epoch e goes through all n examples in the order of a permutation drawn from (seed, e), and the loader is no
-more than the count c of examples that were seen: c // n epochs, and c % n examples of the next one's order.
-So every example of an epoch is seen exactly once before the next epoch begins, and a job goes on at the very
-next example after any stop, with any other batch size and number of processes.  A batch is never cut short:
-one that reaches over the end of an epoch takes its remaining examples from the beginning of the next.
+Epoch e visits all n examples in the order of a permutation drawn from (seed, e).  The state of the loader is
+the count c of examples that were seen: c // n epochs, and c % n examples of the next epoch's order.  So every
+example of an epoch is seen exactly once before the next epoch begins.  After a stop, a job continues with the
+next example, whatever its new batch size and number of processes.  A batch is never shortened: at the end of
+an epoch it takes its remaining examples from the beginning of the next.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ class Loader:
 
     def __init__(self, examples: int, seed: int = 0, consumed: int = 0) -> None:
         if examples < 1:
-            raise ValueError(f"examples = {examples}: there must be at least one")
+            raise ValueError(f"examples = {examples}: must be at least 1")
         if seed < 0 or consumed < 0:
-            raise ValueError(f"seed = {seed}, consumed = {consumed}: neither may be negative")
+            raise ValueError(f"seed = {seed}, consumed = {consumed}: must not be negative")
         self.examples, self.seed, self.consumed = examples, seed, consumed
         self._order: tuple[int, NDArray[np.int64]] | None = None
 
     @property
     def epoch(self) -> int:
-        """Number of epochs that are complete."""
+        """Number of completed epochs."""
         return self.consumed // self.examples
 
     @property
     def position(self) -> int:
-        """Number of examples that were seen in this epoch."""
+        """Number of examples seen in the present epoch."""
         return self.consumed % self.examples
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """Return the numbers of the next examples, and go on after them."""
+        """Return the indices of the next examples, and advance past them."""
         parts = []
         while count > 0:
             part = self._permutation(self.epoch)[self.position : self.position + count]

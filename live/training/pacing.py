@@ -1,13 +1,13 @@
-"""The duration of steps where a slot stands for a GPU.
+"""Pacing of steps on slots that simulate GPUs.
 
-A step of the measured model (:class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`) takes
-T = s T_grad + T_iter seconds on its GPUs, here so many times fewer as the pace says.  The job's first process
-waits until its accumulating passes and its steps have taken that long, and all others wait for its sum of the
-gradients.  What takes time beside the steps (checkpoints, restarts, reports) is as long as it really is.
+By the measured model (:class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`), a step
+takes T = s T_grad + T_iter seconds on its GPUs.  Here it takes T divided by the speed of the pace.  The job's
+first process waits until its accumulating passes and its steps have taken that long, and all others wait for
+the sum of the gradients.  Other work (checkpoints, restarts, reports) takes its real time.
 
-Waits end late by what the system takes to wake a process, and averaging itself takes time.  So a step is
-timed from when the one before should have ended, and catches up what that was late, but half a step at
-most: no step is shorter than half of the model's, and many are never faster than the model on average.
+Waits end late because the system needs time to wake a process, and averaging itself takes time.  So a step is
+timed from the scheduled end of the step before, and makes up for its delay, but by at most half a step.  No
+step is shorter than half of the model's, and on average steps are never faster than the model.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from copter.live.training.plan import Pace
 from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
 _MOST_CAUGHT_UP = 0.5
-"""Share of a step by which the next one may be shorter."""
+"""Largest share of a step by which it may be shorter than the model's."""
 
 
 class Pacing:
-    """Waits that make steps as long as measured ones; none without a pace."""
+    """Waits that make steps as long as measured ones; there are no waits if the pace is None."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Pacing:
         if pace is None:
             return
         if len(pace.parameters) != len(ThroughputParameters._fields):
-            raise ValueError(f"pace.parameters = {pace.parameters}: there are seven")
+            raise ValueError(f"pace.parameters = {pace.parameters}: must be seven numbers")
         if not pace.speed > 0:
             raise ValueError(f"pace.speed = {pace.speed}: must be positive")
         ThroughputParameters(*pace.parameters).check()
@@ -67,7 +67,7 @@ class Pacing:
         self._wait(self._began + self._seconds)
 
     def restart(self) -> None:
-        """Time the next step from its own beginning, after something else than a step."""
+        """Time the next step from its own beginning, after work other than a step."""
         self._due = None
 
     def _wait(self, until: float) -> None:

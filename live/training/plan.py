@@ -1,9 +1,9 @@
 """Messages between the service and a run: the plan at its start, its reports, and the orders in return.
 
 The plan is the ``training`` field of ``run.json``.  Every ``report_seconds`` a run's first process posts a
-report to ``url`` with the run's own token (``Authorization: Bearer TOKEN``), as JSON, and is answered with
-orders.  A report that does not get through is left out, because the next one covers it.  A job without an
-answer for ``lease_seconds`` writes a checkpoint and ends: the service may have given its GPUs away.
+report as JSON to ``url``, with the run's own token (``Authorization: Bearer TOKEN``).  The response has
+orders. A report that fails is not repeated, because the next one covers it.  A job without a response for
+``lease_seconds`` writes a checkpoint and ends, because the service may have given its GPUs away.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, NamedTuple, Self
 
 
 class Batch(NamedTuple):
-    """How a job trains: see :class:`copter.problems.cluster.profiles.throughput.BatchChoice`."""
+    """Batch of a job: see :class:`copter.problems.cluster.profiles.throughput.BatchChoice`."""
 
     local_batch: int
     accumulation: int
     learning_rate_factor: float
 
     def check(self) -> None:
-        """Raise ValueError for a batch that cannot be trained with."""
+        """Raise ValueError for an invalid batch."""
         if self.local_batch < 1 or self.accumulation < 0 or not 0 < self.learning_rate_factor < math.inf:
-            raise ValueError(f"{self}: a pass has at least one example, and the factor is positive")
+            raise ValueError(f"{self}: local_batch must be at least 1, and the factor positive")
 
 
 @dataclass(frozen=True)
 class Pace:
-    """A slot that stands for a GPU: steps take as long as measured ones, divided by `speed`.
+    """Pace of a slot that simulates a GPU: steps take as long as measured ones, divided by `speed`.
 
     `parameters` are the seven of :class:`copter.problems.cluster.profiles.throughput.ThroughputParameters`.
     """
@@ -42,32 +42,32 @@ class Pace:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What a run is told at its start.
+    """Data for a run at its start.
 
     Attributes
     ----------
     url, token : str
-        Where reports go (nowhere if empty), and the run's own token.
+        Address for reports (none are sent if it is empty), and the run's own token.
     folder : str
-        Checkpoints of the job, the same for all of its runs.
+        Folder of the job's checkpoints, the same for all of its runs.
     number : int
         Number of the run; the checkpoints of a later run replace those of an earlier one.
     work : float
-        Steps at the initial batch size until the job is trained.
+        Number of steps at the initial batch size until the job is complete.
     initial_batch, max_batch : int
-        Examples of the whole batch: the user's own, and the largest.
+        Examples of a whole batch: the user's initial batch, and the largest.
     batch : Batch
         The first batch.
     rule : {"adascale", "square-root"}
-        How the learning rate follows the batch size.
+        Rule by which the learning rate depends on the batch size.
     checkpoint_seconds : float
-        Largest age of a checkpoint.
+        Largest age of a checkpoint, in seconds.
     report_seconds : float
-        Time between two reports.
+        Seconds between two reports.
     lease_seconds : float
-        How long a run goes on without an answer.
+        Seconds for which a run continues without a response.
     pace : Pace or None
-        None on real GPUs.
+        Pace of simulated GPUs; None on real GPUs.
     """
 
     url: str
@@ -85,12 +85,12 @@ class TrainingPlan:
     pace: Pace | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as they stand in ``run.json``."""
+        """Return the fields as they are in ``run.json``."""
         return asdict(self) | {"batch": self.batch._asdict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the plan of a dictionary that :meth:`as_dict` made."""
+        """Return the plan of a dictionary from :meth:`as_dict`."""
         pace = fields.get("pace")
         made = {
             "batch": Batch(**fields["batch"]),
@@ -101,7 +101,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class ProcessPlace:
-    """Position of a process in its run, by the environment that the agent made."""
+    """Position of a process in its run, from the environment that the agent set."""
 
     plan: TrainingPlan
     job: str
@@ -128,10 +128,10 @@ class ProcessPlace:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Steps since the last report that were alike: `local_batch` examples on each GPU in one pass.
+    """Similar steps since the last report: `local_batch` examples on each GPU in one pass.
 
-    `log_seconds` is the mean logarithm of the seconds of a step without accumulation, that is of its last
-    pass, which synchronises.
+    `log_seconds` is the mean logarithm of a step's seconds without accumulation, that is, of its last pass,
+    which synchronises.
     """
 
     local_batch: int
@@ -146,19 +146,19 @@ class TrainingReport:
     Attributes
     ----------
     progress, steps : float, int
-        Progress of the whole job in steps at the initial batch size, and its steps.
+        Progress of the whole job, in steps at the initial batch size, and the number of its steps.
     running_seconds : float
         Time since this run's first step began.
     times : tuple of StepTimes
-        Steps since the last report that got through.
+        Times of the steps since the last successful report.
     squared_norm, variance : float or None
-        mu^2 and sigma^2 of the gradient at the initial batch size; None while they are not known.
+        mu^2 and sigma^2 of the gradient at the initial batch size; None if unknown.
     batch_size : int
-        Examples of the last step, of all processes.
+        Number of examples of the last step, over all processes.
     saved_progress : float
-        Progress of the last checkpoint.
+        Progress at the last checkpoint.
     figure : float or None
-        The training script's own figure, such as its loss.
+        A number that the training script reports, such as its loss.
     """
 
     progress: float
@@ -172,20 +172,20 @@ class TrainingReport:
     figure: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as they are posted."""
+        """Return the fields for the body of the request."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the report of a dictionary that :meth:`as_dict` made."""
+        """Return the report of a dictionary from :meth:`as_dict`."""
         return cls(**{**fields, "times": tuple(StepTimes(**one) for one in fields["times"])})
 
 
 @dataclass(frozen=True)
 class Orders:
-    """Answer to a report: the lease from now on, whether to stop, and a batch unless it stays.
+    """Response to a report: the new lease, whether to stop, and a new batch, or None to keep the batch.
 
-    A run that is told to stop has no right to its GPUs any more.
+    A run that is ordered to stop has lost its GPUs.
     """
 
     lease_seconds: float
@@ -194,9 +194,9 @@ class Orders:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Return the orders of an answer; raises ValueError, TypeError or KeyError if it has none."""
+        """Return the orders of a response; raises ValueError, TypeError or KeyError if it has none."""
         if not isinstance(fields, dict):
-            raise TypeError(f"orders are fields by their names, not {fields!r}")
+            raise TypeError(f"orders = {fields!r}: must be a mapping of names to values")
         if (batch := fields.get("batch")) is not None:
             batch = Batch(**batch)
             batch.check()

@@ -1,9 +1,9 @@
-"""Reports to the service, and its orders: a thread of a run's first process.
+"""Reports to the service, and its orders, in a thread of a run's first process.
 
-The loop of training only leaves notes here, and looks at what has come: it never waits for the network.
-Times of steps are taken off the notes once a report that has them was answered, so one that was lost is made
-up for by the next.  The lease runs from when the report was sent that was answered last, and so is over here
-before it is over for the service.
+The training loop only leaves notes here and reads orders, so it never waits for the network.  The times of
+steps are removed from the notes after a report with them was answered; the next report includes those of a
+lost one. The lease runs from the time at which the last answered report was sent.  So it ends here before it
+ends for the service.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from urllib.parse import urlsplit, urlunsplit
 from copter.live.training.plan import Batch, Orders, StepTimes, TrainingPlan, TrainingReport
 
 _POST_SECONDS = 3.0
-"""Time after which a post is given up."""
+"""Seconds after which a request is given up."""
 _NO_RIGHT = (403, 404, 409, 410)
-"""Statuses that mean that the run is over."""
+"""HTTP status codes that mean that the run has ended."""
 
 
 class Reporter:
-    """Posts what a run reports, and keeps what it is told; `stop` is whether the service wants it to end."""
+    """Sender of a run's reports; `stop` is true if the service wants the run to end."""
 
     def __init__(
         self, plan: TrainingPlan, report: TrainingReport, clock: Callable[[], float] = time.monotonic
@@ -41,34 +41,34 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     def start(self) -> None:
-        """Begin to post."""
+        """Start the thread that posts reports."""
         self._thread.start()
 
     def note(self, report: TrainingReport, local_batch: int, seconds: float | None) -> None:
-        """Take in the report after a step, and the seconds of its last pass unless they do not count."""
+        """Record the report after a step, and the seconds of its last pass; None leaves the time out."""
         with self._lock:
             self._report = report
             if seconds is not None:
                 self._add(local_batch, 1, math.log(seconds))
 
     def lease_over(self) -> bool:
-        """Return whether the service has been silent for too long."""
+        """Return whether the lease has ended without a response of the service."""
         with self._lock:
             return self._clock() >= self._lease_ends
 
     def ordered_batch(self) -> Batch | None:
-        """Return the batch that was ordered since the last call."""
+        """Return the batch that the service ordered since the last call, or None."""
         with self._lock:
             batch, self._batch = self._batch, None
         return batch
 
     def close(self) -> None:
-        """Post once more, and end the thread."""
+        """Post a last report, and end the thread."""
         self._closing.set()
         self._thread.join(3 * _POST_SECONDS)
 
     def post(self) -> None:
-        """Post a report and take in the answer; the next report makes up for one that is lost."""
+        """Post a report and read the response; if the request fails, the next report includes its times."""
         began = self._clock()
         with self._lock:
             sent, self._times = self._times, {}
@@ -95,12 +95,12 @@ class Reporter:
             self.post()
 
     def _ask(self, report: TrainingReport) -> Orders:
-        # Only the first process of a run posts; the others do not load this.
+        # Import the HTTP client here: only the first process of a run posts, and the others need not load it.
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
         url = urlsplit(self._plan.url)
         if url.hostname is None:
-            raise ValueError(f"{self._plan.url!r} is no address of a service")
+            raise ValueError(f"url = {self._plan.url!r}: must be the address of a service")
         make = HTTPSConnection if url.scheme == "https" else HTTPConnection
         connection = make(url.hostname, url.port, timeout=_POST_SECONDS)
         headers = {"Authorization": f"Bearer {self._plan.token}", "Content-Type": "application/json"}
@@ -117,7 +117,7 @@ class Reporter:
             self._refused = True
             return Orders(self._plan.lease_seconds, stop=True)
         if answer.status >= 300:
-            raise OSError(f"answered with {answer.status}")
+            raise OSError(f"HTTP status {answer.status}")
         return Orders.from_dict(json.loads(content))
 
     def _add(self, local_batch: int, count: int, logs: float) -> None:
@@ -126,9 +126,9 @@ class Reporter:
         self._times[local_batch] = had[0] + count, had[1] + logs
 
     def _say(self, error: Exception | None) -> None:
-        """Print to the job's log when reports begin to fail and when they get through again."""
+        """Print to the job's log when reports begin to fail, and when they succeed again."""
         if self._heard == (error is None):
             return
         self._heard = error is None
-        what = "get through again" if error is None else f"do not get through: {error}"
+        what = "succeed again" if error is None else f"fail: {error}"
         print(f"copter: reports {what}", file=sys.stderr, flush=True)

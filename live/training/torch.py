@@ -1,4 +1,4 @@
-"""The same for PyTorch: a model and its optimiser, trained data-parallel.
+"""Training of a PyTorch model with its optimiser, data-parallel.
 
     from copter.live.training.torch import TorchTraining
 
@@ -8,16 +8,17 @@
             step.backward(loss_function(model(x[indices]), y[indices]))
         step.update()
 
-Processes find each other, average gradients and agree by torch.distributed.  Gradients are averaged (by NCCL
-if the model is on a GPU, by Gloo if not) once they are all there, as one vector: its norm and those of each
-process's own gradients are what the noise is measured by.  DistributedDataParallel averages while the
-backward pass still runs, which is faster for large models, but shows no process its own gradient.
+The processes use torch.distributed to find each other, average gradients and agree.  Gradients are averaged
+as one vector once all are computed, by NCCL if the model is on a GPU and otherwise by Gloo.  The gradient
+noise is measured by the norm of that vector and the norms of each process's own gradients.
+DistributedDataParallel averages during the backward pass, which is faster for large models, but does not give
+a process its own gradient.
 
-The learning rates of all parameter groups are multiplied by the step's factor for the step alone, so a
-schedule that sets them goes on as it does.
+The learning rates of all parameter groups are multiplied by the step's factor during the step only, so a
+learning rate schedule works as usual.
 
-Checkpoints hold what ``state_dict`` of model and optimiser say, and are read with ``weights_only``.  Buffers
-that batches change, such as running means, are those of the first process.
+A checkpoint has the ``state_dict`` of model and optimiser, and is read with ``weights_only``.  Buffers that
+batches change, such as running means, are those of the first process.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ with extra("torch"):
 
 
 class _TorchState:
-    """Model and optimiser, as what torch.save makes of them."""
+    """Model and optimiser, saved and loaded by torch."""
 
     def __init__(self, model: Any, optimizer: Any, device: Any) -> None:
         self._model, self._optimizer, self._device = model, optimizer, device
@@ -57,7 +58,7 @@ class _TorchState:
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if set(arrays) != {"torch"}:
-            raise TrainingError(f"the checkpoint has {', '.join(sorted(arrays))}: PyTorch did not write it")
+            raise TrainingError(f"checkpoint: has {', '.join(sorted(arrays))}: must be written by PyTorch")
         content = io.BytesIO(arrays["torch"].tobytes())
         state = torch.load(content, map_location=self._device, weights_only=True)
         self._model.load_state_dict(state["model"])
@@ -70,11 +71,11 @@ def _of_peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise PeerError(f"another process is gone or silent: {error}") from error
+        raise PeerError(f"another process has ended or does not answer: {error}") from error
 
 
 class _TorchGroup(ProcessGroup):
-    """The processes of torch.distributed, which has summed the vectors before they agree."""
+    """The processes of torch.distributed, which has already summed the vectors."""
 
     def spread(self, content: bytes) -> bytes:
         length = torch.tensor([len(content)])
@@ -106,7 +107,7 @@ class _TorchRun(Training):
     def _meet(self, place: ProcessPlace) -> ProcessGroup:
         if self.ranks == 1:
             return ProcessGroup()
-        # No handler in Python runs while torch waits.  A process that SIGTERM ends counts as stopped.
+        # No handler in Python runs while torch waits.  A process that dies of SIGTERM counts as stopped.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with _of_peers():
             torch.distributed.init_process_group(
@@ -127,9 +128,9 @@ class TorchStep:
     number : int
         Number of the job's step, from 0.
     batch_size : int
-        Examples of the whole batch, of all processes and passes.
+        Examples of the whole batch, over all processes and passes.
     learning_rate_factor : float
-        Factor of the learning rate for the initial batch size; :meth:`update` applies it.
+        Factor on the learning rate for the initial batch size; :meth:`update` applies it.
     """
 
     def __init__(self, training: TorchTraining, step: TrainingStep) -> None:
@@ -140,12 +141,12 @@ class TorchStep:
         self._squares, self._added = 0.0, 0
 
     def passes(self) -> Iterator[Any]:
-        """Yield the numbers of this process's examples in each pass, as tensors of int64 on the CPU."""
+        """Yield the indices of this process's examples in each pass, as int64 tensors on the CPU."""
         for indices in self._step.passes():
             yield torch.from_numpy(indices)
 
     def backward(self, loss: Any) -> None:
-        """Take in the gradient of a pass's mean loss."""
+        """Compute and add the gradient of a pass's mean loss."""
         parameters = self._training.parameters
         for each in parameters:
             each.grad = None
@@ -157,18 +158,18 @@ class TorchStep:
         self._added += 1
 
     def update(self) -> None:
-        """Average the gradients of all processes and passes, and have the optimiser make its step.
+        """Average the gradients of all processes and passes, and make the optimiser's step.
 
         Raises
         ------
         TrainingError
-            There was not one loss for each pass, or it was done before.
+            If there was not exactly one loss for each pass, or the method was called before.
         PeerError
-            Another process is gone.
+            If another process has ended.
         """
         training, count = self._training, self._step.pass_count
         if self._added != count:
-            raise TrainingError(f"step {self.number}: {self._added} losses, {count} passes")
+            raise TrainingError(f"step {self.number}: {self._added} losses: must be {count}, one a pass")
         mean = self._total
         if training.ranks > 1:
             with _of_peers():
@@ -190,19 +191,19 @@ class TorchStep:
         training.optimizer.zero_grad()
 
     def figure(self, value: float) -> None:
-        """Report a figure of the script's own, such as the loss; that of the first process counts."""
+        """Report a number of the script's own, such as the loss; only the first process's number is used."""
         self._step.figure(value)
 
 
 class TorchTraining:
-    """A job that trains a PyTorch model; see the module.
+    """A job that trains a PyTorch model; see the module's example.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Model on the device on which it is trained; all processes begin with that of the first one.
+        Model, on the device on which it is trained.  All processes begin with the first one's parameters.
     optimizer : torch.optim.Optimizer
-        Optimiser of its parameters.
+        Optimiser of the model's parameters.
     examples, initial_batch, work, seed
         As in :class:`copter.live.training.training.Training`.
 
@@ -216,7 +217,7 @@ class TorchTraining:
     Raises
     ------
     ValueError
-        The model has no parameters that can be trained, or another argument is invalid.
+        If the model has no trainable parameters, or another argument is invalid.
     TrainingError, PeerError, SystemExit
         As in :class:`copter.live.training.training.Training`.
     """
@@ -226,7 +227,7 @@ class TorchTraining:
     ) -> None:
         self.parameters = [each for each in model.parameters() if each.requires_grad]
         if not self.parameters:
-            raise ValueError("the model has no parameters that can be trained")
+            raise ValueError("model: must have parameters with requires_grad")
         self.optimizer = optimizer
         device = self.parameters[0].device
         state = _TorchState(model, optimizer, device)
@@ -236,12 +237,12 @@ class TorchTraining:
 
     @property
     def progress(self) -> float:
-        """Steps at the initial batch size that the job's steps were worth."""
+        """Progress of the job, in steps at the initial batch size."""
         return self.training.progress
 
     @property
     def work(self) -> float:
-        """Steps at the initial batch size until the job is trained."""
+        """Number of steps at the initial batch size until the job is complete."""
         return self.training.work
 
     def steps(self) -> Iterator[TorchStep]:

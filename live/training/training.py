@@ -1,4 +1,4 @@
-"""Training that a scheduler may stop, resize and pace: what a training script imports.
+"""Training that a scheduler may stop, resize and pace: the interface for training scripts.
 
     from copter.live.training import Training
 
@@ -9,18 +9,17 @@
         mean = step.gradient()
         model -= learning_rate * step.learning_rate_factor * mean
 
-Started by copter, the script runs in one process for each GPU, and what the job was submitted with counts:
-its work, its initial batch.  By itself it is one process, and the arguments count.
+If copter starts the script, it runs in one process for each GPU, and the job file's work and initial batch
+replace the arguments.  Otherwise it is one process, and the arguments apply.
 
-A step goes over a batch of m = G b (s + 1) examples: G GPUs, b examples on each in a pass, s passes beyond
-the first.  With the gradient noise phi that was measured so far it is worth r(m) steps at the initial batch
-size m0, AdaScale's gain (Pollux equation 5); 1 while the noise is not known.  The job is done when its steps
-were worth its work, and r(m) is also the factor on its learning rate, or sqrt(m / m0) under the square-root
-rule.
+A step processes a batch of m = G b (s + 1) examples: G GPUs, b examples on each in a pass, s passes beyond
+the first.  It counts as r(m) steps at the initial batch size m0, where r is AdaScale's gain (Pollux equation
+5) with the measured gradient noise phi; r = 1 while phi is unknown.  The job is complete when its steps count
+as its work.  The factor on its learning rate is r(m), or sqrt(m / m0) under the square-root rule.
 
-All processes do the same at every step.  What there is to decide (to stop, to write a checkpoint, another
-batch size, the factor) is decided by the first process when gradients are averaged, from what all have heard,
-and travels with the average.
+All processes do the same at every step.  When gradients are averaged, the first process decides for all: to
+stop, to write a checkpoint, the next batch size and the factor.  It uses the notes of all processes, and
+sends its decision together with the average.
 """
 
 from __future__ import annotations
@@ -53,30 +52,30 @@ from copter.problems.cluster.estimation.gradients import NoiseEstimator
 from copter.problems.cluster.profiles.throughput import ScalingRule, adascale_gain, learning_rate_factor
 
 _OWN, _STATE, _NOISE = "copter", "state/", "noise/"
-"""Names of arrays in a checkpoint: figures as JSON, what the script gave, what the estimator knows."""
+"""Prefixes of arrays in a checkpoint: numbers as JSON, the script's state, the noise estimator's state."""
 
 
 class TrainingError(CopterError, RuntimeError):
-    """A training script does not do what a step needs, or its state is not that of its checkpoint."""
+    """A training script violates the protocol of a step, or its state does not fit its checkpoint."""
 
 
 class LearnedState(Protocol):
-    """State that a job learns, for its checkpoints."""
+    """State that a job learns, which its checkpoints save."""
 
     def save(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays."""
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the state that was saved; raises TrainingError if another job saved it."""
+        """Restore a saved state; raises TrainingError if it is from another job."""
 
 
 class ArrayState:
-    """LearnedState in numpy arrays, which are written to in place."""
+    """A LearnedState of numpy arrays, which are changed in place."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             if not isinstance(name, str) or not isinstance(array, np.ndarray) or array.dtype.hasobject:
-                raise TypeError(f"state[{name!r}]: the state is numpy arrays of numbers by their names")
+                raise TypeError(f"state[{name!r}]: must be a numpy array of numbers, with a name")
         self._arrays = arrays
 
     def save(self) -> dict[str, NDArray[Any]]:
@@ -84,27 +83,27 @@ class ArrayState:
         return dict(self._arrays)
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Write into the arrays."""
+        """Copy the saved arrays into the state's arrays."""
         if set(arrays) != set(self._arrays):
             names = sorted(set(arrays) ^ set(self._arrays))
-            raise TrainingError(f"{', '.join(names)}: either in the checkpoint or in the state, not in both")
+            raise TrainingError(f"{', '.join(names)}: must be in both the checkpoint and the state")
         for name, array in self._arrays.items():
             saved = arrays[name]
             if (saved.shape, saved.dtype) != (array.shape, array.dtype):
                 was, here = f"{saved.dtype} {saved.shape}", f"{array.dtype} {array.shape}"
-                raise TrainingError(f"state[{name!r}]: {was} in the checkpoint, {here} here")
+                raise TrainingError(f"state[{name!r}]: {was} in the checkpoint: must be {here}")
             array[...] = saved
 
 
 class _Note(NamedTuple):
-    """Note of a process at a step: whether it was told to stop; sum of its squared gradient norms."""
+    """Note of a process at a step: whether it got a stop signal; sum of its squared gradient norms."""
 
     told: bool
     squares: float
 
 
 class _Decision(NamedTuple):
-    """Decision of the first process at a step: what follows it, and how the next one trains."""
+    """Decision of the first process at a step: whether to end, stop or save, and the next batch."""
 
     done: bool
     stop: bool
@@ -121,21 +120,21 @@ _NOTE, _DECISION = struct.Struct("<?d"), struct.Struct("<???ddqqd")
 
 @dataclass(frozen=True)
 class _Scaling:
-    """Gain and learning rate factor at any batch size."""
+    """Gain and learning rate factor as functions of the batch size."""
 
     rule: ScalingRule
     initial_batch: int
 
     def gain(self, noise: float, batch_size: int) -> float:
-        """Return the initial steps that a step counts for; 1 while the noise is not known."""
+        """Return how many initial steps a step counts as; 1 while the noise is unknown."""
         if math.isnan(noise) or batch_size == self.initial_batch:
             return 1.0
-        if math.isinf(noise):  # the limit
+        if math.isinf(noise):  # the limit of the gain
             return batch_size / self.initial_batch
         return float(adascale_gain(noise, self.initial_batch, batch_size))
 
     def factor(self, noise: float, batch_size: int, ordered: float) -> float:
-        """Return the factor of the learning rate: as ordered if it depends on unknown noise."""
+        """Return the factor on the learning rate; `ordered` if it depends on unknown noise."""
         if self.rule == "adascale":
             return ordered if math.isnan(noise) else self.gain(noise, batch_size)
         return float(learning_rate_factor(self.rule, noise, self.initial_batch, batch_size))
@@ -149,9 +148,9 @@ class TrainingStep:
     number : int
         Number of the job's step, from 0.
     batch_size : int
-        Examples of the whole batch, of all processes and passes.
+        Examples of the whole batch, over all processes and passes.
     learning_rate_factor : float
-        Factor of the learning rate for the initial batch size.
+        Factor on the learning rate for the initial batch size.
     """
 
     def __init__(self, training: Training, parts: NDArray[np.int64], factor: float) -> None:
@@ -170,7 +169,7 @@ class TrainingStep:
         return len(self._parts)
 
     def passes(self) -> Iterator[NDArray[np.int64]]:
-        """Yield the numbers of this process's examples in each pass; all processes have equally many."""
+        """Yield the indices of this process's examples in each pass; every process has equally many."""
         for number, part in enumerate(self._parts):
             self._last_pass_began = time.monotonic()
             yield part
@@ -183,7 +182,7 @@ class TrainingStep:
         Raises
         ------
         ValueError
-            It has other names or shapes than the one of the pass before.
+            If the gradient has other names or shapes than the one before.
         """
         if self._layout is None:
             self._layout = GradientLayout(gradient)
@@ -195,17 +194,19 @@ class TrainingStep:
     def gradient(self) -> Any:
         """Return the mean gradient of all processes and passes, in the form of the first that was added.
 
-        It has the same bits in every process.
+        The result is identical in every process, bit by bit.
 
         Raises
         ------
         TrainingError
-            There was not one gradient for each pass, or it is asked for again.
+            If there was not exactly one gradient for each pass, or the method was called before.
         PeerError
-            Another process is gone.
+            If another process has ended.
         """
         if self._layout is None or self._added != len(self._parts):
-            raise TrainingError(f"step {self.number}: {self._added} gradients, {len(self._parts)} passes")
+            raise TrainingError(
+                f"step {self.number}: {self._added} gradients: must be {len(self._parts)}, one a pass"
+            )
         total = self._total
         self._agree(self._squares, lambda: float(total @ total), lambda: total, total)
         return self._layout.unpack(total)
@@ -220,13 +221,13 @@ class TrainingStep:
         squares : float
             Sum of the squared norms of this process's gradients, one for each pass.
         square_of_mean, mean : callable
-            Return the squared norm of the mean gradient over all processes and passes, and its flat vector;
-            called in the first process, if needed.
+            Functions without arguments that return the squared norm of the mean gradient over all processes
+            and passes, and its flat vector.  The first process calls them if needed.
         """
         self._agree(squares, square_of_mean, mean, np.empty(0))
 
     def figure(self, value: float) -> None:
-        """Report a figure of the script's own, such as the loss; that of the first process counts."""
+        """Report a number of the script's own, such as the loss; only the first process's number is used."""
         self._training._figure = float(value) if math.isfinite(value) else None
 
     def _agree(
@@ -237,7 +238,7 @@ class TrainingStep:
         total: NDArray[Any],
     ) -> None:
         if self._decision is not None:
-            raise TrainingError(f"step {self.number}: its gradient is averaged once")
+            raise TrainingError(f"step {self.number}: the gradient must be averaged once only")
         training = self._training
 
         def decide(notes: list[bytes]) -> bytes:
@@ -251,43 +252,43 @@ class TrainingStep:
 
 
 class Training:
-    """A job that trains; see the module.
+    """A job that trains; see the module's example.
 
     Parameters
     ----------
     state : mapping of str to array, or LearnedState
-        What the job learns, which is in its checkpoints.  Arrays are changed in place: at once, if there is a
-        checkpoint, and all processes begin with the same.
+        State that the job learns, which its checkpoints save.  Arrays are changed in place.  If there is a
+        checkpoint, the constructor restores it; all processes begin with the same state.
     examples : int
-        Size of the data set; passes yield numbers below it.
+        Number of examples of the data set; passes yield indices below it.
     initial_batch : int
-        Batch size that the learning rate is for, unless the job was submitted with another.
+        Batch size that the learning rate is for; the job file's value replaces it.
     work : float
-        Steps at that batch size until the job is trained, unless the job was submitted with another number.
+        Number of steps at that batch size until the job is complete; the job file's value replaces it.
     seed : int
         Seed of the examples' order.
 
     Attributes
     ----------
     rank, ranks : int
-        Number of this process, and how many there are.
+        Number of this process, and the number of processes.
     local_rank : int
         Number of this process on its node.
     step_count : int
-        Steps of the job so far.
+        Number of the job's steps so far.
     progress : float
-        Steps at the initial batch size that they count for.
+        Number of steps at the initial batch size that they count as.
 
     Raises
     ------
     ValueError, TypeError
-        An argument is invalid.
+        If an argument is invalid.
     TrainingError
-        The checkpoint is not of this script.
+        If the checkpoint does not fit the script.
     PeerError
-        Other processes of the run did not come, or are on another machine.
+        If another process of the run does not connect, or is on another machine.
     SystemExit
-        The run was told to stop before it began.
+        If the run gets the stop signal before it begins.
     """
 
     def __init__(
@@ -324,33 +325,33 @@ class Training:
 
     @property
     def batch_size(self) -> int:
-        """Examples of the next step, of all processes and passes."""
+        """Number of examples of the next step, over all processes and passes."""
         return self._size(self._batch)
 
     @property
     def epoch(self) -> int:
-        """Number of times that the job has gone through all examples."""
+        """Number of completed epochs."""
         return self._loader.epoch
 
     @property
     def work(self) -> float:
-        """Steps at the initial batch size until the job is trained."""
+        """Number of steps at the initial batch size until the job is complete."""
         return self._plan.work
 
     def steps(self) -> Iterator[TrainingStep]:
         """Yield the steps of the job until its work is done.
 
-        If the job is told to stop, it writes a checkpoint after the current step and raises SystemExit with
-        the exit code 75, in every process.
+        If the job is ordered to stop, it writes a checkpoint after the current step and raises SystemExit
+        with exit code 75, in every process.
 
         Raises
         ------
         TrainingError
-            The gradient of a step was not asked for.
+            If the script did not call ``gradient()`` in a step.
         SystemExit
-            The run was told to stop.
+            If the run was ordered to stop.
         OSError
-            A checkpoint could not be written.
+            If a checkpoint cannot be written.
         """
         noise = self._noise.noise_scale
         factor = self._scaling.factor(noise, self.batch_size, self._batch.learning_rate_factor)
@@ -361,7 +362,7 @@ class Training:
                 yield step
                 seconds = time.monotonic() - step._last_pass_began
                 if (decision := step._decision) is None:
-                    raise TrainingError(f"step {step.number}: its gradient() was not asked for")
+                    raise TrainingError(f"step {step.number}: the script must call gradient()")
                 self._end(decision, seconds)
                 done, stop, factor = decision.done, decision.stop, decision.factor
             self._hear_no_more()
@@ -371,13 +372,13 @@ class Training:
             self.close()
 
     def close(self) -> None:
-        """Send the last report, and leave the other processes; :meth:`steps` does so at its end."""
+        """Send the last report, and disconnect from the other processes; :meth:`steps` does so at its end."""
         if self._reporter is not None:
             self._reporter.close()
             self._reporter = None
         self._group.close()
 
-    # ---- at the beginning -----------------------------------------------------------------------
+    # ---- start ----------------------------------------------------------------------------------
 
     @staticmethod
     def _check(plan: TrainingPlan) -> None:
@@ -390,7 +391,7 @@ class Training:
         plan.batch.check()
 
     def _join(self, place: ProcessPlace) -> None:
-        """Join the other processes of a run."""
+        """Connect with the other processes of a run, and restore its checkpoint."""
         signal.signal(signal.SIGTERM, self._end_early)
         plan, saved = place.plan, None
         self._group = self._meet(place)
@@ -398,7 +399,7 @@ class Training:
             self._checkpoints = Checkpoints(Path(plan.folder), plan.number)
             saved = self._checkpoints.latest(lambda words: print(f"copter: {words}", file=sys.stderr))
         if self.ranks > 1:
-            # All begin with what the first process has: files may look different from another node.
+            # All begin with the first process's state, because files may look different from another node.
             content = self._group.spread(_packed(saved or self._arrays()) if self.rank == 0 else b"")
             if self.rank:
                 saved = _unpacked(content)
@@ -417,14 +418,14 @@ class Training:
 
     def _end_early(self, number: int, frame: object) -> None:
         self._hear_no_more()
-        print("copter: told to stop before all processes had come", file=sys.stderr)
+        print("copter: stopped before all processes were connected", file=sys.stderr)
         raise SystemExit(STOPPED)
 
     def _hear(self, number: int, frame: object) -> None:
         self._told = True
 
     def _hear_no_more(self) -> None:
-        """Ignore SIGTERM from now on: the run ends anyway, and must not fail by it."""
+        """Ignore SIGTERM from now on, because the run ends anyway and must not fail."""
         if self._place.folder:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -457,7 +458,7 @@ class Training:
         square_of_mean: Callable[[], float],
         mean: Callable[[], NDArray[Any]],
     ) -> _Decision:
-        """Return what follows the current step, in the first process."""
+        """Return the decision after the current step; called in the first process."""
         progress = self.progress + self._scaling.gain(self._noise.noise_scale, self.batch_size)
         squares, count = sum(note.squares for note in notes), self._gradient_count
         if count > 1 and math.isfinite(squares):  # loss scaling overflows now and then
@@ -474,7 +475,7 @@ class Training:
         return _Decision(done, stop, save, progress, factor, *batch)
 
     def _end(self, decision: _Decision, last_pass_seconds: float) -> None:
-        """Do what was decided, once the script has made its step."""
+        """Carry out a decision, after the script has made its step."""
         trained, first = self._batch, self._last_batch_size == 0
         self.step_count, self.progress = self.step_count + 1, decision.progress
         self._last_batch_size = self.batch_size
@@ -489,7 +490,7 @@ class Training:
             self._reporter.note(self._report(), trained.local_batch, None if first else last_pass_seconds)
 
     def _report(self) -> TrainingReport:
-        """Return the report of now, without the times of steps."""
+        """Return a report of the present state, without the times of steps."""
         known = not math.isnan(self._noise.noise_scale)
         return TrainingReport(
             progress=self.progress,
@@ -506,7 +507,7 @@ class Training:
     # ---- checkpoints ----------------------------------------------------------------------------
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that a later run has to know."""
+        """Return the arrays of a checkpoint."""
         own = {
             "examples": self._loader.examples,
             "seed": self._loader.seed,
@@ -520,11 +521,11 @@ class Training:
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if _OWN not in arrays:
-            raise TrainingError(f"the checkpoint has no array {_OWN!r}: something else wrote it")
+            raise TrainingError(f"checkpoint: has no array {_OWN!r}: must be written by Training")
         own = json.loads(arrays[_OWN].tobytes())
         if own["examples"] != self._loader.examples:
             raise TrainingError(
-                f"examples = {self._loader.examples}: the checkpoint is of a data set of {own['examples']}"
+                f"examples = {self._loader.examples}: must be {own['examples']}, as in the checkpoint"
             )
         self._state.load(_below(_STATE, arrays))
         self._noise.restore(_below(_NOISE, arrays))

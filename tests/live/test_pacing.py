@@ -74,7 +74,7 @@ def test_without_a_pace_nobody_waits():
 @pytest.mark.parametrize(
     "pace, words",
     [
-        (Pace((1.0, 2.0), 1.0), "there are seven"),
+        (Pace((1.0, 2.0), 1.0), "must be seven"),
         (Pace(tuple(MODEL), 0.0), "speed"),
         (Pace(tuple(MODEL._replace(gamma=0.5)), 1.0), "gamma"),
     ],

@@ -56,7 +56,7 @@ def test_processes_of_another_user_do_not_get_in(tmp_path, monkeypatch):
     monkeypatch.setattr(group, "JOIN_SECONDS", 0.5)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     first, second = together(2, lambda rank: join(tmp_path, rank, 2))
-    assert isinstance(first, PeerError) and "processes 1 did not come" in str(first)
+    assert isinstance(first, PeerError) and "processes 1 did not connect" in str(first)
     assert isinstance(second, PeerError) and "another user" in str(second)
 
 
@@ -65,7 +65,7 @@ def test_a_first_process_on_another_machine_or_none_is_named(tmp_path, monkeypat
     with pytest.raises(PeerError, match="process 0 was not found"):
         join(tmp_path, 1, 2)
     (tmp_path / "begun-0.json").write_text(json.dumps({"pid": 1, "ticks": "1", "boot": "another"}))
-    with pytest.raises(PeerError, match="on another machine: .* needs PyTorch"):
+    with pytest.raises(PeerError, match="on another machine: use PyTorch"):
         join(tmp_path, 1, 2)
 
 
@@ -79,7 +79,7 @@ def test_gradients_of_other_lengths_and_peers_that_leave_are_named(tmp_path):
 
     first, second = together(2, work)
     assert str(first) == "process 1 has a gradient of 32 bytes, this one of 24"
-    assert isinstance(second, PeerError) and str(second).startswith("process 0 is gone")
+    assert isinstance(second, PeerError) and str(second).startswith("process 0 has ended")
 
 
 def test_a_peer_that_hangs_is_silent(tmp_path, monkeypatch):
@@ -96,4 +96,4 @@ def test_a_peer_that_hangs_is_silent(tmp_path, monkeypatch):
             done.set()
 
     first, _ = together(2, work)
-    assert isinstance(first, PeerError) and "process 1 is silent" in str(first)
+    assert isinstance(first, PeerError) and "process 1 does not answer" in str(first)

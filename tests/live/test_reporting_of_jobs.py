@@ -93,7 +93,7 @@ def test_answers_without_sense_are_none(service, answer, capsys):
     service.answer = lambda posts: (200, orders(batch=Batch(2, 1, 1.5)._asdict()))
     reporter.post()
     assert service.reports[-1]["times"][0]["count"] == 1
-    assert "get through again" in capsys.readouterr().err
+    assert "reports succeed again" in capsys.readouterr().err
     assert reporter.ordered_batch() == Batch(2, 1, 1.5) and reporter.ordered_batch() is None
 
 
@@ -105,5 +105,5 @@ def test_nobody_there_is_no_error():
 
 def test_orders_are_read_with_care():
     assert Orders.from_dict(orders(5)) == Orders(5.0)
-    with pytest.raises(ValueError, match="at least one example"):
+    with pytest.raises(ValueError, match="local_batch must be at least 1"):
         Orders.from_dict(orders(batch=Batch(1, -1, 1.0)._asdict()))

@@ -238,7 +238,7 @@ def test_a_job_that_says_nothing_has_failed(service):
     look(service)
     assert endings(service) == [("mute", "failed")]
     (closed,) = [event for _, event in service.record.journal.events(kind="Closed")]
-    assert "said nothing for 50 s" in closed.reason
+    assert "no report for 50 s" in closed.reason
 
 
 def test_cancel_kills_and_its_slots_are_free_when_it_is_dead(service):
@@ -333,7 +333,7 @@ def test_a_run_that_was_never_begun_is_launched_again(service, monkeypatch):
 
 
 def test_two_services_do_not_share_a_folder(service):
-    with pytest.raises(CopterError, match="another service"):
+    with pytest.raises(CopterError, match="another running service"):
         make_service(service.folder)
 
 

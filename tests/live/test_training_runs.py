@@ -117,7 +117,7 @@ def test_reports_that_are_lost_are_made_up_for(job, service):
     assert job.terminate().wait() == [STOPPED]
     times = [times for report in service.reports for times in report["times"]]
     assert sum(one["count"] for one in times) == len(job.trace()) - 1  # but for the first
-    assert "reports do not get through: answered with 500" in job.log()
+    assert "reports fail: HTTP status 500" in job.log()
     # The mean is about the model's; what is never wrong is that no step is below half of it.
     assert all(one["log_seconds"] >= np.log(0.5 / 200) for one in times)
 
@@ -161,7 +161,7 @@ def test_a_process_that_dies_takes_the_run_with_it(job):
     kill(job.trace(2)[0]["pid"], signal.SIGKILL)
     assert job.wait() == [1, 1]
     assert "SIGKILL" in job.outcome(1).reason and job.outcome(1).outcome == "failed"
-    assert job.outcome(0).outcome == "failed" and "process 2 is gone" in job.log(0)
+    assert job.outcome(0).outcome == "failed" and "process 2 has ended" in job.log(0)
 
 
 @pytest.mark.long
@@ -196,4 +196,4 @@ def test_a_run_told_to_stop_before_all_have_come_is_stopped(job):
 def test_a_script_runs_by_itself(tmp_path):
     command = [sys.executable, "-m", "copter.live.examples.digits", "--work", "30", "--say-every", "10"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("step 0: loss 2.") and "step 20" in said and said.endswith("others right\n")
+    assert said.startswith("step 0: loss 2.") and "step 20" in said and said.endswith("are read correctly\n")

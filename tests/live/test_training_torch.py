@@ -73,12 +73,12 @@ def test_a_script_by_itself_and_what_it_may_do_wrong(tmp_path, monkeypatch):
     before, x = model.weight.detach().clone(), torch.ones(8, 3)
     training = TorchTraining(model, optimizer, examples=8, initial_batch=4, work=2)
     for step in training.steps():
-        with pytest.raises(TrainingError, match="0 losses, 1 passes"):
+        with pytest.raises(TrainingError, match="0 losses: must be 1, one a pass"):
             step.update()
         for indices in step.passes():
             step.backward(model(x[indices]).mean())
         step.update()
     assert training.progress == 2
     assert model.weight.detach() == pytest.approx(before - 0.2)
-    with pytest.raises(ValueError, match="no parameters"):
+    with pytest.raises(ValueError, match="must have parameters"):
         TorchTraining(torch.nn.ReLU(), optimizer, examples=8, initial_batch=4, work=2)

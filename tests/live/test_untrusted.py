@@ -210,7 +210,7 @@ def test_a_run_that_says_that_it_ended_holds_its_gpus_until_its_agent_ends(tmp_p
     assert backend.states([run])[run.id].outcome is None
     monkeypatch.setattr("copter.live.backends.local.LATE_SECONDS", 0.0)
     state = wait_for(backend, run, lambda state: state.outcome is not None)
-    assert state.outcome == "failed" and "its agent goes on" in state.reason
+    assert state.outcome == "failed" and "the agent still runs" in state.reason
 
 
 def test_no_process_of_others_is_signalled_by_what_a_run_says(tmp_path):
@@ -239,7 +239,7 @@ def test_a_fifo_in_the_place_of_what_the_service_appends_to_is_no_wait(tmp_path)
 def test_what_is_read_is_bounded(tmp_path):
     sparse(tmp_path / "large")
     assert read_bytes(tmp_path / "large", 1000, begin=2**39) == b"\0" * 1000
-    with pytest.raises(UntrustedFileError, match=f"more than {MOST_RECORD_BYTES} bytes"):
+    with pytest.raises(UntrustedFileError, match=f"at most {MOST_RECORD_BYTES} bytes"):
         read_record(tmp_path / "large")
     assert read_record(tmp_path / "none") is None
 
@@ -366,10 +366,10 @@ def test_a_new_folder_is_private_and_what_is_not_the_services_is_refused(tmp_pat
     make_folder(tmp_path / "a" / "new")
     assert (tmp_path / "a" / "new").stat().st_mode & 0o777 == 0o700
     (tmp_path / "token").symlink_to(tmp_path / "a")
-    with pytest.raises(Exception, match="token: is a link"):
+    with pytest.raises(Exception, match="token: must not be a link"):
         make_folder(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(Exception, match="is a file; a service has a folder"):
+    with pytest.raises(Exception, match="must be a folder, not a file"):
         make_folder(tmp_path / "file")
 
 
