@@ -58,7 +58,7 @@ def _run_cluster(options: ClusterRunOptions) -> None:
             lines[task] = free.pop() if free else bar.add_task(now.policy, total=None, hour=0.0, queue=0)
             bar.reset(lines[task], total=now.total, description=f"{now.policy} seed {now.seed}")
         bar.update(lines[task], completed=now.completed, hour=now.hour, queue=now.queue)
-        if now.over:  # the policy's next seed takes its line
+        if now.over:  # the next seed of the policy reuses the line
             free.append(lines[task])
 
     with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
@@ -69,7 +69,7 @@ def _run_cluster(options: ClusterRunOptions) -> None:
 
 
 def _bench_cluster(options: ClusterBenchOptions) -> None:
-    """Run the sweep."""
+    """Run a sweep over the values of one quantity."""
     from copter.problems.cluster.report.sweep import run_sweep
 
     words = [text.strip() for text in options.values.split(",")]
@@ -86,12 +86,12 @@ def _settings(given: list[str]) -> list[str]:
     for text in given:
         policy, dot, rest = text.partition(".")
         if not (dot and policy and "=" in rest and rest.partition("=")[0]):
-            raise typer.BadParameter(f"{text!r}: write POLICY.SETTING=VALUE, such as sia.p=-1")
+            raise typer.BadParameter(f"{text!r}: must be POLICY.SETTING=VALUE, such as sia.p=-1")
     return given
 
 
 def parse_value(text: str) -> Any:
-    """A setting as it was typed: a number, true or false, none, or a word."""
+    """Return the value of a setting as typed: a number, true or false, none, or a string."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -108,32 +108,34 @@ _Policies: TypeAlias = Annotated[Names, policies_option(_policies)]
 
 @dataclass(frozen=True, kw_only=True)
 class _ConditionOptions(WithProcesses):
-    """What policies are played under."""
+    """Conditions under which policies are played."""
 
     policies: _Policies = Names(("sia",))
     cluster: Annotated[
-        str, typer.Option(help="Cluster by name, such as heterogeneous-64; an unknown one lists them.")
+        str, typer.Option(help="Name of a cluster, such as heterogeneous-64; an unknown name lists all.")
     ] = "heterogeneous-64"
-    trace: Annotated[str, typer.Option(help="Trace by name, such as philly, or a workload's CSV file.")] = (
+    trace: Annotated[str, typer.Option(help="Name of a trace, such as philly, or a workload's CSV file.")] = (
         "philly"
     )
     data: Traces = None
-    seeds: Annotated[int, typer.Option(min=1, help="Samples of the trace, from --seed on.")] = 1
+    seeds: Annotated[int, typer.Option(min=1, help="Number of samples of the trace, from --seed on.")] = 1
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Jobs in the trace's time; its own number if not given.")
+        int | None, typer.Option(min=1, help="Number of jobs in the trace's time; default: the trace's own.")
     ] = None
     round_seconds: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Length of rounds; each policy's own if not given."),
+        typer.Option(callback=positive, help="Length of a round in seconds; default: the policy's own."),
     ] = None
     estimator: Annotated[
         str,
         typer.Option(
-            callback=one_of(ESTIMATORS, "estimator"), help=f"What is known: {', '.join(ESTIMATORS)}."
+            callback=one_of(ESTIMATORS, "estimator"),
+            help=f"Estimator of the jobs' speed: {', '.join(ESTIMATORS)}.",
         ),
     ] = ESTIMATORS[0]
     placement: Annotated[
-        str, typer.Option(callback=one_of(PLACERS, "placer"), help=f"Of GPUs on nodes: {', '.join(PLACERS)}.")
+        str,
+        typer.Option(callback=one_of(PLACERS, "placer"), help=f"Placer of jobs: {', '.join(PLACERS)}."),
     ] = PLACERS[0]
     interference: Annotated[
         float,
@@ -141,7 +143,7 @@ class _ConditionOptions(WithProcesses):
     ] = 0.0
     failures: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Mean hours between failures of a node; none if not given."),
+        typer.Option(callback=positive, help="Mean hours between failures of a node; default: no failures."),
     ] = None
     max_hours: Annotated[
         float | None, typer.Option(callback=positive, help="Stop at this simulated time.")
@@ -164,7 +166,7 @@ class _ConditionOptions(WithProcesses):
             raise typer.BadParameter(str(error)) from None
 
     def setup(self, **over: Any) -> Setup:
-        """Return what policies are played under. `over`: in place of the options: what a sweep varies."""
+        """Return the setup of the options; `over` replaces some of them in a sweep."""
         from copter.problems.cluster.experiment import Setup
         from copter.problems.cluster.registry import make_policy
 
@@ -175,13 +177,13 @@ class _ConditionOptions(WithProcesses):
         return setup
 
     def check_owner(self, name: str, option: str) -> None:
-        """Raise a usage error if a setting is of no policy that is played, nor of the trace."""
+        """Raise a usage error if a setting belongs neither to a played policy nor to the trace."""
         if name not in (*self.policies, "trace"):
             there = choices(name, [*self.policies, "trace"])
-            raise typer.BadParameter(f"{name!r} is no policy of --policy: {there}", param_hint=option)
+            raise typer.BadParameter(f"{name!r} is not a policy of --policy: {there}", param_hint=option)
 
     def policy_settings(self) -> dict[str, dict[str, Any]]:
-        """Return the settings of policies, by their names."""
+        """Return the settings by policy, as the options give them."""
         settings: dict[str, dict[str, Any]] = {}
         for text in self.sets:
             policy, _, rest = text.partition(".")
@@ -196,20 +198,22 @@ class _ConditionOptions(WithProcesses):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRunOptions(_ConditionOptions, RunOptions):
-    """Play schedulers of GPU clusters on the same jobs, and compare.
+    """Play schedulers of GPU clusters on the same jobs, and compare them.
 
-    Every policy plays the same samples of the trace in the same simulator; the run folder holds rounds, jobs,
+    Every policy plays the same samples of the trace in the same simulator.  The run folder has rounds, jobs,
     allocations, and report.html.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBenchOptions(_ConditionOptions):
-    """Sweep one thing (number of jobs, round length, a policy's setting...) over policies and seeds."""
+    """Sweep one quantity (number of jobs, round length, a policy's setting...) over policies and seeds."""
 
     sweep: Annotated[
         str,
-        typer.Option(help=f"What to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
+        typer.Option(help=f"Quantity to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
     ] = "jobs"
-    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "80,160,240,320"
+    values: Annotated[str, typer.Option(help="Values of the quantity, separated by commas.")] = (
+        "80,160,240,320"
+    )
     json_path: JsonPath = None

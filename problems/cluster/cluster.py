@@ -1,11 +1,11 @@
 """GPU clusters and the configurations that the Sia policy chooses from.
 
-A configuration is a bundle (n nodes, r GPUs in all, type).  Within a node only powers of two are allowed, and
-the whole node; across nodes only whole nodes.  With these a placement always exists in which no two
-distributed jobs share a node, so that the policy decides on counts alone.
+A configuration is a bundle (n nodes, r GPUs in all, type).  Within a node, a configuration has a power of two
+GPUs or all GPUs of the node; across nodes, it has whole nodes only.  With these configurations there is
+always a placement in which no two distributed jobs share a node.  So the policy decides on counts only.
 
-Source: Sia, thesis section 3.3.3 (configurations; its set for R GPUs a node and N nodes has N + log2 R
-members when R is a power of two).
+Source: Sia, thesis section 3.3.3 (configurations).  Its set for N nodes with R GPUs each has N + log2 R
+members if R is a power of two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,22 @@ _NODE_BITS = 28
 
 @dataclass(frozen=True)
 class GpuType:
-    """Nodes of one kind of GPU."""
+    """Nodes with one type of GPU.
+
+    Parameters
+    ----------
+    name : str
+        Name of the type.
+    gpus_per_node : int
+        GPUs of each node, at least 1.
+    nodes : int
+        Number of nodes.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
+    """
 
     name: str
     gpus_per_node: int
@@ -46,7 +61,7 @@ class GpuType:
 
 
 class Configuration(NamedTuple):
-    """A bundle that a job may get: ``gpus`` GPUs of one type, spread over ``nodes`` nodes."""
+    """A bundle that a job may get: `gpus` GPUs of one `type` on `nodes` nodes."""
 
     nodes: int
     gpus: int
@@ -61,8 +76,10 @@ class Configurations:
     ----------
     types : tuple of str
         Names of the GPU types.
+    type_index, nodes, gpus : (n,) int arrays, read-only
+        Index into `types`, number of nodes and number of GPUs of each configuration.
     codes : (n,) int64 array, read-only
-        One number per (type, nodes, gpus), the same in every state of the cluster.
+        Ascending; one number for each (type, nodes, gpus), the same in every state of the cluster.
     """
 
     types: tuple[str, ...]
@@ -84,30 +101,30 @@ class Configurations:
         return iter(self._tuples)
 
     def index(self, configuration: Configuration) -> int:
-        """Position of a configuration.
+        """Return the position of a configuration.
 
         Raises
         ------
         KeyError
-            The cluster does not have it.
+            If the cluster does not have the configuration.
         """
         return self._positions[configuration]
 
     def get(self, configuration: Configuration) -> int:
-        """Position of a configuration, -1 if the cluster does not have it."""
+        """Return the position of a configuration, -1 if the cluster does not have it."""
         return self._positions.get(configuration, -1)
 
     def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> Ints:
-        """Positions of many configurations, -1 where the cluster does not have one."""
+        """Return the positions of many configurations, -1 where the cluster does not have one."""
         return self.find_codes(_codes(type_index, nodes, gpus))
 
     def find_codes(self, codes: Ints) -> Ints:
-        """Positions of configurations given by their codes, -1 where the cluster does not have one.
+        """Return the positions of configurations by their codes, -1 where the cluster does not have one.
 
         Parameters
         ----------
         codes : (k,) int array
-            As :attr:`codes` has them.
+            Codes as in :attr:`codes`.
         """
         if not len(self):
             return np.full(codes.size, -1)
@@ -141,7 +158,12 @@ class Cluster:
     Parameters
     ----------
     types : iterable of GpuType
-        Names must differ.
+        Types with different names.
+
+    Raises
+    ------
+    ValueError
+        If there is no type, or two types have the same name.
 
     Examples
     --------
@@ -154,9 +176,9 @@ class Cluster:
         listed = list(types)
         self._types = {type.name: type for type in listed}
         if len(self._types) < len(listed):
-            raise ValueError(f"GPU types have the same name: {[type.name for type in listed]}")
+            raise ValueError(f"types = {[type.name for type in listed]}: must have different names")
         if not listed:
-            raise ValueError("a cluster needs at least one GPU type")
+            raise ValueError("types: must have at least one GPU type")
         self._configurations: Configurations | None = None
 
     def __repr__(self) -> str:
@@ -184,49 +206,51 @@ class Cluster:
 
     @property
     def capacity(self) -> dict[str, int]:
-        """GPUs of each type."""
+        """Number of GPUs of each type."""
         return {type.name: type.gpus for type in self.types}
 
     @property
     def configurations(self) -> Configurations:
-        """The configurations of the cluster as it is now; the same object until nodes change."""
+        """Configurations of the present cluster; the same object until the number of nodes changes."""
         if self._configurations is None:
             self._configurations = configurations(self)
         return self._configurations
 
     def packed(self, type: str, gpus: int) -> Configuration:
-        """So many GPUs of a type on as few nodes as possible."""
+        """Return the configuration with `gpus` GPUs of a type on as few nodes as possible."""
         return Configuration(-(-gpus // self._types[type].gpus_per_node), gpus, type)
 
     def copy(self) -> Cluster:
-        """A cluster of its own with the same types and nodes."""
+        """Return an independent copy of the cluster."""
         return Cluster(self.types)
 
     def scaled(self, factor: float) -> Cluster:
-        """A cluster with ``factor`` times the nodes of each type, rounded, at least one."""
+        """Return a cluster with `factor` times the nodes of each type, rounded, at least one."""
         return Cluster(replace(type, nodes=max(1, round(type.nodes * factor))) for type in self.types)
 
     def set_nodes(self, name: str, nodes: int) -> None:
-        """Set how many nodes a type has.
+        """Set the number of nodes of a type.
 
         Parameters
         ----------
         name : str
             Name of the type.
+        nodes : int
+            New number of nodes.
 
         Raises
         ------
         ValueError
-            There is no such type.
+            If there is no such type.
         """
         if name not in self._types:
-            raise ValueError(f"unknown GPU type {name!r}; the cluster has {list(self._types)}")
+            raise ValueError(f"name = {name!r}: must be a GPU type of the cluster: {list(self._types)}")
         self._types[name] = replace(self._types[name], nodes=nodes)
         self._configurations = None
 
 
 def configurations(cluster: Cluster) -> Configurations:
-    """Set of valid configurations of a cluster (thesis section 3.3.3).
+    """Return the valid configurations of a cluster (thesis section 3.3.3).
 
     A type with R GPUs a node and N nodes has (1, 2^i) for 2^i <= R, (1, R), and (k, k R) for k = 2..N.
     """

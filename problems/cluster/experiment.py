@@ -1,10 +1,9 @@
-"""Policies over seeds: what `copter run cluster`, its sweeps and the reproductions play and average.
+"""Simulations of policies over seeds, for `copter run cluster`, its sweeps and the reproductions.
 
-`_Conditions` are what a policy is played under; every policy plays the same jobs of a seed.
-:class:`Setup` makes conditions of the names that the commands take.  :func:`run_tasks` are the runs of a
-setup as tasks that can be spread: everything that a run computes from is in the setup, the policy's name and
-the seed, so its :class:`PolicyOutcome` is the same wherever it runs, but for the seconds that the policy
-took.
+`_Conditions` are the conditions under which policies are played; with a seed, every policy plays the same
+jobs. :class:`Setup` makes conditions from the names that the commands accept.  :func:`run_tasks` returns the
+runs of a setup as tasks for parallel execution.  A run depends on the setup, the policy's name and the seed
+only, so its :class:`PolicyOutcome` is the same on any machine, except for the seconds that the policy took.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ _PLACERS: dict[str, _PlacerMaker] = {
     "none": lambda _: None,
 }
 _FAILURES = 1
-"""Beside the seed: failures are drawn apart from the trace."""
+"""Second entry of the seed of failures, so that they are independent of the trace."""
 _WARM_UP_ROUNDS = 3
 _TELL_SECONDS = 0.1
 _warm: set[str] = set()
-"""Policies that have played in this process."""
+"""Policies that have been played in this process."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Conditions:
-    """What a policy is played under, made anew for each run.
+    """Conditions under which a policy is played; the parts are created for each run.
 
-    `scenario`: from a seed to a scenario. `placer`: from a policy to a placer, or to None where GPUs are only
-    counted. `resize`, `interference`: makers of the simulator's parts; its own defaults if not given.
-    `estimator`: from a seed to an estimator. `events`: from a scenario and a seed to changes and failures of
-    nodes. `round_seconds`, `max_hours`: those of the simulator; the first for policies with rounds.
+    `scenario`: returns a scenario for a seed. `placer`: returns a placer for a policy, or None to count GPUs
+    only. `resize`, `interference`: make the simulator's parts; default: the simulator's own. `estimator`:
+    returns an estimator for a seed. `events`: returns changes and failures of nodes for a scenario and a
+    seed. `round_seconds`, `max_hours`: as for the simulator; the first for policies with rounds only.
     `settings`: settings of policies, by their names.
     """
 
@@ -72,7 +71,7 @@ class _Conditions:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def simulator(self, policy: str | Callable[[], Policy], seed: int) -> Simulator:
-        """A simulation that has not begun."""
+        """Return a simulation that has not begun."""
         scenario = self.scenario(seed)
         made = make_policy(policy, **self.settings.get(policy, {})) if isinstance(policy, str) else policy()
         return Simulator(
@@ -90,9 +89,9 @@ class _Conditions:
 
 @dataclass(frozen=True)
 class PolicyOutcome:
-    """What became of one policy with one seed.
+    """Outcome of one policy with one seed.
 
-    `rejected`: jobs that do not fit on the cluster. `figures`: the figures of
+    `rejected`: jobs that do not fit on the cluster. `figures`: the metrics of
     :func:`copter.problems.cluster.report.metrics.summarise`.
     """
 
@@ -107,7 +106,7 @@ class PolicyOutcome:
 
 
 def _conclude(name: str, seed: int, simulator: Simulator) -> PolicyOutcome:
-    """Collect what a simulation left."""
+    """Return the outcome of a simulation."""
     jobs = simulator.job_results()
     return PolicyOutcome(
         name,
@@ -122,10 +121,10 @@ def _conclude(name: str, seed: int, simulator: Simulator) -> PolicyOutcome:
 
 
 def averages(outcomes: Sequence[PolicyOutcome]) -> dict[str, dict[str, float]]:
-    """Figures of each policy over its seeds: the mean by name, `_std` and the ends of its interval beside it.
+    """Return the statistics over seeds of each policy's figures.
 
-    Result: ``name``, ``name_std``, and the 95% interval of the mean (Student's t), ``name_low`` to
-    ``name_high``.
+    Result for each figure: the mean as ``name``, the standard deviation as ``name_std``, and the 95% interval
+    of the mean (Student's t), ``name_low`` to ``name_high``.
     """
     by_policy: dict[str, list[dict[str, float]]] = {}
     for outcome in outcomes:
@@ -141,13 +140,13 @@ def averages(outcomes: Sequence[PolicyOutcome]) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """Names and numbers that make up conditions.
+    """Names and numbers from which conditions are made.
 
     `cluster`, `trace`: names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload
-    file. `data`: folder of real traces. `jobs`: in place of the trace's own number. `estimator`, `placement`:
-    words of :mod:`copter.problems.cluster`. `interference`: slowdown of distributed jobs that share a node.
-    `failures`: mean hours between failures of a node. `settings`: settings of policies, by their names;
-    "trace" stands for the trace's own.
+    file. `data`: folder of real traces. `jobs`: number of jobs; default: the trace's own. `estimator`,
+    `placement`: names in :mod:`copter.problems.cluster`. `interference`: slowdown of distributed jobs that
+    share a node. `failures`: mean hours between failures of a node. `settings`: settings of policies by name;
+    the name "trace" has the settings of the trace.
     """
 
     cluster: str = "heterogeneous-64"
@@ -171,21 +170,21 @@ class Setup:
             ("placer", self.placement, PLACERS),
         ):
             if name not in known:
-                raise SettingsError(f"no {what} is called {name!r}: {choices(str(name), known)}")
+                raise SettingsError(f"unknown {what} {name!r}: {choices(str(name), known)}")
         for what in ("jobs", "interference", "failures", "round_seconds", "max_hours"):
             _check_number(what, getattr(self, what))
         if self.placement == "none" and (self.interference or self.failures is not None):
-            raise SettingsError("placement none only counts GPUs: interference and failures need nodes")
+            raise SettingsError("placement = none: must be another one, with interference or failures")
         if file and (self.jobs is not None or self.settings.get("trace")):
-            raise SettingsError(f"{self.trace}: a file has its own jobs: no other number, no trace settings")
+            raise SettingsError(f"trace = {self.trace}: a workload file takes no jobs and no trace settings")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Names of the attributes."""
+        """Return the names of the attributes."""
         return tuple(one.name for one in fields(cls))
 
     def conditions(self) -> _Conditions:
-        """What the names stand for."""
+        """Return the conditions that the names and numbers describe."""
         slowdown = self.interference
         estimator = None if self.estimator == "oracle" else self._estimator
         return _Conditions(
@@ -217,10 +216,10 @@ class Setup:
 
 
 def _check_number(name: str, value: object) -> None:
-    """Raise if a number of a setup is none, or out of its range."""
+    """Raise SettingsError if a number of a setup is missing or out of its range."""
     if value is None and name != "interference":
         return
-    kind = "whole number" if name == "jobs" else "number"
+    kind = "integer" if name == "jobs" else "number"
     if isinstance(value, bool) or not isinstance(value, int if name == "jobs" else (int, float)):
         raise SettingsError(f"{name} = {value!r}: must be a {kind}")
     if name == "interference" and not 0 <= value < 1:
@@ -230,7 +229,7 @@ def _check_number(name: str, value: object) -> None:
 
 
 class Progress(NamedTuple):
-    """Progress of a run. `hour`: simulated. `queue`: jobs without GPUs. `over`: whether the run has ended."""
+    """Progress of a run: simulated `hour`, `queue` of jobs without GPUs; `over` is true at its end."""
 
     policy: str
     seed: int
@@ -242,7 +241,7 @@ class Progress(NamedTuple):
 
 
 def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> list[Task]:
-    """Tasks of all policies and seeds, policy by policy."""
+    """Return the tasks of all policies and seeds, policy by policy."""
     return [
         Task(f"{policy}, seed {seed}", play, (setup, policy, seed)) for policy in policies for seed in seeds
     ]
@@ -266,7 +265,7 @@ def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> P
 
 
 def _warm_up(conditions: _Conditions, policy: str) -> None:
-    """Play a few rounds first, once a process, so that compilation is in no round's time."""
+    """Play a few rounds once in each process, so that compilation does not count in a round's time."""
     if policy not in _warm:
         for _ in islice(conditions.simulator(policy, 0).run(), _WARM_UP_ROUNDS):
             pass

@@ -1,7 +1,7 @@
-"""A job as policies see it, simulated or live.
+"""A job for policies, simulated or live.
 
-What a job holds and what is known of its speed are plain attributes; how far it has come is asked for, since
-the simulator works it out (:class:`.simulation.jobs.SimulatedJob`) and the jobs of a live cluster report it.
+The allocation of a job and its known profile are attributes.  Its progress is computed by a method: the
+simulator computes it (:class:`.simulation.jobs.SimulatedJob`), and the jobs of a live cluster report it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from copter.problems.cluster.profiles.throughput import BatchChoice
 from copter.problems.cluster.workload import JobSubmission, Kind
 
 Nodes: TypeAlias = tuple[tuple[int, int], ...]
-"""Node and GPUs on it; ascending by node."""
+"""Pairs of a node and the number of GPUs on it, ascending by node."""
 
 _FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 
 
 @dataclass
 class Timer:
-    """What all jobs of a cluster share.
+    """Time and contention of a cluster, shared by all its jobs.
 
-    `time`: seconds since the start. `present`: jobs over GPUs now. `contention`, `weight`: sum of jobs over
-    GPUs so far, and of what they are weighted by: rounds, the present one too, or seconds where the policy is
-    asked at events.
+    `time`: seconds since the start. `present`: present number of jobs over number of GPUs. `weight`: number
+    of rounds so far, including the present one, or seconds for policies that are asked at events.
+    `contention`: sum of jobs over GPUs so far, weighted in the same way.
     """
 
     time: float = 0.0
@@ -39,22 +39,37 @@ class Timer:
     weight: float = 0.0
 
     def crowd(self, present: float, weight: float) -> None:
-        """Count so many jobs over GPUs for another round, or for so many seconds."""
+        """Record the number of jobs over GPUs for `weight` more rounds or seconds."""
         self.present = present
         self.contention += weight * present
         self.weight += weight
 
 
 class Job(ABC):
-    """A job that is there.  Policies read it; only its cluster writes.
+    """A job in a cluster; policies read it, and only its cluster changes it.
 
-    `profile`: how it runs, within the adaptivity of its kind. `submission`, `profile`, `kind`: as given; in a
-    simulation the profile is the truth, a policy that is not an oracle goes by `seen`. `seen`: what is known
-    of the profile: an estimator sets another one when it learns more. `gpus`: GPU count of a rigid job.
-    Others may name a count that they were tuned for in their submission. `allocation`: what it holds.
-    `place`: on which nodes, if a placer finds them: node and GPUs. `restart_until`: seconds until which it
-    restarts; not after now if it does not. `started`: seconds at which it first got GPUs; NaN before.
-    `restarts`: changes of allocation after the first start.
+    Attributes
+    ----------
+    submission : JobSubmission
+        The job as its user submitted it.
+    profile : Profile
+        True profile of the job, within the adaptivity of its kind; in a live cluster, the known profile.
+    seen : Profile
+        Known profile, on which policies base their decisions; estimators replace it.
+    kind : {"rigid", "strong-scaling", "adaptive"}
+        What the policy may adapt.
+    gpus : int or None
+        GPU count of a rigid job.  The submission of another job may have a count for which it was tuned.
+    allocation : Configuration or None
+        Present configuration.
+    place : tuple of (int, int) or None
+        Nodes of the allocation with the GPUs on each, if a placer finds them.
+    restart_until : float
+        Time in seconds until which the job restarts; in the past if it does not.
+    started : float
+        Time in seconds at which it first got GPUs; NaN before.
+    restarts : int
+        Number of changes of its allocation after the first start.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -78,7 +93,7 @@ class Job(ABC):
 
     @property
     def submitted(self) -> float:
-        """Seconds of its submission."""
+        """Time of its submission in seconds."""
         return self.submission.time
 
     @property
@@ -94,7 +109,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def level(self) -> int:
-        """Level of its profile in which it is."""
+        """Index of the present level of its profile."""
 
     @property
     def age(self) -> float:
@@ -104,45 +119,46 @@ class Job(ABC):
     @property
     @abstractmethod
     def run_seconds(self) -> float:
-        """Seconds in which it ran, restarts not counted."""
+        """Seconds in which it ran, without restarts."""
 
     @property
     @abstractmethod
     def gpu_seconds(self) -> float:
-        """GPUs held times seconds, restarts included: attained service."""
+        """GPUs held times seconds, including restarts: attained service."""
 
     @property
     @abstractmethod
     def since(self) -> float:
-        """Seconds of the last change of what it holds."""
+        """Time in seconds of the last change of its allocation."""
 
     @property
     def contention(self) -> float:
-        """Mean of jobs over GPUs in the cluster since its arrival.
+        """Mean of the number of jobs over the number of GPUs since its arrival.
 
-        Over the rounds, the present one too, or over time where the policy is asked at events.
+        The mean is over rounds, including the present one, or over time for policies that are asked at
+        events.
         """
         total, weight = self._timer.contention - self._entered[0], self._timer.weight - self._entered[1]
         return total / weight if weight > 0 else self._timer.present
 
     def row(self, configurations: Configurations) -> Row:
-        """Configurations that can run it now, ascending, and its goodput under each, as far as is known."""
+        """Return the configurations that can run the job now, ascending, and its known goodput under each."""
         return self.seen.row(configurations, min(self.level, self.seen.n_levels - 1))
 
     def speed(self, configuration: Configuration) -> float:
-        """Progress a second under a configuration now, as far as is known; 0 if it cannot run."""
+        """Return the known progress per second under a configuration now; 0 if it cannot run."""
         rates = self.seen.curve(configuration)
         return float(rates[min(self.level, rates.size - 1)]) / self.seen.calibration
 
     def remaining_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion at the speed of now, as far as is known; infinite if it cannot run."""
+        """Return the seconds to completion at the present known speed; infinite if it cannot run."""
         speed = self.speed(configuration)
         return (self.work - self.progress) / speed if speed > 0 else math.inf
 
     def true_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion under a configuration through all levels to come: for oracles and metrics.
+        """Return the seconds to completion under a configuration, through all remaining levels.
 
-        By the job's `profile`; live that is what is known, too.
+        The result is from `profile`, the truth in a simulation: it is for oracles and metrics.
         """
         clock = self.profile.clock(configuration)
         if not math.isfinite(clock[-1]):
@@ -152,21 +168,21 @@ class Job(ABC):
 
 
 def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
-    """What is adapted of a job under a policy: the lesser of what either allows."""
+    """Return the kind of a job under a policy: the less flexible of what user and policy allow."""
     return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
 
 
 def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
-    """GPU count of a job that is rigid under a policy, None for others."""
+    """Return the GPU count of a job that is rigid under a policy, None for others."""
     return (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
 
 
 def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
-    """Profile by which a job runs: its application's, within the user's limits and what is adapted of it.
+    """Return the profile by which a job runs: its application's, within the user's limits and its kind.
 
-    `kind`: as :func:`job_kind` returns it. Where the batch size is not adapted it is the submission's, and
-    the user's limit on what may be adapted does not matter; nor does it for profiles that know of no batch
-    sizes. Result: the same object for equal arguments.
+    `kind`: as :func:`job_kind` returns it. If the batch size is not adapted, it is the submission's, and the
+    user's limit for adaptation has no effect; the same holds for profiles without batch sizes. The result is
+    the same object for equal arguments.
     """
     if kind != "adaptive":
         profile = application.at_fixed_batch(submission.batch_size)
@@ -178,9 +194,9 @@ def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> 
 
 
 def batch_choice(profile: Profile, configuration: Configuration, progress: float) -> BatchChoice | None:
-    """Batch size, passes and learning rate with which a job trains under a configuration.
+    """Return the batch size, passes and learning rate factor of a job under a configuration.
 
-    None where the profile does not know batch sizes, or the job does not run under the configuration.
+    The result is None if the profile has no batch sizes, or the job does not run under the configuration.
     """
     level = int(profile.level(np.array([progress]))[0])
     return profile.best_batch(configuration, level) if profile.curve(configuration)[level] > 0 else None

@@ -1,10 +1,10 @@
 """Nodes that come, go, fail and are repaired over a simulation.
 
-The nodes of a type that work are the first numbers that are not down (:func:`working_nodes`): when their
-number falls the last ones go, when a node fails the others keep their numbers.
+The working nodes of a type are the first numbers that are not down (:func:`working_nodes`).  When their
+number falls, the last ones leave; when a node fails, the others keep their numbers.
 
-Failures are drawn before a simulation (:func:`draw_failures`): a node fails after an exponential time with a
-given mean, is away for a time of its own, and so on; nodes are independent.
+Failures are drawn before a simulation (:func:`draw_failures`).  A node fails after an exponential time with a
+given mean and is repaired after a random time; nodes are independent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 
 @dataclass(frozen=True)
 class NodeChange:
-    """From ``time`` (seconds) on, a GPU type has ``nodes`` nodes; the last ones come and go."""
+    """From `time` (seconds) on, a GPU type has `nodes` nodes; the last ones come and go."""
 
     time: float
     type: str
@@ -31,9 +31,9 @@ class NodeChange:
 
 @dataclass(frozen=True)
 class NodeFailure:
-    """At ``time`` (seconds) a node of a type fails; it is back ``repair_seconds`` later.
+    """At `time` (seconds) a node of a type fails; it is back `repair_seconds` later.
 
-    Jobs on it lose their GPUs and go back to their last checkpoint
+    Jobs on it lose their GPUs and restart from their last checkpoint
     (:meth:`copter.problems.cluster.profiles.base.Profile.checkpoint`).
     """
 
@@ -45,24 +45,24 @@ class NodeFailure:
 
 @dataclass(frozen=True)
 class _Repair:
-    """A node of a type is back."""
+    """The repair of a node of a type is complete."""
 
     type: str
     node: int
 
 
 def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
-    """Numbers of the nodes that work: the first ones that are not down."""
+    """Return the numbers of the working nodes: the first ones that are not down."""
     if not down:
         return list(range(type.nodes))
     return list(islice((node for node in count() if node not in down), type.nodes))
 
 
 class NodeEvents:
-    """What happens to the nodes of a cluster, in order of time.
+    """Events of the nodes of a cluster, in order of time.
 
-    `cluster`: its nodes are changed as events are played. `down`: nodes of each type that are away for
-    repair.
+    `cluster`: its nodes are changed when events are played. `down`: nodes of each type that are being
+    repaired.
     """
 
     def __init__(self, cluster: Cluster, events: Iterable[NodeChange | NodeFailure]) -> None:
@@ -71,20 +71,20 @@ class NodeEvents:
         self._heap: list[tuple[float, int, NodeChange | NodeFailure | _Repair]] = []
         for event in events:
             if event.type not in cluster.names:
-                raise ValueError(f"{event}: the cluster has {list(cluster.names)}")
+                raise ValueError(f"{event}: type must be one of {list(cluster.names)}")
             if isinstance(event, NodeFailure) and not event.repair_seconds > 0:
-                raise ValueError(f"{event}: a repair takes time")
+                raise ValueError(f"{event}: repair_seconds must be positive")
             self._heap.append((event.time, len(self._heap), event))
         self._pushed = len(self._heap)
         heapify(self._heap)
 
     @property
     def next_time(self) -> float:
-        """Seconds of the next event; infinite if none is to come."""
+        """Time of the next event in seconds; infinite if there is no further event."""
         return self._heap[0][0] if self._heap else math.inf
 
     def play(self, until: float) -> list[tuple[str, int]]:
-        """Let happen what is due. `until`: seconds. Result: type and number of each node that failed."""
+        """Play the events until a time in seconds; return type and number of each node that failed."""
         failed: list[tuple[str, int]] = []
         while self.next_time <= until:
             time, _, event = heappop(self._heap)
@@ -104,7 +104,7 @@ class NodeEvents:
         return failed
 
     def working(self, type: str) -> frozenset[int]:
-        """Numbers of the nodes of a type that work."""
+        """Return the numbers of the working nodes of a type."""
         of = next(one for one in self._cluster.types if one.name == type)
         return frozenset(working_nodes(of, self.down.get(type, frozenset())))
 
@@ -120,11 +120,10 @@ def draw_failures(
     mean_hours: float,
     repair_hours: float = 1.0,
 ) -> list[NodeFailure]:
-    """Failures of all nodes over a time.
+    """Return the failures of all nodes in a time interval, in order of time.
 
-    `hours`: failures after it are left out. `mean_hours`: mean time from the repair of a node to its next
-    failure. `repair_hours`: mean of the exponential time that a repair takes. Result: by time; a node that is
-    away does not fail.
+    `hours`: length of the interval. `mean_hours`: mean time from the repair of a node to its next failure.
+    `repair_hours`: mean of the exponential repair time. A node that is being repaired does not fail.
     """
     for name, value in (("hours", hours), ("mean_hours", mean_hours), ("repair_hours", repair_hours)):
         if not 0 < value < math.inf:

@@ -1,22 +1,22 @@
-"""Nodes for the configurations that a policy chose.
+"""Placement: nodes for the configurations that a policy chose.
 
 Rules (thesis section 3.3.1):
 
-(a) a job that asks for part of a node gets it on one node,
-(b) a job that asks for whole nodes gets whole nodes,
+(a) a job that requests part of a node gets it on one node,
+(b) a job that requests whole nodes gets whole nodes,
 (c) if free GPUs are too scattered for that, some jobs are evicted and placed again.
 
-A job whose configuration did not change stays where it is, unless it is evicted.  No node is ever shared by
-two distributed jobs, those of more than one node: their traffic would meet on its network card.
+A job with an unchanged configuration keeps its nodes, unless it is evicted.  Two distributed jobs, that is,
+jobs on more than one node, never share a node, because their traffic would share its network card.
 
-With powers of two within a node of 2^k GPUs, and whole nodes beyond it, everything that fits by its counts
-finds a place.  Jobs are placed from the largest to the smallest; let the largest without a place want g GPUs
-of a node, while g or more are free in all.  A node with 0 < f < g free GPUs has jobs smaller than g that fill
-at least g - f of it, because 2^k - f is no multiple of g.  So only smaller jobs are evicted, and the smallest
-always fit.  Other counts (6 GPUs on nodes of 4) are placed as well as this finds: whole nodes, and a rest on
-a node that no other distributed job uses.  A job that finds no place has nothing until the policy is asked
-again.  These are the counts of AFS' network packing too, and its Proposition 1 (appendix E); its shares are
-regulated in :mod:`copter.problems.afs.allocation`.
+If configurations are powers of two within a node of 2^k GPUs, and whole nodes beyond, every set of jobs that
+fits by its counts can be placed.  Jobs are placed from the largest to the smallest.  Let the largest job
+without a place want g GPUs of a node, while at least g GPUs are free in all.  A node with 0 < f < g free GPUs
+has jobs smaller than g on at least g - f of its GPUs, because 2^k - f is not a multiple of g.  So only
+smaller jobs are evicted, and the smallest ones always fit.  Other counts (6 GPUs on nodes of 4) are placed
+heuristically: whole nodes, and the remainder on a node that no other distributed job uses.  A job without a
+place has no GPUs until the policy is asked again.  AFS' network packing has the same counts, with its
+Proposition 1 (appendix E); :mod:`copter.problems.afs.allocation` adjusts its shares.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True)
 class Placed:
-    """What a placer found.
+    """Result of a placer.
 
-    `places`: the places of every job that was placed; configurations where GPUs are only counted. `evicted`:
-    jobs that were to have GPUs and found no nodes: they have none until the policy is asked again. `moved`:
-    jobs that kept their configuration and changed nodes.
+    `places`: the place of every placed job; a configuration where GPUs are only counted. `evicted`: jobs with
+    a configuration but without nodes: they have no GPUs until the policy is asked again. `moved`: jobs that
+    kept their configuration and changed nodes.
     """
 
     places: Mapping[str, Allocation]
@@ -49,7 +49,7 @@ class Placed:
 
 
 class Placer(Protocol):
-    """Finds nodes for configurations."""
+    """Finder of nodes for configurations."""
 
     def place(
         self,
@@ -59,21 +59,21 @@ class Placer(Protocol):
         wanted: Mapping[str, Allocation],
         fixed: Collection[str] = (),
     ) -> Placed:
-        """Find nodes for every job that is to have GPUs.
+        """Find nodes for every job with a configuration.
 
-        `cluster`: its nodes are those that work: of a type with n of them they are the first n numbers that
-        are not in `down`. `down`: nodes of each type that failed. `held`: where jobs are now; nodes that are
-        gone included. `wanted`: a Placement is the policy's own choice of nodes. `fixed`: jobs that are not
-        moved while their configuration stays.
+        `cluster`: has the number of working nodes; if a type has n of them, they are the first n numbers that
+        are not in `down`. `down`: failed nodes of each type. `held`: present places of jobs, which may
+        include nodes that are gone. `wanted`: a Placement means that the policy chose the nodes itself.
+        `fixed`: jobs that keep their nodes while their configuration does not change.
         """
 
 
 class SiaPlacer:
-    """The three rules; nodes that a policy chose itself are checked and taken as they are.
+    """A placer with the three rules; nodes that a policy chose itself are checked and used unchanged.
 
-    `sharing`: a distributed job that finds no place otherwise may use a node of another one, as in the
-    simulators of Gavel and Pollux. Only jobs whose count is none of the cluster's configurations ever need
-    it.
+    `sharing`: if a distributed job finds no place otherwise, it may share a node with another one, as in the
+    simulators of Gavel and Pollux. Only jobs whose GPU count is not among the cluster's configurations need
+    this.
     """
 
     def __init__(self, *, sharing: bool = False) -> None:
@@ -87,12 +87,12 @@ class SiaPlacer:
         wanted: Mapping[str, Allocation],
         fixed: Collection[str] = (),
     ) -> Placed:
-        """Find nodes for every job that is to have GPUs.
+        """Find nodes for every job with a configuration.
 
-        `cluster`: its nodes are those that work. `down`: nodes of each type that failed. `held`: where jobs
-        are now; a place on nodes that are gone is as good as none. `wanted`: the order decides between
-        equals. `fixed`: jobs that are not moved while their configuration stays. Result: jobs that stay have
-        the same object as before.
+        `cluster`: has the number of working nodes. `down`: failed nodes of each type. `held`: present places
+        of jobs; a place on nodes that are gone has no effect. `wanted`: its order breaks ties. `fixed`: jobs
+        that keep their nodes while their configuration does not change. A job that stays keeps the same
+        Placement object.
         """
         by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
         for name, want in wanted.items():
@@ -118,19 +118,19 @@ class SiaPlacer:
 
 
 def placer_for(policy: Policy) -> SiaPlacer:
-    """The placer that suits a policy: distributed jobs may share nodes under one of rigid jobs."""
+    """Return the placer for a policy; for policies of rigid jobs, distributed jobs may share nodes."""
     return SiaPlacer(sharing=policy.kind == "rigid")
 
 
 def _is(nodes: _Nodes, want: Allocation) -> bool:
-    """Whether nodes of the same type are what a policy wants."""
+    """Return whether nodes of the same type satisfy a policy's choice."""
     if isinstance(want, Placement):
         return nodes == want.nodes
     return len(nodes) == want.nodes and sum(gpus for _, gpus in nodes) == want.gpus
 
 
 def _parts(want: Configuration, size: int) -> list[int]:
-    """GPUs on each node: as many whole nodes as possible, and the rest."""
+    """Return the number of GPUs on each node: as many whole nodes as possible, and the remainder."""
     parts = []
     left = want.gpus
     for after in range(want.nodes - 1, -1, -1):
@@ -140,10 +140,10 @@ def _parts(want: Configuration, size: int) -> list[int]:
 
 
 class _Pool:
-    """The nodes of one type, and what is free on them.
+    """The nodes of one type with their free GPUs.
 
-    A heap for each number of free GPUs has at least all nodes with that number; entries that are no longer
-    true are dropped when they come up.
+    There is a heap of nodes for each number of free GPUs.  It contains at least all nodes with that number;
+    an outdated entry is dropped when it reaches the top.
     """
 
     def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
@@ -160,12 +160,12 @@ class _Pool:
     def fit(
         self, wanted: Mapping[str, Allocation], held: Mapping[str, Placement], fixed: Collection[str]
     ) -> list[str]:
-        """Place jobs; returns those that found no place."""
+        """Place jobs; return those without a place."""
         queue: list[tuple[bool, int, int, str]] = []
         chosen = [(name, want.nodes) for name, want in wanted.items() if isinstance(want, Placement)]
         for name, nodes in chosen:
             if not self._has(nodes):
-                what = f"{nodes} of {self.type} were chosen for it, and are not free"
+                what = f"nodes = {nodes}: must be free GPUs of {self.type}"
                 raise PolicyError(f"job {name!r}: {what}")
             self._take(name, nodes)
         for order, (name, want) in enumerate(wanted.items()):
@@ -200,7 +200,7 @@ class _Pool:
         return lost
 
     def _keep(self, name: str, nodes: _Nodes, want: Configuration) -> bool:
-        """Leave a job where it is, if that is what it is to have and still there."""
+        """Leave a job on its nodes and return True, if they still exist with the wanted configuration."""
         if len(nodes) == 1 and want.nodes == 1:  # most jobs
             node, gpus = nodes[0]
             if gpus != want.gpus or node >= len(self.free) or self.free[node] < gpus:
@@ -214,11 +214,11 @@ class _Pool:
         return True
 
     def _has(self, nodes: _Nodes) -> bool:
-        """Whether these GPUs are free."""
+        """Return whether these GPUs are free."""
         return all(0 <= node < len(self.free) and 1 <= gpus <= self.free[node] for node, gpus in nodes)
 
     def _stays(self, nodes: _Nodes) -> bool:
-        """Whether a job can stay on nodes."""
+        """Return whether a job can stay on nodes."""
         apart = len(nodes) == 1 or self.sharing or not any(self.distributed[node] for node, _ in nodes)
         return apart and self._has(nodes)
 
@@ -235,7 +235,7 @@ class _Pool:
             self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
 
     def _drop(self, name: str) -> int:
-        """Take a job off its only node; returns its GPUs."""
+        """Remove a job from its only node; return its number of GPUs."""
         assert self._alone is not None
         ((node, gpus),) = self.jobs.pop(name)
         self.free[node] += gpus
@@ -246,9 +246,9 @@ class _Pool:
     def _find(
         self, parts: list[int], own: _Nodes, stay: Collection[str], *, apart: bool
     ) -> tuple[_Nodes, list[str]]:
-        """Nodes for a job, by preference its own, and the jobs to evict for it; empty if there are none.
+        """Return nodes for a job, if possible its own, and the jobs to evict for it; empty if impossible.
 
-        With `apart` none that a distributed job uses.
+        With `apart`, nodes that a distributed job uses are excluded.
         """
         found: dict[int, int] = {}
         victims: list[str] = []
@@ -265,7 +265,7 @@ class _Pool:
         return tuple(sorted(found.items())), victims
 
     def _open(self, node: int, found: Collection[int], apart: bool) -> bool:
-        """Whether a job that is on some nodes already may use a node, if it has room."""
+        """Return whether a job that has the nodes `found` may use another node, if it has room."""
         return node not in found and not (apart and self.distributed[node])
 
     def _own(self, gpus: int, own: _Nodes, found: Collection[int], apart: bool) -> int | None:
@@ -275,7 +275,7 @@ class _Pool:
         return None
 
     def _tightest(self, gpus: int, found: Collection[int], apart: bool) -> int | None:
-        """Node with the fewest free GPUs that suffice."""
+        """Return the node with the fewest free GPUs that suffice."""
         for free in range(gpus, self.size + 1):
             heap, skipped = self._heaps[free], []
             while heap:
@@ -295,7 +295,7 @@ class _Pool:
     def _room(
         self, gpus: int, found: Collection[int], stay: Collection[str], apart: bool
     ) -> tuple[int, list[str]] | None:
-        """Node that the fewest evictions of smaller jobs make room on, and those jobs."""
+        """Return the node that needs the fewest evictions of smaller jobs to make room, and those jobs."""
         if self._alone is None:
             self._alone = {}
             for name, nodes in self.jobs.items():
@@ -315,7 +315,7 @@ class _Pool:
 
 
 def _victims(jobs: list[tuple[int, str]], need: int) -> list[tuple[int, str]]:
-    """The fewest of jobs, given by ascending size, that free so many GPUs; none if all do not."""
+    """Return the fewest jobs, given by ascending size, that free `need` GPUs; empty if all do not suffice."""
     for one in jobs:
         if one[0] >= need:
             return [one]

@@ -1,10 +1,10 @@
-"""The protocol of a policy: what it sees of the cluster, and what it answers.
+"""The protocol of a policy: its input, the state of the cluster, and its decision.
 
-A policy is one object for one simulation.  It is asked at the start of every round of ``round_seconds``, or,
-where that is None, at every event: an arrival, a completion, a change of nodes, a time that it asked for with
-:meth:`ClusterState.wake`.  It answers with the configuration of every job that is to have GPUs; jobs left out
-have none until it is asked again.  Nodes are chosen by the simulator's placer, unless the policy answers with
-a :class:`Placement` itself.
+A policy is one object for one simulation.  It is asked at the start of every round of ``round_seconds``.  If
+``round_seconds`` is None, it is asked at every event: an arrival, a completion, a change of nodes, or a time
+that it requested with :meth:`ClusterState.wake`.  It returns the configuration of every job that gets GPUs;
+other jobs have none until it is asked again.  The simulator's placer chooses nodes, unless the policy returns
+a :class:`Placement`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from copter.problems.cluster.workload import Kind
 
 
 class PolicyError(CopterError, ValueError):
-    """A policy answered with jobs that are not there, or with GPUs that are not there."""
+    """A policy's decision has jobs or GPUs that do not exist."""
 
 
 class Placement(NamedTuple):
@@ -28,8 +28,10 @@ class Placement(NamedTuple):
 
     Attributes
     ----------
+    type : str
+        GPU type.
     nodes : tuple of (int, int)
-        Node of that type, counted from 0, and GPUs on it; ascending by node.
+        Pairs of a node of that type, counted from 0, and the GPUs on it; ascending by node.
     """
 
     type: str
@@ -37,7 +39,7 @@ class Placement(NamedTuple):
 
     @property
     def configuration(self) -> Configuration:
-        """Its counts."""
+        """Number of nodes and GPUs, with the type."""
         return Configuration(len(self.nodes), sum(gpus for _, gpus in self.nodes), self.type)
 
 
@@ -45,7 +47,7 @@ Allocation: TypeAlias = Configuration | Placement
 
 
 def counts_of(allocation: Allocation) -> Configuration:
-    """Configuration of an allocation, with or without places."""
+    """Return the configuration of an allocation with or without nodes."""
     return allocation.configuration if isinstance(allocation, Placement) else allocation
 
 
@@ -58,20 +60,20 @@ class ClusterState:
     time : float
         Seconds since the start.
     index : int
-        Times that the policy was asked before.
+        Number of earlier calls of the policy.
     seconds : float
         Length of the round that begins; infinite for a policy that is asked at events.
     cluster : Cluster
-        As it is now; not the policy's to change.
+        The present cluster; the policy must not change it.
     jobs : dict of str to Job
-        All jobs that are there, in order of arrival.
+        All present jobs, in order of arrival.
     arrived, left : tuple of Job
-        Jobs that came, and that completed, since the policy was asked last.
+        Jobs that arrived, and jobs that completed, since the last call of the policy.
     down : mapping of str to frozenset of int
-        Nodes of each type that failed.  Of a type with n nodes those that work are the first n numbers that
-        are not among them.
+        Failed nodes of each type.  If a type has n nodes, the working ones are the first n numbers that are
+        not in this set.
     wakes, sizes : list of float, dict of str to int
-        What the policy asked for with :meth:`wake` and :meth:`set_nodes`.
+        Requests of the policy by :meth:`wake` and :meth:`set_nodes`.
     """
 
     time: float
@@ -86,29 +88,32 @@ class ClusterState:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def set_nodes(self, type: str, nodes: int) -> None:
-        """Ask for another number of nodes of a type, there when the policy is asked the next time."""
+        """Request another number of nodes of a type, which is available at the next call of the policy."""
         if type not in self.cluster.names or nodes < 0:
-            raise PolicyError(f"set_nodes({type!r}, {nodes}): the cluster has {list(self.cluster.names)}")
+            raise PolicyError(
+                f"set_nodes({type!r}, {nodes}): must be one of {list(self.cluster.names)}, and >= 0"
+            )
         self.sizes[type] = nodes
 
     def wake(self, time: float) -> None:
-        """Ask to be asked again at a time, if nothing else happens before.
+        """Request a call of the policy at a time, if there is no event before.
 
         Parameters
         ----------
         time : float
-            Seconds since the start; must lie ahead.  Policies with rounds are asked each round anyway.
+            Seconds since the start, after the present time.  Policies with rounds are asked each round
+            anyway.
         """
         if not time > self.time:
-            raise PolicyError(f"wake({time:g}) at {self.time:g} s: must lie ahead")
+            raise PolicyError(f"wake({time:g}) at {self.time:g} s: must be in the future")
         self.wakes.append(time)
 
 
 def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
-    """What running jobs that must not be preempted hold: theirs until they complete.
+    """Return the configurations of running jobs that must not be preempted.
 
-    `free`: GPUs of each type; less by these jobs' afterwards. Result: by name of the job; one whose GPUs are
-    not there any more is left out.
+    `free`: number of free GPUs of each type, from which the method subtracts those of the jobs. The result is
+    by name of the job; a job whose GPUs do not exist any more is left out.
     """
     kept: dict[str, Configuration] = {}
     for job in jobs:
@@ -125,10 +130,10 @@ class Policy(Protocol):
     Attributes
     ----------
     kind : {"adaptive", "strong-scaling", "rigid"}
-        What it adapts at most of a job: batch size and GPU count, the count, or none.  The simulator hands
-        it jobs that are more flexible as jobs of this kind; it must respect jobs that are less.
+        The most that it adapts of a job: batch size and GPU count, the count only, or neither.  The simulator
+        gives it more flexible jobs as jobs of this kind; it must respect less flexible jobs.
     round_seconds : float or None
-        Length of its rounds by default; None if it is asked at events.
+        Default length of its rounds; None if it is asked at events.
     """
 
     name: str
@@ -136,15 +141,15 @@ class Policy(Protocol):
     round_seconds: float | None
 
     def schedule(self, now: ClusterState) -> Mapping[str, Allocation]:
-        """What every job that is to have GPUs gets, by name."""
+        """Return the configuration or placement of every job that gets GPUs, by name."""
 
 
 class Estimator(Protocol):
-    """What a policy knows of the jobs' profiles: sets :attr:`.jobs.Job.seen`."""
+    """Knowledge of the jobs' profiles: an estimator sets :attr:`.jobs.Job.seen`."""
 
     def observe(self, now: ClusterState) -> None:
-        """Take in who arrived, and what ran since the last time, before the policy is asked."""
+        """Update the known profiles before the policy is asked, from arrivals and from jobs that ran."""
 
     def profiling_seconds(self, job: Job) -> float:
-        """Seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
+        """Return the seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
         return 0.0

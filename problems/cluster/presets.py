@@ -14,7 +14,7 @@ philly-ID          a virtual cluster of Microsoft's trace, ID such as 6214e9 (AF
 elasticflow-N      nodes of 8 A100, N = 128 on the authors' testbed
 gavel-N            N GPUs of each of V100, P100 and K80 in nodes of 4: Gavel's simulated clusters, as its
                    artifact's `cluster_specs_heterogeneous.json` counts them
-NAME-xK            any of these with K times the nodes of each type, K a number such as 2 or 0.5
+NAME-xK            any of these with K times the nodes of each type; K is a number such as 2 or 0.5
 ================== ==========================================================================================
 """
 
@@ -35,7 +35,7 @@ PAI_GPU_TYPES = (
     GpuType("a10-pcie", 4, 8),
     GpuType("a100-pcie", 4, 8),
 )
-"""The PAI authors' cluster of 256 GPUs."""
+"""The cluster of the PAI authors, with 256 GPUs."""
 
 _VIRTUAL_CLUSTERS = {
     "0e4a51": 1846,
@@ -50,7 +50,7 @@ _VIRTUAL_CLUSTERS = {
     "11cb48": 1860,
     "ed69ec": 1454,
 }
-"""GPUs of the virtual clusters of Microsoft's trace, in the order of AFS Table 3."""
+"""Number of GPUs of the virtual clusters of Microsoft's trace, in the order of AFS Table 3."""
 
 _FIXED: dict[str, tuple[GpuType, ...]] = {
     "homogeneous-64": (GpuType("t4", 4, 16),),
@@ -83,29 +83,29 @@ _SIZED: dict[str, Callable[[int], Cluster]] = {
 
 
 def cluster_names() -> list[str]:
-    """Names that :func:`cluster_by_name` knows; N stands for a number of GPUs."""
+    """Return the names that :func:`cluster_by_name` accepts; in a name, N denotes a number of GPUs."""
     virtual = [f"philly-{name}" for name in _VIRTUAL_CLUSTERS]
     return sorted([*_FIXED, *(f"{name}-N" for name in _SIZED), *virtual])
 
 
 def cluster_by_name(name: str) -> Cluster:
-    """A cluster of a paper.
+    """Return a cluster of a paper.
 
     Parameters
     ----------
     name : str
-        As in the table of the module, such as "heterogeneous-64", "pai-512" or "homogeneous-64-x2".
+        Name from the table of the module, such as "heterogeneous-64", "pai-512" or "homogeneous-64-x2".
 
     Raises
     ------
     SettingsError
-        There is no such cluster, or it would have no GPU.
+        If there is no such cluster, or it would have no GPU.
     """
     scaled = re.fullmatch(r"(.+)-x(\d+(?:\.\d+)?)", name)
     if scaled:
         factor = float(scaled[2])
         if not factor > 0:
-            raise SettingsError(f"cluster {name!r}: a factor of {scaled[2]} leaves no GPU")
+            raise SettingsError(f"cluster = {name!r}: must have a positive factor")
         return cluster_by_name(scaled[1]).scaled(factor)
     if name in _FIXED:
         return Cluster(_FIXED[name])
@@ -114,7 +114,7 @@ def cluster_by_name(name: str) -> Cluster:
         return _one_type("philly", 8)(_VIRTUAL_CLUSTERS[size])
     if family in _SIZED and re.fullmatch(r"\d{1,7}", size):
         if int(size) < 1:
-            raise SettingsError(f"cluster {name!r}: needs at least one GPU")
+            raise SettingsError(f"cluster = {name!r}: must have at least one GPU")
         return _SIZED[family](int(size))
     known = ", ".join(cluster_names())
-    raise SettingsError(f"unknown cluster {name!r}; there are: {known}, and NAME-xK of each")
+    raise SettingsError(f"unknown cluster {name!r}: must be one of {known}, or NAME-xK")

@@ -1,6 +1,6 @@
 """Policies and traces by name, from the entry-point groups ``copter.policies`` and ``copter.traces``.
 
-A package declares what it has, and it is then known to every command::
+An installed package declares its policies and traces, which all commands then accept::
 
     [project.entry-points."copter.policies"]
     my-policy = "my_package.my_policy:MyPolicy"
@@ -8,9 +8,9 @@ A package declares what it has, and it is then known to every command::
     [project.entry-points."copter.traces"]
     my-trace = "my_package.my_trace:make"
 
-A policy is declared as a class or function that makes a fresh one; a trace as a function that is called with
-the cluster, the seed and the folder of real traces (or None), and returns a :class:`.workload.Scenario` on
-that cluster.  Keyword arguments of either are its settings; they are checked against the maker's signature.
+A policy's entry is a class or function that makes a new policy.  A trace's entry is a function of the
+cluster, the seed and the folder of real traces (or None) that returns a :class:`.workload.Scenario` on that
+cluster.  Keyword arguments of either are settings, which are checked against the signature.
 """
 
 from __future__ import annotations
@@ -31,30 +31,37 @@ from copter.problems.cluster.workload import Scenario
 
 _POLICIES, _TRACES = "copter.policies", "copter.traces"
 _TYPED = (str, Real, NoneType)
-"""Types of values that can be typed on a command line."""
+"""Types of values that a user can type on a command line."""
 
 
 class SettingsError(CopterError, ValueError):
-    """An unknown name, or a setting that a policy, a trace or the conditions of a run cannot have."""
+    """A name is unknown, or a policy, a trace or the conditions of a run do not accept a setting."""
 
 
 def policy_names() -> list[str]:
-    """Names of all policies that are installed."""
+    """Return the names of all installed policies."""
     return list(installed(_POLICIES))
 
 
 def trace_names() -> list[str]:
-    """Names of all traces that are installed."""
+    """Return the names of all installed traces."""
     return list(installed(_TRACES))
 
 
 def make_policy(name: str, **settings: Any) -> Policy:
-    """Make a fresh policy.
+    """Make a new policy.
+
+    Parameters
+    ----------
+    name : str
+        Name of an installed policy, such as "sia".
+    **settings
+        Settings of the policy.
 
     Raises
     ------
     SettingsError
-        There is no such policy, or it has no such setting.
+        If there is no such policy, or it has no such setting.
     """
     policy: Policy = _make("policy", _POLICIES, name, **settings)
     return policy
@@ -63,23 +70,23 @@ def make_policy(name: str, **settings: Any) -> Policy:
 def by_name(
     name: str, cluster: Cluster, seed: int = 0, data: str | Path | None = None, **settings: Any
 ) -> Scenario:
-    """Jobs of a trace, on a cluster.
+    """Return a scenario with the jobs of a trace on a cluster.
 
     Parameters
     ----------
     seed : int
-        The same seed gives the same jobs.
+        Seed of the jobs; the same seed gives the same jobs.
     data : path, optional
-        Folder of real traces; a trace that has a file in it is sampled from that, others are generated.
+        Folder of real traces.  If it has the trace's file, jobs are sampled from it, otherwise generated.
     **settings
-        As the trace takes them, such as ``jobs``, their number.
+        Settings of the trace, such as ``jobs``, the number of jobs.
 
     Raises
     ------
     SettingsError
-        There is no such trace, or it has no such setting.
+        If there is no such trace, or it has no such setting.
     InputError
-        The folder of real traces does not exist, or a file in it cannot be read.
+        If the folder of real traces does not exist, or a file in it cannot be read.
     """
     folder = None if data is None else Path(data)
     if folder is not None and not folder.exists() and name in installed(_TRACES):
@@ -89,10 +96,10 @@ def by_name(
 
 
 def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) -> Any:
-    """Call the maker of a name, with settings that are checked first."""
+    """Call the maker of a name with checked settings."""
     entries = installed(group)
     if name not in entries:
-        raise SettingsError(f"unknown {what} {name!r}; there are: {', '.join(entries)}")
+        raise SettingsError(f"unknown {what} {name!r}: must be one of {', '.join(entries)}")
     maker, what = entries[name].load(), f"{what} {name!r}"
     known = dict(_parameters(maker))
     if not _passes_on(maker):
@@ -115,23 +122,23 @@ def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) ->
 
 
 def _no_such_setting(what: str, setting: str, known: Mapping[str, Any]) -> str:
-    return f"{what} has no setting {setting!r}; {choices(setting, known) if known else 'it has no settings'}"
+    return f"{what}: no setting {setting!r}: {choices(setting, known) if known else 'it has no settings'}"
 
 
 def _passes_on(maker: Callable[..., Any]) -> bool:
-    """Whether a maker takes settings that it does not name itself."""
+    """Return whether a maker accepts settings without naming them."""
     kinds = (one.kind for one in inspect.signature(maker).parameters.values())
     return inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Names of the settings that a maker names itself, with their types."""
+    """Yield the names of the settings in a maker's signature, with their types."""
     called: Any = maker
     while isinstance(called, partial):
         called = called.func
     try:
         hints: Mapping[str, Any] = get_type_hints(called.__init__ if inspect.isclass(called) else called)
-    except NameError:  # a type that is there for type checkers only
+    except NameError:  # a type that is imported for type checkers only
         hints = {}
     for one in inspect.signature(maker).parameters.values():
         if one.default is not one.empty:
@@ -139,7 +146,7 @@ def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of a type; objects that nobody can type on a command line are not looked at."""
+    """Return whether a value is of a type; True for objects that a command line cannot express."""
     if hint is Any or not isinstance(value, _TYPED):
         return True
     if get_origin(hint) in (Union, UnionType):
@@ -153,7 +160,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    """A type as people read it."""
+    """Return a type as a text for messages."""
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(_shown(one) for one in get_args(hint))
     return "none" if hint is NoneType else getattr(hint, "__name__", str(hint))

@@ -1,6 +1,6 @@
-"""What comes out of a simulation: records of rounds, of jobs, and of who held what when.
+"""Records of a simulation: its rounds, its jobs, and the GPUs of each job over time.
 
-A field that is a column of a run folder's file says what it is in its annotation (:func:`columns`).
+The annotation of a field that is a column of a run folder's file is the column's meaning (:func:`columns`).
 """
 
 from __future__ import annotations
@@ -14,72 +14,72 @@ from copter.problems.cluster.jobs import Job
 
 @dataclass(frozen=True)
 class ClusterRecord:
-    """A time at which the policy was asked. `figures`: the policy's own, such as the gap of its program."""
+    """A call of the policy; `figures` are the policy's statistics, such as the gap of its program."""
 
-    index: Annotated[int, "times that the policy was asked before"]
-    time: Annotated[float, "seconds"]
-    seconds: Annotated[float, "until it is asked again"]
-    jobs: Annotated[int, "jobs that are there"]
+    index: Annotated[int, "number of earlier calls of the policy"]
+    time: Annotated[float, "time of the call in seconds"]
+    seconds: Annotated[float, "seconds until the next call"]
+    jobs: Annotated[int, "jobs in the cluster"]
     running: Annotated[int, "jobs that have GPUs"]
-    arrived: Annotated[int, "jobs that entered"]
+    arrived: Annotated[int, "jobs that arrived"]
     completed: Annotated[int, "jobs that completed before the next row"]
-    gpus: Annotated[Mapping[str, int], "GPUs given"]
+    gpus: Annotated[Mapping[str, int], "GPUs in use"]
     there: Annotated[Mapping[str, int], "GPUs of the cluster"]
-    demand: Annotated[int, "GPUs that the jobs ask for: a rigid job its count, another one at least one"]
+    demand: Annotated[int, "GPUs that the jobs request: a rigid job its count, another job at least one"]
     starts: Annotated[int, "jobs that got GPUs for the first time"]
-    restarts: Annotated[int, "jobs that got other GPUs than before, or some again"]
-    evicted: Annotated[int, "jobs that no nodes were found for"]
-    moved: Annotated[int, "jobs that changed nodes and nothing else"]
-    policy_seconds: Annotated[float, "seconds that the policy took"]
+    restarts: Annotated[int, "jobs that got other GPUs than before, or GPUs again"]
+    evicted: Annotated[int, "jobs for which no nodes were found"]
+    moved: Annotated[int, "jobs that changed only their nodes"]
+    policy_seconds: Annotated[float, "running time of the policy in seconds"]
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What became of a job; times in seconds, NaN for what did not happen."""
+    """Outcome of a job; times in seconds, NaN for events that did not happen."""
 
     name: Annotated[str, "name of the job"]
-    application: Annotated[str, "its profile"]
-    category: Annotated[str, "sort of job, in the trace's own words"]
-    tenant: Annotated[str, "its virtual cluster or user, where the trace names one"]
+    application: Annotated[str, "name of its profile"]
+    category: Annotated[str, "category of the job in the trace"]
+    tenant: Annotated[str, "virtual cluster or user of the job, if the trace has it"]
     kind: Annotated[str, "what the policy adapts of it: adaptive, strong-scaling or rigid"]
-    gpus: Annotated[int, "GPUs that it asks for; 0 if it does not say"]
-    submitted: Annotated[float, "seconds of its submission"]
-    started: Annotated[float, "seconds at which it first got GPUs; nan if never"]
-    finished: Annotated[float, "seconds at which it completed; nan if it did not"]
+    gpus: Annotated[int, "GPUs that it requests; 0 if unspecified"]
+    submitted: Annotated[float, "time of its submission in seconds"]
+    started: Annotated[float, "time in seconds at which it first got GPUs; nan if never"]
+    finished: Annotated[float, "time in seconds at which it completed; nan if it did not"]
     jct: Annotated[float, "finished - submitted"]
-    run_seconds: Annotated[float, "seconds in which it ran, restarts not counted"]
-    gpu_seconds: Annotated[float, "GPUs held times seconds, restarts included"]
+    run_seconds: Annotated[float, "seconds in which it ran, without restarts"]
+    gpu_seconds: Annotated[float, "GPUs held times seconds, with restarts"]
     restarts: Annotated[int, "changes of allocation after the first start"]
-    contention: Annotated[float, "mean of jobs over GPUs while it was there"]
+    contention: Annotated[float, "mean number of jobs over GPUs during its stay"]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A time in which a job held the same GPUs."""
+    """An interval in which a job held the same GPUs."""
 
     job: Annotated[str, "name of the job"]
-    begin: Annotated[float, "seconds from which on it held these GPUs"]
-    end: Annotated[float, "seconds until which it did"]
-    type: Annotated[str, "of the GPUs"]
-    gpus: Annotated[int, "how many"]
-    nodes: Annotated[int, "on how many nodes"]
+    begin: Annotated[float, "begin of the interval in seconds"]
+    end: Annotated[float, "end of the interval in seconds"]
+    type: Annotated[str, "type of the GPUs"]
+    gpus: Annotated[int, "number of GPUs"]
+    nodes: Annotated[int, "number of nodes"]
     place: Annotated[
         tuple[tuple[int, int], ...] | None,
-        "node:GPUs, separated by spaces; empty where GPUs are only counted",
+        "node:GPUs, separated by spaces; empty without a placer",
     ]
-    restart_seconds: Annotated[float, "of it without progress"]
-    progress: Annotated[float, "of the job at the end, before what a failure takes back"]
+    restart_seconds: Annotated[float, "seconds of the interval without progress"]
+    progress: Annotated[float, "progress of the job at the end, before a failure takes some back"]
     batch_size: Annotated[
-        int | None, "examples of the batch with which it trained at the end; empty where its profile has none"
+        int | None, "examples of the whole batch at the end; empty if the profile has no batch sizes"
     ] = None
-    local_batch: Annotated[int | None, "of it on each GPU in one pass"] = None
+    local_batch: Annotated[int | None, "examples on each GPU in one pass"] = None
     accumulation: Annotated[int | None, "passes beyond the first in a step"] = None
-    learning_rate_factor: Annotated[float | None, "on the learning rate of the initial batch size"] = None
+    learning_rate_factor: Annotated[float | None, "factor on the initial learning rate"] = None
 
 
 def record_of(job: Job, finished: float) -> JobRecord:
-    """Outcome of a job. `finished`: seconds at which it completed, NaN if it did not."""
+    """Return the record of a job; `finished` is the time of its completion in seconds, or NaN."""
     submission = job.submission
     return JobRecord(
         name=job.name,
@@ -100,6 +100,6 @@ def record_of(job: Job, finished: float) -> JobRecord:
 
 
 def columns(record: type) -> dict[str, str]:
-    """What the fields of a record are that are columns of a file, by name."""
+    """Return the meanings of the fields of a record that are columns of a file, by name."""
     hints = get_type_hints(record, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}

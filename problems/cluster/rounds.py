@@ -1,12 +1,12 @@
-"""Asking a policy about a cluster, and carrying out its answer: the same in the simulator and on a live one.
+"""Rounds of a policy: it is asked about a cluster, and its decision is carried out.
 
-A cluster is a :class:`World`: a clock, nodes, jobs that report how far they are, and three verbs, start,
-resize and stop.  :class:`ClusterRounds` looks at it, lets the estimator learn, asks the policy, checks the
-answer, lets the placer find nodes, and tells the world what is different.  No policy knows which world it is
-in.
+The same code runs in the simulator and on a live cluster.  A cluster is a :class:`World`: a clock, nodes,
+jobs that report their progress, and the methods start, resize and stop.  :class:`ClusterRounds` reads its
+state, updates the estimator, asks the policy, checks the decision, calls the placer, and applies the changes
+to the world.  A policy cannot distinguish worlds.
 
-Deciding touches no world: a live cluster goes on running meanwhile, and what is decided for a job that is
-gone by then is left out.
+Deciding does not change the world.  A live cluster continues in the meantime, and decisions for jobs that
+have ended by then are ignored.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _AnyJob = TypeVar("_AnyJob", bound=Job)
 class World(Protocol[_AnyJob]):
     """A cluster with jobs, simulated, live or recorded.
 
-    `timer`: the clock: seconds since the start. `cluster`: nodes that work. `jobs`: all jobs that are there,
-    in order of arrival.
+    `timer`: clock in seconds since the start. `cluster`: the working nodes. `jobs`: all present jobs, in
+    order of arrival.
     """
 
     timer: Timer
@@ -48,16 +48,16 @@ class World(Protocol[_AnyJob]):
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that do not work."""
+        """Failed nodes of each type."""
 
     def news(self) -> tuple[tuple[_AnyJob, ...], tuple[_AnyJob, ...]]:
-        """Jobs that arrived, and that left, since this was asked last."""
+        """Return the jobs that arrived, and that left, since the last call."""
 
     def start(self, job: _AnyJob, new: Allocation, now: ClusterState) -> None:
         """Give GPUs to a job that has none."""
 
     def resize(self, job: _AnyJob, new: Allocation, now: ClusterState) -> None:
-        """Give a job other GPUs than it has, or the same number elsewhere."""
+        """Give a job other GPUs, or the same number on other nodes."""
 
     def stop(self, job: _AnyJob, now: ClusterState) -> None:
         """Take away all GPUs of a job."""
@@ -65,10 +65,10 @@ class World(Protocol[_AnyJob]):
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided in a round.
+    """Decision of a round.
 
-    `now`: what the policy saw. `placed`: what every job that is to have GPUs gets. `policy_seconds`: that the
-    policy took. `figures`: the policy's own, such as the gap of its program.
+    `now`: input of the policy. `placed`: the place of every job that gets GPUs. `policy_seconds`: running
+    time of the policy. `figures`: the policy's statistics, such as the gap of its program.
     """
 
     now: ClusterState
@@ -79,10 +79,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Changes:
-    """What carrying out a decision changed.
+    """Changes by a decision.
 
-    `starts`, `restarts`: jobs that got GPUs for the first time; jobs that got other GPUs than before, or some
-    again. `gpus`: GPUs given, by type. `running`: jobs that have GPUs.
+    `starts`, `restarts`: jobs that got GPUs for the first time; jobs that got other GPUs than before, or GPUs
+    again. `gpus`: GPUs in use, by type. `running`: jobs that have GPUs.
     """
 
     starts: int
@@ -94,9 +94,9 @@ class _Changes:
 class ClusterRounds(Generic[_AnyJob]):
     """A policy that schedules a world.
 
-    `policy`: a fresh one. `round_seconds`: in place of the policy's own; only for a policy with rounds.
-    `placer`: without one GPUs are counted, not placed. `estimator`: without one the policy sees the jobs'
-    profiles as they are. `index`: times that the policy was asked.
+    `policy`: a new policy. `round_seconds`: replaces the policy's own; only for a policy with rounds.
+    `placer`: without one, GPUs are counted, not placed. `estimator`: without one, the policy knows the jobs'
+    true profiles. `index`: number of calls of the policy.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class ClusterRounds(Generic[_AnyJob]):
     ) -> None:
         _check_policy(policy)
         if round_seconds is not None and policy.round_seconds is None:
-            raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
+            raise ValueError(f"round_seconds = {round_seconds}: must be None for policy {policy.name!r}")
         self.policy, self.world, self.placer, self.estimator = policy, world, placer, estimator
         self.round_seconds = policy.round_seconds if round_seconds is None else float(round_seconds)
         self.index = 0
 
     def look(self) -> ClusterState:
-        """What the policy is to be asked about."""
+        """Return the input of the policy."""
         world, timer = self.world, self.world.timer
         crowd = len(world.jobs) / max(world.cluster.gpus, 1)
         timer.crowd(crowd, 0.0 if self.round_seconds is None else 1.0)
@@ -135,7 +135,7 @@ class ClusterRounds(Generic[_AnyJob]):
         return now
 
     def decide(self, now: ClusterState) -> Decision:
-        """Ask the policy, and find nodes for what it answers."""
+        """Ask the policy, and find nodes for its decision."""
         if self.estimator is not None:
             self.estimator.observe(now)
         begin = perf_counter()
@@ -156,7 +156,7 @@ class ClusterRounds(Generic[_AnyJob]):
         return self.placer.place(now.cluster, now.down, held, wanted, fixed)
 
     def carry_out(self, decision: Decision) -> _Changes:
-        """Tell the world what is different from what its jobs hold."""
+        """Start, resize and stop the jobs of the world that a decision changes."""
         world, places, now = self.world, decision.placed.places, decision.now
         starts = restarts = running = 0
         used = Counter({type: 0 for type in world.cluster.capacity})
@@ -181,7 +181,7 @@ class ClusterRounds(Generic[_AnyJob]):
 
 
 def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
-    """Whether a policy can ever give a job GPUs of a cluster that it can use."""
+    """Return whether a policy can ever give a job GPUs of a cluster that can run it."""
     admits = getattr(policy, "admits", None)
     if admits is not None and not admits(job, cluster):
         return False
@@ -196,7 +196,7 @@ def can_run(policy: Policy, job: Job, cluster: Cluster) -> bool:
 
 
 def _check_policy(policy: Policy) -> None:
-    """Raise if something is missing of a policy."""
+    """Raise PolicyError if a policy lacks an attribute, or an attribute is invalid."""
     who = f"policy {getattr(policy, 'name', type(policy).__name__)!r}"
     for name in ("name", "kind", "round_seconds", "schedule"):
         if not hasattr(policy, name):
@@ -209,7 +209,7 @@ def _check_policy(policy: Policy) -> None:
 
 
 def _check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
-    """Raise if the answer of a policy cannot be carried out."""
+    """Raise PolicyError if the decision of a policy cannot be carried out."""
     who = f"policy {policy!r} at {now.time:g} s"
     capacity = now.cluster.capacity
     sizes = {type.name: type.gpus_per_node for type in now.cluster.types}
@@ -219,17 +219,17 @@ def _check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterSta
         if job is None:
             raise PolicyError(f"{who}: there is no job {name!r}")
         if not isinstance(allocation, Configuration | Placement):
-            raise PolicyError(f"{who}: job {name!r}: {allocation!r} is no Configuration and no Placement")
+            raise PolicyError(f"{who}: job {name!r}: {allocation!r}: must be a Configuration or a Placement")
         one = counts_of(allocation)
         if one.type not in capacity:
             raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
         if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
-            raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
+            raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not fit on {one.nodes} nodes")
         if job.gpus is not None and one.gpus != job.gpus:
-            raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
+            raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs: must be {job.gpus}")
         if one != job.allocation and not job.profile.curve(one).any():
             raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
         used[one.type] += one.gpus
     for type, gpus in used.items():
         if gpus > capacity[type]:
-            raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")
+            raise PolicyError(f"{who}: {gpus} GPUs of type {type!r}: must be at most {capacity[type]}")

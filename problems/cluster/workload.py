@@ -1,16 +1,17 @@
-"""Jobs as they are handed in, the reader of workload files, and the scenario that a simulation plays.
+"""Submitted jobs, the reader of workload files, and the scenario that a simulation plays.
 
-A workload file is CSV with the columns ``name, time, application`` (times in seconds since the start), as
-the authors of Sia, COpter and Pollux publish theirs.  Any of these may follow, in any order, and an empty
-field is one that is not there:
+A workload file is CSV with the columns ``name, time, application`` (times in seconds since the start), as in
+the files that the authors of Sia, COpter and Pollux published.  Any of the following columns may be added, in
+any order.  An empty field counts as absent:
 
-- ``category``: the file's own word for the sort of job;
+- ``category``: category of the job, in the file's terms;
 - ``kind, gpus, preemptible, reserved``: jobs that Sia adapts only in part (thesis section 3.3.4);
-- ``batch_size, tuned_gpus``: what the job was tuned for, where a policy cannot adapt it (thesis 3.4.3);
-  ``num_replicas`` is another name of the second one;
+- ``batch_size, tuned_gpus``: sizes for which the job was tuned, for policies that cannot adapt it (thesis
+  3.4.3); ``num_replicas`` is another name of ``tuned_gpus``;
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster;
-- ``deadline``: seconds since the start by which the job is wanted, for policies that let it wait till then.
+- ``deadline``: time in seconds since the start by which the job should complete, for policies that may delay
+  it.
 """
 
 from __future__ import annotations
@@ -36,35 +37,38 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class JobSubmission:
-    """A job as its user hands it in.
+    """A job as its user submits it.
 
     Attributes
     ----------
+    name : str
+        Name of the job.
     time : float
-        Seconds since the start of the workload.
+        Time of its submission in seconds since the start of the workload.
     category : str
-        The file's own word for the sort of job, for reports only.
+        Category of the job in the file's terms, for reports only.
     application : str
         Name of the profile.
     kind : {"adaptive", "strong-scaling", "rigid"}
-        Which of batch size and GPU count may be adapted: both, the count only, none.
+        What policies may adapt: batch size and GPU count, the count only, or neither.
     gpus : int, optional
         GPU count of a rigid job.
     preemptible : bool
-        Whether the job may lose or change its GPUs once it runs.
+        True if the job may lose or change its GPUs once it runs.
     reserved : bool
-        Whether it must be given GPUs in every round from its submission on.
+        True if the job must get GPUs in every round from its submission on.
     batch_size : int, optional
-        Batch size of a job that is not adaptive, or that an adaptive one was tuned for; the profile's initial
-        one by default.
+        Batch size of a job that is not adaptive, or for which an adaptive one was tuned; default: the
+        profile's initial one.
     tuned_gpus : int, optional
-        GPU count that a job of another kind asks for where a policy cannot adapt it.
+        GPU count of a job that is not rigid under a policy that cannot adapt it.
     min_gpus, max_gpus, max_batch_size : int, optional
         Limits of the user (thesis section 3.3.1).
     tenant : str
-        User, group or virtual cluster, where the trace names one.
+        User, group or virtual cluster, if the trace has it.
     deadline : float, optional
-        Seconds since the start by which the job is wanted; until then it may wait for cheaper hours.
+        Time in seconds since the start by which the job should complete; until then it may wait for cheaper
+        hours.
     """
 
     name: str
@@ -89,48 +93,54 @@ class JobSubmission:
         if self.kind not in get_args(Kind):
             raise ValueError(f"job {self.name!r}: kind = {self.kind!r}: must be one of {get_args(Kind)}")
         if (self.kind == "rigid") != (self.gpus is not None):
-            raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: a rigid job needs it, no other has it")
+            raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: must be given for rigid jobs only")
         for name in ("gpus", *_LIMITS):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
         if self.deadline is not None and not self.time <= self.deadline < math.inf:
-            raise ValueError(f"job {self.name!r}: deadline = {self.deadline}: must not lie before its time")
+            raise ValueError(f"job {self.name!r}: deadline = {self.deadline}: must not be before its time")
         if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
-            above = f"min_gpus = {self.min_gpus} is above max_gpus = {self.max_gpus}"
+            above = f"min_gpus = {self.min_gpus}: must be at most max_gpus = {self.max_gpus}"
             raise ValueError(f"job {self.name!r}: {above}")
 
 
 def read_workload(path: str | Path, applications: Collection[str] | None = None) -> list[JobSubmission]:
-    """Jobs of a workload file, by time of submission.
+    """Return the jobs of a workload file, by time of submission.
 
     Parameters
     ----------
+    path : path
+        CSV file, see the module.
     applications : collection of str, optional
         Known applications; another one in the file is an error.
+
+    Returns
+    -------
+    list of JobSubmission
 
     Raises
     ------
     InputError
-        A missing column or value, a time that is negative, NaN or no number, an unknown application, a
-        duplicate name; names the file, the line and the field.
+        If a column or value is missing or invalid, an application is unknown, or a name occurs twice.  The
+        message names the file, the line and the field.
     """
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
     for row in read_csv(path, _REQUIRED):
         job = _submission(row)
         if job.name in seen:
-            raise row.error("name", f"{job.name!r} is also on line {seen[job.name]}")
+            raise row.error("name", f"{job.name!r}: must be unique; it is also on line {seen[job.name]}")
         if applications is not None and job.application not in applications:
             known = ", ".join(sorted(applications))
-            raise row.error("application", f"{job.application!r} has no profile; there are: {known}")
+            raise row.error("application", f"{job.application!r}: must be one of {known}")
         seen[job.name] = row.line
         jobs.append(job)
     return sorted(jobs, key=lambda job: job.time)
 
 
 def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
-    """Write jobs as a file that :func:`read_workload` reads back as they are."""
+    """Write jobs to a file that :func:`read_workload` reads back unchanged."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(_REQUIRED + _OPTIONAL)
@@ -146,20 +156,20 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
 def _submission(row: CsvRow) -> JobSubmission:
     kind = row.text("kind") or "adaptive"
     if kind not in get_args(Kind):
-        raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
+        raise row.error("kind", f"{kind!r}: must be one of {', '.join(get_args(Kind))}")
     gpus = _count(row, "gpus", "GPUs")
     counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in _LIMITS}
     replicas = _count(row, "num_replicas", "GPUs")
     if replicas is not None and counts["tuned_gpus"] is not None:
-        raise row.error("num_replicas", "another name of tuned_gpus: a job has one of them")
+        raise row.error("num_replicas", "must be empty, because the job has tuned_gpus")
     counts["tuned_gpus"] = replicas or counts["tuned_gpus"]
     least, most = counts["min_gpus"], counts["max_gpus"]
     if least is not None and most is not None and least > most:
-        raise row.error("min_gpus", f"{least} is above max_gpus = {most}")
+        raise row.error("min_gpus", f"{least}: must be at most max_gpus = {most}")
     time = row.amount("time")
     deadline = row.amount("deadline") if row.text("deadline") else None
     if deadline is not None and deadline < time:
-        raise row.error("deadline", f"{deadline:g} lies before the job's time")
+        raise row.error("deadline", f"{deadline:g}: must not be before the job's time")
     preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
         return JobSubmission(
@@ -184,15 +194,15 @@ def _count(row: CsvRow, name: str, what: str) -> int | None:
     if not text:
         return None
     if not (text.isdecimal() and len(text) <= _DIGITS):
-        raise row.error(name, f"{text[:40]!r} is not a number of {what}")
+        raise row.error(name, f"{text[:40]!r}: must be a number of {what}")
     if int(text) < 1:
-        raise row.error(name, f"{text} must be at least 1")
+        raise row.error(name, f"{text}: must be at least 1")
     return int(text)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster, jobs, and the profile of each application that they name."""
+    """A cluster, jobs, and the profile of each application of the jobs."""
 
     cluster: Cluster
     jobs: list[JobSubmission]

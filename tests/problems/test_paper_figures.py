@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from copter import make_solver
 from copter.bench.composition import composition
 from copter.bench.reproduction import Effort, reproductions
-from copter.bench.results import SolverResult
+from copter.bench.result_files import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
 from copter.problems.shockwave import reproductions as shockwave
@@ -18,7 +19,6 @@ from copter.problems.traffic.course import make_instance
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.topology import load_topology
 from copter.program.program import ContinualProgram
-from copter.solvers import make_solver
 from copter.store.allocation import SparseX
 
 NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import CopterError
+from copter.errors import CopterError
 from copter.problems.cluster.workload import read_workload
 from copter.problems.load_balancing.workload import read_loads
 from copter.problems.shockwave.traces import read_jobs

@@ -1,7 +1,7 @@
-"""What is learned of how fast jobs run.
+"""Estimation of the speed of jobs.
 
-`estimators.py` comes first: what a policy knows of the profiles, from everything to what it has seen itself.
-`learned.py` is what a job's steps tell.  `fit.py` fits the throughput model to measured steps, `gradients.py`
-estimates gradient noise while a job trains, and `calibration.py`, a program of its own, fits the constants of
-the built-in profiles.
+Read `estimators.py` first: the knowledge that a policy has of the profiles, from complete to own measurements
+only.  `learned.py` derives a profile from a job's step times.  `fit.py` fits the throughput model to measured
+steps, and `gradients.py` estimates gradient noise during training.  `calibration.py` is a separate program
+that fits the constants of the built-in profiles.
 """

@@ -1,22 +1,25 @@
-"""Fits constants to published measurements, and prints them as a table of Python.
+"""Fits of the built-in profiles' constants to published measurements, printed as a Python table.
 
 The constants are those of :mod:`copter.problems.cluster.profiles.builtin`.
 
     python -m copter.problems.cluster.estimation.calibration shared/data/cluster
 
-reads, below that folder, the measurements on T4 GPUs of Pollux' artifact and the goodput tables of Sia's
-authors (``derived_npz``), and does for each model
+Below that folder, the program reads the measurements on T4 GPUs of Pollux' artifact and the goodput tables of
+Sia's authors (``derived_npz``).  For each model it computes
 
-1. gradient noise: the median over the measured batch sizes, epoch by epoch, cut into at most eight levels
-   such that the efficiency at a middling batch size varies least within them (exact, by dynamic programming);
-2. for each type: the parameters for which the best goodput, in these levels of noise, is closest by the
-   squared logarithmic error, weighted by the levels' lengths, to the measured goodput (T4, parts of a node
-   and whole ones) or the tables (other types).  T4 starts from the fit of the throughput model to measured
-   steps (:mod:`.fit`), other types from T4; for those several largest local batches are tried and the best
-   is kept.  Synchronisation between nodes of a type that the tables have on one node only is that of the
-   type before it.
+1. gradient noise: the median over the measured batch sizes in each epoch, cut into at most eight levels.  The
+  cut
+   minimises the variance, within the levels, of the efficiency at a middle batch size (exactly, by dynamic
+   programming);
+2. for each type, the parameters whose best goodput at these noise levels is closest to the measured goodput
+  (T4,
+   parts of a node and whole nodes) or to the tables (other types).  The error is the squared logarithmic
+   error, weighted by the lengths of the levels.  The fit for T4 starts from the throughput model that is
+   fitted to measured steps (:mod:`.fit`), and the fits for other types start from T4.  For other types,
+   several largest local batches are tried and the best one is kept.  If the tables have a type on one node
+   only, its synchronisation between nodes is that of the type before it.
 
-The printed errors are the medians, over the configurations, of those of a whole job's run time.
+The printed error of a model is the median, over the configurations, of the error of a whole job's run time.
 """
 
 from __future__ import annotations
@@ -43,15 +46,15 @@ _TABLE_TYPES = {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}
 """Names of GPU types in the tables of Sia's authors."""
 _LEVELS = 8
 _LOCAL_BATCHES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
-"""Largest local batches that are tried, over that of a T4."""
+"""Largest local batches to try, relative to that of a T4."""
 _HOLD = 1.0
-"""How much the models of T4 keep to the measured steps: goodput alone leaves some parameters undetermined."""
+"""Weight of the deviation from the T4 start values: goodput alone leaves some parameters undetermined."""
 _ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
 _TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
 
 
 def _noise_levels(profile: MeasuredProfile, levels: int = _LEVELS) -> tuple[Floats, Floats]:
-    """Gradient noise of a measured job in a few levels.
+    """Return the gradient noise of a measured job in a few levels.
 
     Result: end of each level, in steps at the initial batch size; gradient noise scale, examples.
     """
@@ -69,7 +72,7 @@ def _noise_levels(profile: MeasuredProfile, levels: int = _LEVELS) -> tuple[Floa
 
 
 def _segments(value: Floats, weight: Floats, count: int) -> Ints:
-    """Ends of the segments with the least weighted squared deviation from their means."""
+    """Return the ends of the segments with the least weighted squared deviation from their means."""
     size = value.size
     sums = [np.concatenate(([0.0], np.cumsum(weight * value**k))) for k in range(3)]
     first, last = np.triu_indices(size + 1, 1)
@@ -100,7 +103,7 @@ class _GoodputTable(NamedTuple):
 
 
 def _read_table(path: Path, type: str) -> _GoodputTable:
-    """Goodput table of one GPU type.
+    """Return the goodput table of one GPU type.
 
     `path`: the npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``. `type`: as the table calls
     it.
@@ -113,14 +116,14 @@ def _read_table(path: Path, type: str) -> _GoodputTable:
 
 
 def _measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int = 16) -> _GoodputTable:
-    """Goodput table of a measured job on parts of a node and on whole ones."""
+    """Return the goodput table of a measured job on parts of a node and on whole nodes."""
     shapes = Cluster([GpuType(profile.type, gpus_per_node, nodes)]).configurations
     goodput = np.stack([profile.curve(shape) for shape in shapes], axis=1)
     return _GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
 
 
 def _start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
-    """Model of a job on T4 GPUs by the times of its measured steps."""
+    """Return the model of a job on T4 GPUs that is fitted to the times of its measured steps."""
     steps = [
         (nodes, gpus, local, step, max(step - sync, 1e-6))
         for (nodes, gpus), by_batch in read_step_times(folder).items()
@@ -137,16 +140,16 @@ def _fit_table(
     local_batches: Sequence[float] = _LOCAL_BATCHES,
     hold: float = 0.0,
 ) -> tuple[TypeModel, float]:
-    """Model of a job on the GPUs of a goodput table, and the median relative error of its run times.
+    """Return the model of a job fitted to a goodput table, and the median relative error of its run times.
 
-    `start`: from which the fit starts. `levels`: what `_noise_levels` returns. `local_batches`: largest local
-    batches to try, over that of the start. `hold`: weight of the parameters' relative change from the start,
-    against that of the goodput's error.
+    `start`: start of the fit. `levels`: result of `_noise_levels`. `local_batches`: largest local batches to
+    try, relative to that of the start. `hold`: weight of the parameters' relative change from the start,
+    against the weight of the goodput's error.
     """
     nodes, gpus = table.nodes, table.gpus
     ends, noise = levels
     level = np.searchsorted(ends, table.progress).clip(max=ends.size - 1)
-    # Harmonic means keep each level's run time.
+    # Harmonic means preserve the run time of each level.
     mean = np.stack([1.0 / (1.0 / table.goodput[level == k]).mean(axis=0) for k in range(ends.size)])
     target = np.log(mean).ravel()
     shape = (np.tile(nodes, ends.size), np.tile(gpus, ends.size), np.repeat(noise, nodes.size))
@@ -172,7 +175,7 @@ def _fit_goodput(
     limits: BatchLimits,
     hold: float,
 ) -> tuple[float, TypeModel]:
-    """Squared error and model for one largest local batch."""
+    """Return the squared error and the model for one largest local batch."""
     speed = np.exp(
         np.median(target - np.log(best_batches(TypeModel(start, local), *shape, limits)[0] / limits.initial))
     )
@@ -188,7 +191,7 @@ def _fit_goodput(
         error = np.log(best_batches(model(x), *shape, limits)[0] / limits.initial) - target
         return np.concatenate((weight * error, hold * (x - 1.0)))
 
-    # A pass must take time, whatever else is 0.
+    # A pass must take time, even if all other parameters are 0.
     lower = np.where(np.arange(7) == 1, 1e-3, np.where(np.arange(7) == 6, 1.0 / scale, 0.0))[free]
     upper = np.where(np.arange(7) == 6, MAX_GAMMA / scale, 1e3)[free]
     start_at = np.clip(np.ones(7)[free], lower * (1 + 1e-6), upper * (1 - 1e-6))
@@ -197,9 +200,9 @@ def _fit_goodput(
 
 
 def main() -> None:
-    """Fit and print."""
+    """Fit the constants and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", type=Path, help="with the folders of Pollux' artifact and Sia's tables")
+    parser.add_argument("folder", type=Path, help="folder of Pollux' artifact and Sia's tables")
     folder = parser.parse_args().folder
     measured = read_pollux_measurements(folder / _ARTIFACT)
     for name in _MODELS:
@@ -231,7 +234,7 @@ def _print_model(type: str, model: TypeModel, error: float) -> None:
 
 
 def _numbers(values: tuple[float, ...] | Floats, digits: int) -> str:
-    small = 1e-9 * max(values)  # a bound that the fit did not quite reach
+    small = 1e-9 * max(values)  # values below this are at the bound 0, up to the accuracy of the fit
     return "(" + ", ".join(f"{float(value) * (value > small):.{digits}g}" for value in values) + ")"
 
 

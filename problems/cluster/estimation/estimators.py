@@ -1,13 +1,13 @@
-"""What a scheduler knows of how fast jobs run: from the truth to nothing but what it has seen itself.
+"""Estimators of the jobs' speed, from complete knowledge to the scheduler's own measurements only.
 
 A job's profile is a throughput model for each GPU type (:mod:`copter.problems.cluster.profiles.throughput`)
-and one efficiency for all.  The efficiency of the level in which the job is counts as known: executors report
-the gradient noise every 30 seconds.  Throughput is learned.  While a job runs it reports the time of its step
-every 30 seconds, and so do profiling runs, each with noise:
+and one efficiency for all types.  The efficiency at the present level of the job counts as known, because
+executors report the gradient noise every 30 seconds.  Throughput is learned.  A running job and a profiling
+run report the time of their step every 30 seconds, each with noise:
 
     reported = true exp(e),   e ~ N(0, sigma^2)
 
-What follows from the reports is in :mod:`.learned`.
+The module :mod:`.learned` derives models from the reports.
 
 Source: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8.
 """
@@ -30,27 +30,28 @@ from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.cluster.workload import JobSubmission
 
 _REPORT_SECONDS = 30.0
-"""Between two reports of an executor (thesis section 3.3.1)."""
+"""Seconds between two reports of an executor (thesis section 3.3.1)."""
 _NOISE = 0.05
 """Standard deviation of the logarithm of a reported step time."""
 _PROFILED_BATCHES = 10
-"""Local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
+"""Number of local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
 _PROFILING_GPU_HOURS = 0.1
 """GPU-hours of profiling one job, over all types (thesis section 3.5.8)."""
 
 
 class Oracle(Estimator):
-    """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
+    """Complete knowledge of all profiles; the 1 to 10 GPU-hours of profiling for each job are not charged."""
 
     def observe(self, now: ClusterState) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
 
 class _Heard(Learned):
-    """What was heard from one job.
+    """State of the reports of one job.
 
-    `memories`: where it is remembered. `since`, `heard_until`, `run_seconds`: when the job got what it holds;
-    how much of its running was reported; how long it ran when it was listened to last.
+    `memories`: models of earlier jobs, which its reports update. `since`: time of its last change of
+    allocation. `heard_until`: running time that reports cover. `run_seconds`: its running time at the last
+    observation.
     """
 
     def __init__(self, job: GoodputProfile, types: Iterable[str]) -> None:
@@ -61,14 +62,14 @@ class _Heard(Learned):
 
 
 class _Memory:
-    """Models of jobs of one kind at one pace: of each type one of several GPUs, with the most reports."""
+    """Models of jobs of one kind at one speed; for each type the model with the most reports."""
 
     def __init__(self) -> None:
         self.models: dict[str, ThroughputParameters] = {}
         self._reports: dict[str, tuple[bool, int]] = {}
 
     def take(self, known: Learned, types: Iterable[str]) -> None:
-        """Keep the models of types that were fitted anew, if they rest on no fewer reports."""
+        """Keep the newly fitted models of some types, if they are based on at least as many reports."""
         news = set(types)
         others = {type: model for type, model in self.models.items() if type not in news}
         models, slower = known.parameters(), known.slower(others or self.models)
@@ -79,12 +80,12 @@ class _Memory:
 
 
 class NoProf:
-    """Profiles nothing; learns by running.
+    """An estimator that does not profile jobs, but learns from their reports.
 
     Jobs with another profile than :class:`copter.problems.cluster.profiles.goodput.GoodputProfile`, such as
-    batch inference, are known from the start: their throughput follows from that of one replica.
+    batch inference, are known from the start, because their throughput follows from that of one replica.
 
-    `noise`: sigma, of one report. `report_seconds`: of running, between two reports.
+    `noise`: sigma of a report. `report_seconds`: running time between two reports.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class NoProf:
         self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
     def observe(self, now: ClusterState) -> None:
-        """Take in reports of the jobs that ran, and profile those that arrived."""
+        """Add the reports of jobs that ran, and profile jobs that arrived."""
         for job in now.left:
             self._known.pop(job.name, None)
         for job in now.arrived:
@@ -112,31 +113,31 @@ class NoProf:
                 job.seen = known.profile()
 
     def profiling_seconds(self, job: Job) -> float:
-        """Seconds by which profiling delays a job's first start."""
+        """Return the seconds by which profiling delays a job's first start."""
         return 0.0
 
     def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
-        """Begin to learn of a job."""
+        """Return the state for a new job."""
         return _Heard(profile, types)
 
     def _profile(self, known: _Heard) -> Iterable[str]:
-        """Profile a job that arrived; returns the types of which more is known."""
+        """Profile a job that arrived; return the types with new reports."""
         return ()
 
     def _listen(self, job: Job, known: _Heard) -> bool:
-        """Reports of a job since the last time; returns whether a model changed."""
-        if known.since != job.since:  # since the last time, after it was listened to: executors begin anew
+        """Add a job's reports since the last call; return whether a model changed."""
+        if known.since != job.since:  # the allocation changed since the last call: executors start again
             known.since, known.heard_until = job.since, known.run_seconds
         known.run_seconds = job.run_seconds
         held, reports = job.allocation, int((job.run_seconds - known.heard_until) // self._every)
-        if held is None or not reports:  # lost to a failure, or hardly ran
+        if held is None or not reports:  # it lost its GPUs to a failure, or ran for less than a report
             return False
         known.heard_until += reports * self._every
         local_batch, seconds = self._step(known.job, held, min(job.level, known.job.n_levels - 1))
         return self._fit(known, self._report(known, held, local_batch, seconds, reports))
 
     def _step(self, truth: GoodputProfile, held: Configuration, level: int) -> tuple[int, float]:
-        """Local batch of a job as it really runs, and seconds of its step."""
+        """Return the true local batch of a job and the seconds of its step."""
         key = (truth, held, level)
         if key not in self._steps:
             local = truth.best_batch(held, level).local_batch
@@ -147,7 +148,7 @@ class NoProf:
     def _report(
         self, known: _Heard, held: Configuration, local_batch: int, seconds: float, reports: int
     ) -> tuple[str, ...]:
-        """Write reports down; returns the type if it is worth fitting again."""
+        """Record reports; return the type if its model should be fitted again."""
         error = self._rng.normal(0.0, self.noise / math.sqrt(reports))
         news = known.report(held, local_batch, math.log(seconds) + error, reports)
         return (held.type,) if news else ()
@@ -159,11 +160,11 @@ class NoProf:
 
 
 class Bootstrap(NoProf):
-    """Profiles one GPU of each type when a job arrives, all types at the same time, and learns by running.
+    """An estimator that profiles a new job on one GPU of each type in parallel, then learns from reports.
 
-    The GPU time of profiling is spread over the types, and the job's first start is late by its share.
+    The GPU time of profiling is divided among the types; it delays the job's first start.
 
-    `gpu_hours`: that profiling of a job takes. `noise`: sigma, of one report.
+    `gpu_hours`: GPU-hours of profiling of a job. `noise`: sigma of a report.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class Bootstrap(NoProf):
         self.gpu_hours = gpu_hours
 
     def profiling_seconds(self, job: Job) -> float:
-        """Seconds by which profiling delays a job's first start."""
+        """Return the seconds by which profiling delays a job's first start."""
         known = self._known.get(job.name)
         return 0.0 if known is None else self.gpu_hours * 3600.0 / max(len(known.reports), 1)
 
@@ -194,12 +195,12 @@ def _kinds_of(job: JobSubmission) -> Sequence[Hashable]:
 
 
 class Remember(NoProf):
-    """Profiles nothing: begins with the models of earlier jobs of a kind.
+    """An estimator that begins with the models of earlier jobs of the same kind.
 
     Source: thesis section 6.2.
 
-    `kinds_of`: kinds of a job, the nearest first; by default those of its user and application, and of its
-    application. It begins with the models of the first one of which there are some.
+    `kinds_of`: returns the kinds of a job, the most specific first; default: user and application, then
+    application. A job begins with the models of the first kind that has some.
     """
 
     def __init__(
@@ -229,9 +230,9 @@ class Remember(NoProf):
 
 
 class TypeBlind(NoProf):
-    """Profiles nothing; learns one model for all GPU types, by running on any of them.
+    """An estimator that learns one model for all GPU types, from reports on any of them.
 
-    That is what Pollux sees of a cluster with several types, which it takes for one (thesis section 3.4.3).
+    Pollux models a cluster in this way, because it does not distinguish GPU types (thesis section 3.4.3).
     """
 
     def _note(self, job: Job, profile: GoodputProfile, types: Iterable[str]) -> _Heard:
@@ -249,17 +250,17 @@ class TypeBlind(NoProf):
 
 
 def _profiled_batches(initial: int, largest: int) -> Ints:
-    """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
+    """Return ascending local batch sizes to profile, from the smallest to the largest that fits.
 
-    `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. Result:
-    ascending, at most `_PROFILED_BATCHES`.
+    `initial`, `largest`: the job's initial batch size, and the most examples that fit on the GPU. The result
+    has at most `_PROFILED_BATCHES` sizes.
     """
     first = max(1, min(initial, largest) // 4)
     return np.unique(np.geomspace(first, largest, _PROFILED_BATCHES).round().astype(np.int64))
 
 
 def make_estimator(name: str, seed: int = 0) -> Estimator:
-    """Make a fresh estimator. `seed`: seed of the noise of reports."""
+    """Return a new estimator by its name; `seed` is for the noise of its reports."""
     makers: dict[str, Callable[[], Estimator]] = {
         "oracle": Oracle,
         "bootstrap": lambda: Bootstrap(seed=seed),
@@ -269,15 +270,15 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
         "overestimate": _Overestimate,
     }
     if name not in makers:
-        raise ValueError(f"unknown estimator {name!r}; there are: {', '.join(makers)}")
+        raise ValueError(f"name = {name!r}: must be one of {', '.join(makers)}")
     return makers[name]()
 
 
 class _LinearBeyond(Profile):
-    """A profile as it seems where it was measured up to some GPUs of each type.
+    """A profile that is measured up to some GPUs of each type, and linear beyond.
 
-    `measured`: largest GPU count on which the job ran, by type. `first`: more GPUs than that seem to be of no
-    use to a job that never ran.
+    `measured`: largest GPU count on which the job ran, by type. `first`: GPU count beyond which the speed of
+    a job that never ran is constant.
     """
 
     def __init__(self, truth: Profile, measured: dict[str, int], first: int) -> None:
@@ -301,7 +302,7 @@ class _LinearBeyond(Profile):
         return truth
 
     def row(self, configurations: Configurations, level: int) -> Row:
-        """Linear from the largest known configuration of the cluster, or the smallest that runs the job."""
+        """Return a row that is linear beyond the largest measured or the smallest feasible count."""
         columns, values = self.truth.row(configurations, level)
         types, gpus = configurations.type_index[columns], configurations.gpus[columns]
         values = np.array(values, np.float64)
@@ -319,16 +320,16 @@ class _LinearBeyond(Profile):
 
 
 class _Overestimate(Estimator):
-    """Overestimates, then measures: throughput is linear in the GPUs until a job has run on them.
+    """An estimator that overestimates first: speed is linear in the GPUs until a job has run on them.
 
-    With the largest count k of GPUs of a type on which a job ran, at speed v(k), and g the count in question,
+    Let k be the largest GPU count of a type on which the job ran, v(k) its speed there, and g another count:
 
         est(g) = v(g)            if it ran on g GPUs, or on more: shrinking to measure costs milliseconds
                  v(k) g / k      otherwise
 
-    A job that never ran on a type is known by the speed of one GPU, or of the fewest that it runs on: the
-    first iterations give it before the share is settled.  One that never ran at all seems to have no use for
-    more GPUs than its fair share, those of the cluster over the jobs that are there when it comes.
+    For a type on which the job never ran, the speed of one GPU (or of the fewest that it can use) is known,
+    because its first iterations measure it before the share is fixed.  For a job that never ran at all, the
+    speed is constant beyond its fair share: the GPUs of the cluster over the number of jobs at its arrival.
 
     Source: AFS, section 4.5 ("overestimate first and re-adjust later").
     """
@@ -338,7 +339,7 @@ class _Overestimate(Estimator):
         self._first: dict[str, int] = {}
 
     def observe(self, now: ClusterState) -> None:
-        """Learn from the GPUs that jobs ran on."""
+        """Update the estimates with the GPUs on which jobs ran."""
         for job in now.left:
             self._measured.pop(job.name, None)
             self._first.pop(job.name, None)

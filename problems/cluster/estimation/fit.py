@@ -1,4 +1,4 @@
-"""Fitting the throughput model to measured times of training steps.
+"""Fit of the throughput model to measured times of training steps.
 
 The parameters minimise the root mean squared logarithmic error of T_iter, and of T_grad where it was measured
 as well, subject to alpha, beta >= 0 and 1 <= gamma <= 10, by L-BFGS-B with the exact gradient.  With
@@ -7,12 +7,14 @@ x = T_grad / T_iter and y = T_sync / T_iter
     d log T_iter / d T_grad = x^(gamma - 1) / T_iter,  the same with y for T_sync,
     d log T_iter / d gamma  = (x^gamma log x + y^gamma log y) / gamma.
 
-A parameter of which the measurements say nothing is 0: the job is believed to scale perfectly until it has
-run that way (prior-driven exploration).  That is alpha_local before several GPUs of one node were used,
-alpha_node before several nodes were, and each beta before three GPUs were used so.
+A parameter that the measurements do not determine is 0: the job is assumed to scale perfectly until it has
+run in that way (prior-driven exploration).  This holds for alpha_local before several GPUs of one node were
+used, for alpha_node before several nodes were used, and for each beta before three GPUs were used in the same
+way.
 
-Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  It sets alphas to 0 by the most
-GPUs and nodes that were used at all, which comes to the same once a job ran both within and across nodes.
+Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  Pollux sets alphas to 0 by the
+largest numbers of GPUs and nodes that were used; the results agree once a job ran both within and across
+nodes.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ _STARTS = (1.1, 2.0, 5.0)
 """Values of gamma from which the fit starts."""
 _TINY = 1e-12
 _LEAST_BETA = 1e-6
-"""Least beta_grad over the median time of an example: a pass takes time, whatever noisy reports say."""
+"""Least beta_grad over the median time of an example: a pass takes time, whatever noisy reports show."""
 
 
 class _StepMeasurements(NamedTuple):
     """Times of training steps without accumulation.
 
-    `local_batch`: examples on each GPU. `seconds`: the seconds of a step. `grad_seconds`: seconds of the part
-    of it that a pass takes which does not synchronise.
+    `local_batch`: examples on each GPU. `seconds`: seconds of a step. `grad_seconds`: seconds of the part of
+    a step that does not synchronise.
     """
 
     nodes: Ints
@@ -54,7 +56,7 @@ def fit_throughput(
     seconds: ArrayLike,
     grad_seconds: ArrayLike | None = None,
 ) -> ThroughputParameters:
-    """Parameters that fit measured times best.
+    """Return the parameters that fit measured times best.
 
     `local_batch`: examples on each GPU. `seconds`: the seconds of a step without accumulation.
     `grad_seconds`: seconds of a pass that does not synchronise.
@@ -92,7 +94,7 @@ def _checked(
     )
     columns = [column for column in data if column is not None]
     if not columns[0].size or any(column.shape != columns[0].shape for column in columns):
-        raise ValueError(f"measurements have the shapes {[column.shape for column in columns]}")
+        raise ValueError(f"measurements: shapes {[one.shape for one in columns]}: must be equal, not empty")
     for name, column in zip(data._fields, data, strict=True):
         if column is not None and not (np.isfinite(column).all() and (column > 0).all()):
             raise ValueError(f"measurements: {name} must be positive and finite")
@@ -100,7 +102,7 @@ def _checked(
 
 
 def _identified(data: _StepMeasurements) -> Flags:
-    """Parameters of which the measurements say something."""
+    """Return flags of the parameters that the measurements determine."""
     within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1
     more = data.gpus > 2
     several = bool(within.any() or between.any())
@@ -109,19 +111,19 @@ def _identified(data: _StepMeasurements) -> Flags:
 
 
 def _scales(data: _StepMeasurements) -> Floats:
-    """Sizes of the parameters, by which L-BFGS-B sees them near 1."""
+    """Return typical sizes of the parameters, by which they are scaled to about 1 for L-BFGS-B."""
     time, batch, gpus = np.median(data.seconds), np.median(data.local_batch), max(np.median(data.gpus), 1.0)
     return np.array([time, time / batch, time, time / gpus, time, time / gpus, 1.0])
 
 
 def _start(data: _StepMeasurements, gamma: float) -> Floats:
-    """Least squares for T_grad, then, with it and gamma given, for T_sync."""
+    """Return start values: least squares for T_grad, then, with it and gamma fixed, for T_sync."""
     if data.grad_seconds is not None:
         grad, batch = data.grad_seconds, data.local_batch
     else:
         fewest = data.gpus == data.gpus.min()
         grad, batch = data.seconds[fewest], data.local_batch[fewest]
-    # Relative errors are about logarithmic ones.
+    # Relative errors approximate logarithmic ones.
     (alpha, beta), _ = nnls(np.stack((1.0 / grad, batch / grad), axis=1), np.ones(grad.size))
     if alpha + beta * data.local_batch.min() <= 0:
         alpha = float(grad.min())
@@ -138,7 +140,7 @@ def _start(data: _StepMeasurements, gamma: float) -> Floats:
 
 
 def _objective(x: Floats, data: _StepMeasurements, scale: Floats) -> tuple[float, Floats]:
-    """Mean squared logarithmic error, and its gradient."""
+    """Return the mean squared logarithmic error, and its gradient."""
     alpha, beta, alpha_local, beta_local, alpha_node, beta_node, gamma = x * scale
     more = data.gpus - 2.0
     within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1

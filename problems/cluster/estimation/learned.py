@@ -1,23 +1,23 @@
-"""What is learned of a job's throughput from the times of its steps, simulated or live.
+"""Throughput models of a job from the times of its steps, simulated or live.
 
-What is known of a GPU type, and so its model, is the first of these that there is:
+The model of a GPU type follows the first of these rules that applies:
 
-1. the type ran on several GPUs: the model that fits all its reports (:mod:`.fit`);
-2. another one did: its own model of a pass, fitted to its reports on one GPU, and the other one's
-   synchronisation in proportion to the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which is
-
-       est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
+1. the job ran on several GPUs of the type: the model that fits all its reports (:mod:`.fit`);
+2. it ran on several GPUs of another type: the type's own model of a pass, fitted to its reports on one GPU,
+  and
+   the other type's synchronisation times the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which
+   is
 
    at the batch size m0 of the ratio;
-3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
+3. neither: its own model of a pass, and perfect scaling, without time for synchronisation.
 
-Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
-before any ran a pass takes the same nominal time everywhere.
+Without profiling, a type on which the job never ran has no model of a pass.  It counts as fast as the types
+on which the job ran; before the job ran at all, a pass takes the same nominal time on all types.
 
-Where an earlier job of the same user and application was known by models of its own, these come before rules
-2 and 3.  A type that never ran has the earlier model, times the geometric mean of T_grad(m0) over the earlier
-T_grad(m0) of the types that did run, so that nothing but the ratios of types is taken on trust; a type that
-ran on one GPU has its own pass, and the earlier synchronisation in proportion as in (3.1).
+Models of an earlier job of the same user and application precede rules 2 and 3.  A type on which the job
+never ran has the earlier model, times the geometric mean of T_grad(m0) over the earlier T_grad(m0) of the
+types on which it ran.  So only the ratios between types are adopted.  A type on which it ran on one GPU has
+its own pass, and the earlier synchronisation scaled as in (3.1).
 
 Source: Sia, thesis section 3.3.2, and 6.2 for the earlier jobs; the fit is that of Pollux, section 4.1.
 """
@@ -37,7 +37,7 @@ from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.solvers.blas import one_blas_thread
 
 NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-"""Before anything is known: one second an example, perfect scaling."""
+"""Model before any report: one second for each example, perfect scaling."""
 
 
 class StepReports:
@@ -51,9 +51,10 @@ class StepReports:
         self._shapes: set[tuple[int, int]] = set()
 
     def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
-        """Take in the mean of some reports; returns whether it is worth fitting again.
+        """Add the mean of some reports; return whether the model should be fitted again.
 
-        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
+        This is the case if the job ran on these nodes and GPUs for the first time, or the number of reports
+        has doubled.
         """
         at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
         if at == len(self.mean):
@@ -69,21 +70,21 @@ class StepReports:
 
     @property
     def scaled_out(self) -> int:
-        """Number of shapes with several GPUs that reported."""
+        """Number of (nodes, GPUs) pairs with several GPUs that have reports."""
         return sum(gpus > 1 for _, gpus in self._shapes)
 
     def fit(self) -> ThroughputParameters:
-        """Model that fits them best."""
+        """Return the model that fits the reports best."""
         nodes, gpus, batch = (np.array(column) for column in zip(*self.keys, strict=True))
         return fit_throughput(nodes, gpus, batch, np.exp(self.mean))
 
 
 class Learned:
-    """What was learned of the throughput of one job.
+    """Models of the throughput of one job, from its reports.
 
-    `job`: its limits, its noise, and the largest local batch of each type are taken for known. `types`: of
-    the cluster; those that the job cannot run on are left out. `before`: models that earlier jobs like it
-    were known by, all at one pace.
+    `job`: profile whose limits, noise, and largest local batch of each type count as known. `types`: types of
+    the cluster; those on which the job cannot run are left out. `before`: models of similar earlier jobs, all
+    at one speed.
     """
 
     def __init__(
@@ -97,20 +98,20 @@ class Learned:
         self.fitted: dict[str, ThroughputParameters] = {}
 
     def report(self, held: Configuration, local_batch: int, log_seconds: float, reports: int) -> bool:
-        """Take in the mean of some reports; returns whether its type is worth fitting again.
+        """Add the mean of some reports; return whether the model of its type should be fitted again.
 
         `log_seconds`: mean logarithm of the seconds of a step without accumulation.
         """
         return self.reports[held.type].add(held.nodes, held.gpus, local_batch, log_seconds, reports)
 
     def fit(self, types: Iterable[str]) -> None:
-        """Fit the models of some types anew."""
+        """Fit the models of some types to their reports."""
         with one_blas_thread(None):
             for type in types:
                 self.fitted[type] = self.reports[type].fit()
 
     def parameters(self) -> dict[str, ThroughputParameters]:
-        """Model of each type by the rules of the module."""
+        """Return the model of each type by the rules of the module."""
         scaled = {type: reports.scaled_out for type, reports in self.reports.items()}
         best = max(scaled, key=lambda type: scaled[type])
         ran = [type for type in self.reports if type in self.fitted]
@@ -119,7 +120,7 @@ class Learned:
             own, before = self.fitted.get(type), self.before.get(type)
             if before is not None and not scaled[type]:
                 own = before.scaled(slower) if own is None else _bootstrapped(own, before, initial)
-            elif own is None:  # as fast as what ran, the longest first
+            elif own is None:  # as fast as the types with reports, preferring those on several GPUs
                 earlier = next(iter(self.before.values()), NOMINAL)
                 own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else earlier
             elif not scaled[type] and scaled[best]:
@@ -128,7 +129,7 @@ class Learned:
         return models
 
     def slower(self, before: Mapping[str, ThroughputParameters]) -> float:
-        """Times as long as of other jobs its passes take, at m0; 1 while that is not known."""
+        """Return the duration of the job's passes at m0 relative to the models `before`; 1 if unknown."""
         batch = self.job.limits.initial
         logs = [
             math.log(float(own.grad_seconds(batch) / before[type].grad_seconds(batch)))
@@ -138,7 +139,7 @@ class Learned:
         return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
     def profile(self) -> GoodputProfile:
-        """The job as it seems to run."""
+        """Return the job's profile with the learned models."""
         models = {
             type: TypeModel(parameters, self.job.models[type].max_local_batch)
             for type, parameters in self.parameters().items()
@@ -149,7 +150,7 @@ class Learned:
 def _bootstrapped(
     own: ThroughputParameters, other: ThroughputParameters, batch: float
 ) -> ThroughputParameters:
-    """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
+    """Return a type's own pass with the synchronisation of another type, scaled as in (3.1).
 
     `own`: fitted to one GPU. `other`: fitted to several GPUs of another type. `batch`: local batch size at
     which the passes are compared.

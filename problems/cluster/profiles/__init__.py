@@ -1,8 +1,8 @@
-"""Profiles: how fast a job progresses under each configuration, by how far it has come.
+"""Profiles: the speed of a job's progress under each configuration, as a function of its progress.
 
-`base.py` comes first: a profile's levels, and what follows for every one of them from its one method,
-`speeds`. Each of the others says where the figures come from: `tables.py` (measured tables and simple rules),
-`goodput.py` (a throughput model for each GPU type, `throughput.py`, times statistical efficiency),
-`builtin.py` (the papers' jobs by that model), `hybrid.py` (pipelines), `measured.py` (measured steps,
-interpolated), `analytic.py` (a model in relative units that holds for hundreds of nodes).
+Read `base.py` first: the levels of a profile, and the methods that follow from its one abstract method,
+`speeds`. The other modules define sources of the speeds: `tables.py` (measured tables and simple rules),
+`goodput.py` (a throughput model for each GPU type, from `throughput.py`, times statistical efficiency),
+`builtin.py` (the papers' jobs under that model), `hybrid.py` (pipelines), `measured.py` (measured steps,
+interpolated) and `analytic.py` (a model in relative units for hundreds of nodes).
 """

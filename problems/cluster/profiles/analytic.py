@@ -1,17 +1,17 @@
 """Analytic goodput of a training job on any configuration: throughput x statistical efficiency.
 
-Time and batch size in units of the job's initial batch M0 on one GPU of a type; m = M / M0, n GPUs on k
-nodes:
+Time and batch size are in units of the job's initial batch M0 on one GPU of a type.  With m = M / M0 and n
+GPUs on k nodes:
 
-    T_grad = a + (1 - a) m / n                      an iteration's own work, with a part that does not shrink
+    T_grad = a + (1 - a) m / n                      work of an iteration, with a constant part a
     T_sync = 0 (n = 1), else s_local (k = 1), else s_node (1 + log2(k) / 8)       all-reduce
     T_iter = (T_grad^g + T_sync^g)^(1/g)            overlap of the two, g = 1.6
     efficiency = (noise + 1) / (noise + m)          noise: gradient noise scale over M0, rises with progress
     goodput = speed(type) max_m  m / T_iter(m) efficiency(m),   1 <= m <= m_max
 
 The form is that of Pollux (section 3.1 and 3.2, equations 6 to 11) and Sia (thesis section 3.3.2), with two
-simplifications: the all-reduce grows with the logarithm of the nodes, so that it stays meaningful on hundreds
-of them, and a type has a speed but no scaling of its own.  Pollux' own model, one for each type, is that of
+simplifications.  The all-reduce grows with the logarithm of the nodes, so that it stays meaningful on
+hundreds of nodes.  A type has a speed but no scaling of its own.  Pollux' own model, one for each type, is in
 :mod:`.goodput`.
 """
 
@@ -28,14 +28,14 @@ from copter.problems.cluster.profiles.base import Profile
 
 _OVERLAP = 1.6
 _BATCH_SIZES = 24
-"""Points of the geometric grid on which the best batch size is looked for."""
+"""Number of points of the geometric grid on which the best batch size is searched."""
 _LEVELS = 8
-"""Levels into which a training job's progress is cut: how often its goodput is reported as changed."""
+"""Number of levels of a training job's progress; its goodput changes between levels."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a training job scales; see the module for the symbols.
+    """Scaling of a training job; the module defines the symbols.
 
     `m_max`: largest batch over the initial one. `noise`: gradient noise scale at the start and at the end of
     training, over the initial batch. `overhead`: a. `sync`: s_local, s_node.
@@ -47,7 +47,7 @@ class Scaling:
     sync: tuple[float, float]
 
     def speedup(self, gpus: Ints, nodes: Ints, noise: float) -> Floats:
-        """Goodput over that of one GPU without noise limits, for arrays of configurations.
+        """Return the goodput relative to one GPU without noise limits, for arrays of configurations.
 
         `noise`: gradient noise scale over the initial batch.
         """
@@ -60,9 +60,10 @@ class Scaling:
 
 
 class TrainingProfile(Profile):
-    """Goodput of an adaptive training job, cut into levels in which its gradient noise grows geometrically.
+    """Goodput of an adaptive training job, in levels between which its gradient noise grows geometrically.
 
-    `speed`: progress a second on one GPU at the initial batch size; other types cannot run the job.
+    `speed`: progress per second on one GPU at the initial batch size, by type; other types cannot run the
+    job.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class TrainingProfile(Profile):
         )
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Throughput at the initial batch size, the only one in examples that it knows."""
+        """Return the throughput at the initial batch size, the only batch size of the profile in examples."""
         if self.scaling.m_max == 1.0 and self.n_levels == 1:
             return self
         fixed = replace(self.scaling, m_max=1.0)

@@ -1,15 +1,14 @@
-"""Goodput profiles: how fast a job progresses under each configuration, by how far it has come.
+"""Goodput profiles: the speed of a job's progress under each configuration, as a function of its progress.
 
-A profile is a list of levels.  Level ``l`` holds from progress ``progress[l-1]`` (0 for the first) up to
-``progress[l]``; within it the job makes ``goodput`` units of progress a second, which depends on the
-configuration alone.  A configuration without goodput cannot run the job: for the Sia policy it does not
-exist.
+A profile is a list of levels.  Level ``l`` is from progress ``progress[l-1]`` (0 for the first) to
+``progress[l]``. Within a level the job makes ``goodput`` units of progress per second, which depends on the
+configuration only.  A configuration with zero goodput cannot run the job; the Sia policy has no column for
+it.
 
-A subclass says where the figures come from, in one method, :meth:`Profile.speeds`; the limits of the user
-(thesis section 3.3.1), and what is known of it per cluster, per configuration and over time, are the same for
-all.  One that knows batch sizes also says which batch size a job has (:meth:`Profile.best_batch`), and how
-fast it is with another limit or at a fixed one (:meth:`Profile.with_max_batch`,
-:meth:`Profile.at_fixed_batch`).
+A subclass defines the speeds in one method, :meth:`Profile.speeds`.  The user's limits (thesis section 3.3.1)
+and the derived quantities (for a cluster, for a configuration, over time) are the same for all subclasses.  A
+profile that has batch sizes also defines the batch size of a job (:meth:`Profile.best_batch`), and its speed
+with another limit or a fixed batch size (:meth:`Profile.with_max_batch`, :meth:`Profile.at_fixed_batch`).
 
 Sources: goodput = throughput x statistical efficiency (Pollux section 3; Sia, thesis section 3.3.2).
 """
@@ -32,21 +31,28 @@ from copter.problems.cluster.profiles.throughput import BatchChoice
 Row: TypeAlias = tuple[Ints, Floats]
 
 _CHECKPOINTS = 100
-"""Checkpoints that a job writes over its life, besides one at the end of each level."""
+"""Number of checkpoints that a job writes, in addition to one at the end of each level."""
 
 
 class Profile(ABC):
-    """Goodput of one application.
+    """Goodput of one application, by level and configuration.
 
     Parameters
     ----------
+    name : str
+        Name of the application, for messages.
     restart_seconds : float
         Time of one checkpoint-restore, in which the job makes no progress.
     progress : (L,) array_like
         Progress at which each level ends, ascending; the last one is the work of the whole job.
     calibration : float
-        The job runs at goodput / calibration: what the authors divide goodputs by to match measured run
-        times.  It does not change what the policy sees, which normalises.
+        The job runs at goodput / calibration.  The authors divide goodputs by it to match measured run times.
+        It does not change the goodput for policies, which normalise it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
     """
 
     min_gpus: int | None = None
@@ -78,40 +84,40 @@ class Profile(ABC):
         self._variants: dict[Hashable, Self] = {}
 
     def _changed(self, **changes: Any) -> Self:
-        """A copy with other attributes."""
+        """Return a copy with other attributes."""
         other = copy(self)
         other._forget()
         vars(other).update(changes)
         return other
 
     def _variant(self, key: Hashable, **changes: Any) -> Self:
-        """A copy with other attributes, the same object for the same key."""
+        """Return a copy with other attributes, the same object for the same key."""
         if key not in self._variants:
             self._variants[key] = self._changed(**changes)
         return self._variants[key]
 
-    # ---- where the figures come from -------------------------------------------------------------
+    # ---- speeds of a subclass --------------------------------------------------------------------
 
     @abstractmethod
     def speeds(self, shapes: Configurations, levels: Ints) -> Floats:
-        """Goodput under each of n configurations at each of k levels, 0 where the job cannot run."""
+        """Return the goodput under n configurations at k levels, shape (n, k); 0 where the job cannot run."""
 
     @property
     def batch_range(self) -> tuple[int, int] | None:
-        """Initial and largest batch size, if the profile knows them."""
+        """Initial and largest batch size; None if the profile has no batch sizes."""
         return None
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice | None:
-        """How the job trains under a configuration that can run it, if the profile knows batch sizes."""
+        """Return the job's batch under a configuration that can run it; None without batch sizes."""
         return None
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """The profile of the same job when its batch size is fixed.
+        """Return the profile of the same job when its batch size is fixed.
 
         Parameters
         ----------
         batch_size : int, optional
-            Examples; the initial batch size by default.  Profiles that know goodput alone take no other one.
+            Number of examples; default: the initial batch size.  Profiles without batch sizes ignore it.
 
         Returns
         -------
@@ -121,24 +127,24 @@ class Profile(ABC):
         return self
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
-        """The same job with a smaller limit on its batch size, if the profile knows batch sizes."""
+        """Return the same job with a smaller limit on its batch size, if it has batch sizes."""
         return self
 
     def steps(self, level: int) -> float:
-        """Training steps in a unit of progress at a level; 1 if the batch size is not known."""
+        """Return the training steps in a unit of progress at a level; 1 without a batch size."""
         return 1.0
 
     def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Statistical efficiency of training under a configuration: NaN for a profile that does not know it.
+        """Return the statistical efficiency of training under a configuration; NaN if unknown.
 
         Parameters
         ----------
         configuration : Configuration
-            One that can run the job.
+            A configuration that can run the job.
         """
         return math.nan
 
-    # ---- what follows from them ------------------------------------------------------------------
+    # ---- derived quantities ----------------------------------------------------------------------
 
     @property
     def n_levels(self) -> int:
@@ -151,17 +157,17 @@ class Profile(ABC):
         return float(self.progress[-1])
 
     def level(self, progress: Floats) -> Ints:
-        """Level in which each job is, by its progress."""
+        """Return the level in which each job is, by its progress."""
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
 
     def checkpoint(self, progress: float) -> float:
-        """Progress that is safe when a node fails: the end of the last level, or hundredth of the work."""
+        """Return the progress of the last checkpoint: at an end of a level, or at a hundredth of the work."""
         step = self.work / _CHECKPOINTS
         passed = self.progress[self.progress <= progress]
         return max(math.floor(progress / step) * step, float(passed[-1]) if passed.size else 0.0)
 
     def with_gpus(self, min_gpus: int | None, max_gpus: int | None) -> Profile:
-        """The same job on no fewer and no more GPUs than these, nor than those of its own limits.
+        """Return the same job with limits on its GPUs, in addition to its own limits.
 
         Returns
         -------
@@ -175,7 +181,7 @@ class Profile(ABC):
         return self._variant(("gpus", least, most), min_gpus=least, max_gpus=most)
 
     def with_restart_seconds(self, seconds: float) -> Self:
-        """The same job with another time of a checkpoint-restore."""
+        """Return the same job with another time of a checkpoint-restore."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"profile {self.name!r}: restart_seconds = {seconds}: must not be negative")
         return self._changed(restart_seconds=float(seconds))
@@ -188,12 +194,12 @@ class Profile(ABC):
         return speeds
 
     def row(self, configurations: Configurations, level: int) -> Row:
-        """Configurations that can run the job at a level, ascending, and its goodput (> 0) under each.
+        """Return the configurations that can run the job at a level, and its goodput (> 0) under each.
 
         Returns
         -------
         (m,) int array, (m,) array
-            Positions and goodput.
+            Positions, ascending, and goodput.
         """
         if self._rows_for is not configurations:
             self._rows, self._rows_for = {}, configurations
@@ -204,14 +210,14 @@ class Profile(ABC):
         return self._rows[level]
 
     def goodput(self, configurations: Configurations, level: int) -> Floats:
-        """Goodput under every configuration of a cluster, 0 where the job cannot run, shape (n,)."""
+        """Return the goodput under each configuration of a cluster, 0 where it cannot run, shape (n,)."""
         dense = np.zeros(len(configurations))
         columns, values = self.row(configurations, level)
         dense[columns] = values
         return dense
 
     def curve(self, configuration: Configuration) -> Floats:
-        """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run."""
+        """Return the goodput by level under any configuration, also outside the cluster's set; read-only."""
         if configuration not in self._curves:
             nodes, gpus, type = configuration
             one = Configurations((type,), np.zeros(1, np.int64), np.array([nodes]), np.array([gpus]))
@@ -221,10 +227,10 @@ class Profile(ABC):
         return self._curves[configuration]
 
     def clock(self, configuration: Configuration) -> Floats:
-        """Seconds of running under any configuration to reach each level's end, from 0.
+        """Return the seconds of running under a configuration until each level's end, beginning with 0.
 
-        Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
-        many levels it crosses.
+        The seconds are infinite where the job cannot run.  One interpolation in them advances a job by any
+        time, whatever the number of levels that it crosses.
         """
         if configuration not in self._clocks:
             steps = np.diff(self.progress, prepend=0.0)

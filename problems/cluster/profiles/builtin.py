@@ -1,15 +1,13 @@
 """Goodput profiles of the papers' training jobs on four types of GPU, without any data file.
 
-Noise, batch sizes, throughput models and their errors come from published measurements; the table below is
-what
+Noise, batch sizes and throughput models come from published measurements.  The table below is the output of
 
     python -m copter.problems.cluster.estimation.calibration shared/data/cluster
 
-prints (:mod:`copter.problems.cluster.estimation.calibration` says how they are fitted and what the errors
-are), but for the last digits of what goodput leaves undetermined, such as how a pass at the largest local
-batch divides into alpha and beta.  The types are those of Sia's evaluation: t4 (4 a node), rtx (8), quad (4)
-and a100 (8).  No paper prints how long a checkpoint-restore of each job takes but for the range from 25 to
-250 s; the seconds are those of the authors' simulator.
+whose documentation describes the fits and the errors.  The last digits may differ where goodput does not
+determine a parameter, such as the division of a pass at the largest local batch into alpha and beta.  The
+types are those of Sia's evaluation: t4 (4 per node), rtx (8), quad (4) and a100 (8).  The papers give only
+the range of a checkpoint-restore, 25 to 250 s; the seconds of each job are those of the authors' simulator.
 
 Sources: thesis sections 3.4.2 and 3.3.5, table 3.2; Pollux table 1 (ncf).
 """
@@ -37,9 +35,9 @@ _CALIBRATION = {
     "ncf": 1.5,
     "yolov3": 1.2,
 }
-"""How much slower jobs ran on the thesis' testbed than in its simulator (its authors' published factors)."""
+"""Slowdown of jobs on the thesis' testbed relative to its simulator (published by its authors)."""
 _RULES: dict[str, ScalingRule] = {"bert": "square-root"}
-"""The rule of jobs whose optimiser is AdamW; the others train by stochastic gradient descent."""
+"""Learning rate rule of jobs whose optimiser is AdamW; the others train by stochastic gradient descent."""
 
 
 class _Fitted(NamedTuple):
@@ -120,17 +118,17 @@ _FITTED = {
 
 
 def builtin_goodput_profiles(*, calibrated: bool = False) -> dict[str, GoodputProfile]:
-    """Profiles of the training jobs, by model.
+    """Return the profiles of the training jobs, by model.
 
     Parameters
     ----------
     calibrated : bool
-        Slow jobs down by the factors that the thesis' authors matched their simulator to their testbed with.
+        Divide speeds by the factors with which the thesis' authors matched their simulator to their testbed.
 
     Returns
     -------
     dict of str to GoodputProfile
-        Fresh ones, for types t4, rtx, quad and a100; progress is in steps at the initial batch size.
+        New profiles for the types t4, rtx, quad and a100; progress is in steps at the initial batch size.
     """
     factors = _CALIBRATION if calibrated else dict.fromkeys(_FITTED, 1.0)
     return {name: _profile(name, fitted, factors[name]) for name, fitted in _FITTED.items()}

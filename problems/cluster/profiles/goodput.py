@@ -3,10 +3,10 @@
     GOODPUT(a, m) = THROUGHPUT(a, m) EFFICIENCY(m)                 examples a second        (6)
     m*(a) = argmax GOODPUT(a, m),   max(m0, K) <= m <= m_max                                (13)
 
-With a largest local batch b_max on each GPU a batch of m on K GPUs takes p = ceil(m / (K b_max)) passes;
-fewer do not fit and more are never faster.  For given p goodput has one peak in m, which golden-section
-search finds, and the best p is looked for among all.  A profile counts progress in steps of the initial batch
-size: goodput over m0.
+With a largest local batch b_max on each GPU, a batch of m on K GPUs takes p = ceil(m / (K b_max)) passes.
+Fewer passes do not fit, and more are never faster.  For a given p, goodput has one maximum in m, which
+golden-section search finds; all p are tried.  A profile counts progress in steps of the initial batch size:
+goodput over m0.
 
 Sources: Pollux sections 3 and 4.1, equations 6 and 13; one throughput model for each GPU type, memory limits
 and gradient accumulation: Sia, thesis sections 3.3.1 and 3.3.2.
@@ -34,18 +34,18 @@ from copter.problems.cluster.profiles.throughput import (
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _SEARCH_STEPS = 24
-"""Steps of golden-section search: they narrow a factor of 100 in the batch size down to 0.005%."""
+"""Steps of golden-section search: 24 reduce a factor of 100 in the batch size to 0.005%."""
 
 
 class TypeModel(NamedTuple):
-    """A job on one type of GPU. `max_local_batch`: most examples that fit on one GPU."""
+    """Model of a job on one type of GPU; `max_local_batch`: most examples that fit on one GPU."""
 
     parameters: ThroughputParameters
     max_local_batch: int
 
 
 class BatchLimits(NamedTuple):
-    """Batch sizes that a job may use. `initial`: the user's own, m0."""
+    """Batch sizes that a job may use, from `initial` (m0, the user's) to `largest`."""
 
     initial: int
     largest: int
@@ -54,10 +54,10 @@ class BatchLimits(NamedTuple):
 def best_batches(
     model: TypeModel | Sequence[TypeModel], nodes: Ints, gpus: Ints, noise: Floats, limits: BatchLimits
 ) -> tuple[Floats, Floats]:
-    """Largest goodput over the batch size, and the batch size that has it.
+    """Return the largest goodput over all batch sizes, and the batch size that attains it.
 
-    `noise`: gradient noise scale, examples. Result: examples a second; 0 where there are more GPUs than
-    examples in the largest batch; not rounded to whole examples.
+    `noise`: gradient noise scale in examples. The goodput is in examples per second; it is 0 where there are
+    more GPUs than examples in the largest batch. The batch size is not rounded.
     """
     fields, local = _stacked([model] * gpus.size if isinstance(model, TypeModel) else model)
     whole = gpus * local
@@ -90,13 +90,13 @@ def best_batches(
 
 
 def _stacked(models: Sequence[TypeModel]) -> tuple[Floats, Ints]:
-    """The seven parameters, and the largest local batches, of n models: (7, n) and (n,) arrays."""
+    """Return the seven parameters, and the largest local batches, of n models: (7, n) and (n,) arrays."""
     fields = np.array([one.parameters for one in models], np.float64).reshape(-1, 7).T
     return fields, np.array([one.max_local_batch for one in models], np.int64)
 
 
 def _golden_section(value: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Where ``value`` has its one peak between ``low`` and ``high``, element by element."""
+    """Return the position of the one maximum of `value` between `low` and `high`, element by element."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)
     ends = (low, high)
@@ -117,8 +117,8 @@ class GoodputProfile(Profile):
     """Goodput by a throughput model for each GPU type and a gradient noise scale for each level.
 
     `progress`: steps at the initial batch size at which each level ends. `noise`: gradient noise scale in
-    each level, examples. `models`: other types cannot run the job. `rule`: how the learning rate grows with
-    the batch size. `batch_size`: the only batch size, if it is fixed.
+    each level, in examples. `models`: throughput model by type; other types cannot run the job. `rule`:
+    learning rate rule. `batch_size`: the only batch size, if it is fixed.
     """
 
     batch_size: int | None = None
@@ -168,15 +168,15 @@ class GoodputProfile(Profile):
         return rates
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
-        """Training plan of a job under a configuration: batch size, passes and learning rate."""
+        """Return the batch size, passes and learning rate factor of a job under a configuration."""
         nodes, gpus, type = configuration
         if type not in self.models or self.curve(configuration)[level] <= 0:
-            raise ValueError(f"profile {self.name!r} does not run on {configuration}")
+            raise ValueError(f"profile {self.name!r}: {configuration}: must be able to run the job")
         model, noise = self.models[type], float(self.noise[level])
         if self.batch_size is None:
             shape = (np.array([nodes]), np.array([gpus]))
             _, best = best_batches(model, *shape, np.array([noise]), self.limits)
-            # Whole examples on each GPU: the batch sizes next to the best, and the largest that is allowed.
+            # Candidates in whole examples on each GPU: next to the best batch size, and the largest allowed.
             near = gpus * np.arange(max(1, int(best[0] // gpus)), int(best[0] // gpus) + 2)
             near = near[near <= self.limits.largest]
             near = near[near >= self.limits.initial] if near[-1] >= self.limits.initial else near[-1:]
@@ -191,36 +191,36 @@ class GoodputProfile(Profile):
         return BatchChoice(int(batch[k]), int(local[k]), int(accumulation[k]), float(factor))
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Throughput at one batch size, times its efficiency, which is the same under all configurations."""
+        """Return the goodput at one batch size, whose efficiency is the same under all configurations."""
         size = self.limits.initial if batch_size is None else batch_size
         if size < 1:
             raise ValueError(f"profile {self.name!r}: batch_size = {size}: must be at least 1")
         return self._variant(("fixed", size), batch_size=size)
 
     def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Pollux' equation 7 at the batch size of :meth:`best_batch`."""
+        """Return Pollux' equation 7 at the batch size of :meth:`best_batch`."""
         batch = self.best_batch(configuration, level).batch_size
         return float(efficiency(self.noise[level], self.limits.initial, batch))
 
     def steps(self, level: int) -> float:
-        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        """Return the steps at a fixed batch size that equal one step at the initial one; 1 if it adapts."""
         if self.batch_size is None:
             return 1.0
         initial, size = self.limits.initial, self.batch_size
         return float(initial / (size * efficiency(self.noise[level], initial, size)))
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
-        """The same job with a smaller limit on its batch size; at least the initial one."""
+        """Return the same job with a smaller limit on its batch size, at least the initial one."""
         largest = min(self.limits.largest, max(max_batch_size, self.limits.initial))
         return self._variant(("largest", largest), limits=self.limits._replace(largest=largest))
 
     def with_models(self, models: Mapping[str, TypeModel]) -> GoodputProfile:
-        """The same job with other throughput models, as an estimator sees it."""
+        """Return the same job with other throughput models, for example estimated ones."""
         self._check(models)
         return self._changed(models=dict(models))
 
     def with_noise(self, noise: ArrayLike) -> GoodputProfile:
-        """The same job with other gradient noise. `noise`: gradient noise scale in each level, examples."""
+        """Return the same job with another gradient noise scale in each level, in examples."""
         values = np.array(noise, np.float64)
         if values.shape != self.noise.shape or not ((values >= 0) & np.isfinite(values)).all():
             raise ValueError(f"profile {self.name!r}: noise must be {self.n_levels} finite numbers >= 0")
@@ -233,4 +233,4 @@ class GoodputProfile(Profile):
             except ValueError as error:
                 raise ValueError(f"profile {self.name!r}: {type}: {error}") from None
             if model.max_local_batch < 1:
-                raise ValueError(f"profile {self.name!r}: {type}: no example fits on one GPU")
+                raise ValueError(f"profile {self.name!r}: {type}: max_local_batch must be at least 1")

@@ -1,8 +1,9 @@
 """Hybrid-parallel jobs: pipelines of several GPUs, replicated for data parallelism.
 
-A pipeline has P stages, one on each GPU; K GPUs hold N = K / P replicas, and other numbers of GPUs cannot run
-the job.  Each replica passes M microbatches of one example through its pipeline (GPipe), and the replicas
-then synchronise their gradients.  With t seconds of a microbatch in a stage, forward and backward,
+A pipeline has P stages, one on each GPU.  K GPUs hold N = K / P replicas; a number of GPUs that is not a
+multiple of P cannot run the job.  Each replica passes M microbatches of one example through its pipeline
+(GPipe), and the replicas then synchronise their gradients.  With t seconds for a microbatch in a stage,
+forward and backward,
 
     T_grad = (P - 1) t + M t                              filling the pipeline, then a microbatch every t
     T_iter = (T_grad^gamma + T_sync(N)^gamma)^(1/gamma)
@@ -30,15 +31,15 @@ from copter.problems.cluster.profiles.goodput import BatchLimits
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 
 MICROBATCHES = 48
-"""Microbatches that a replica runs, of one example each (thesis section 3.5.3)."""
+"""Number of microbatches of a replica, with one example each (thesis section 3.5.3)."""
 _RESTART_SECONDS = 250.0
-"""Restart of the GPT: the longest that the thesis names, for its largest model."""
+"""Restart time of the GPT: the longest in the thesis, of its largest model."""
 
 
 class _Pipeline(NamedTuple):
-    """A replica on a type of GPU.
+    """A replica on a type of GPU, with `stages` GPUs (P).
 
-    `stages`: P, GPUs of a replica. `parameters`: with replicas in place of GPUs.
+    `parameters`: throughput model with replicas instead of GPUs.
     """
 
     stages: int
@@ -48,11 +49,11 @@ class _Pipeline(NamedTuple):
 def _pipeline(
     stages: int, stage_seconds: float, sync: tuple[float, float, float, float], gamma: float
 ) -> _Pipeline:
-    """Pipeline of GPipe.
+    """Return the pipeline of GPipe.
 
-    `stage_seconds`: t, of a microbatch in a stage, forward and backward. `sync`: seconds of synchronisation:
-    of two replicas on one node, of each further one; the same across nodes. `gamma`: overlap, from 1 (none)
-    to 10.
+    `stage_seconds`: t, seconds of a microbatch in a stage, forward and backward. `sync`: seconds of
+    synchronisation of two replicas on one node, and of each further replica; then the same across nodes.
+    `gamma`: overlap, from 1 (no overlap) to 10.
     """
     return _Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
 
@@ -61,9 +62,9 @@ class HybridProfile(Profile):
     """Goodput of a hybrid-parallel job.
 
     `progress`: steps at the initial batch size at which each level ends. `noise`: gradient noise scale in
-    each level, examples. `pipelines`: other types cannot run the job. `limits`: the initial batch is that of
-    one replica, unless the batch size is fixed. `batch_size`: divided among the replicas, if it is fixed;
-    else each replica has as many as the initial batch.
+    each level, in examples. `pipelines`: replica by type; other types cannot run the job. `limits`: the
+    initial batch is that of one replica, unless the batch size is fixed. `batch_size`: a fixed batch size,
+    which is divided among the replicas; otherwise each replica has the initial batch.
     """
 
     batch_size: int | None = None
@@ -80,10 +81,10 @@ class HybridProfile(Profile):
         super().__init__(name, restart_seconds, progress)
         self.noise = np.array(noise, np.float64)
         if self.noise.shape != (self.n_levels,) or not (self.noise >= 0).all():
-            raise ValueError(f"profile {name!r}: noise must be {self.n_levels} numbers, not negative")
+            raise ValueError(f"profile {name!r}: noise must be {self.n_levels} numbers >= 0")
         for type, one in pipelines.items():
             if one.stages < 1:
-                raise ValueError(f"profile {name!r}: {type}: {one.stages} stages")
+                raise ValueError(f"profile {name!r}: {type}: stages = {one.stages}: must be at least 1")
             one.parameters.check()
         self.pipelines, self.limits = dict(pipelines), limits
 
@@ -97,17 +98,17 @@ class HybridProfile(Profile):
         return values
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """The same job with one batch size, which more replicas divide into fewer microbatches each."""
+        """Return the same job with one batch size; more replicas process fewer microbatches each."""
         size = self.limits.initial if batch_size is None else batch_size
         return self._variant(("fixed", size), batch_size=size)
 
     def _goodput(self, one: _Pipeline, nodes: Ints, gpus: Ints, noise: ArrayLike) -> Floats:
-        """Steps of the initial batch a second."""
+        """Return the steps of the initial batch a second."""
         replicas = gpus // one.stages
         count = np.maximum(replicas, 1)
         each = self.limits.initial if self.batch_size is None else np.ceil(self.batch_size / count)
         batch = count * each if self.batch_size is None else np.full(gpus.shape, float(self.batch_size))
-        # The last replica of an uneven division has less; a step takes as long as the others.
+        # If the division is uneven, the last replica has less; the step takes as long as the others.
         seconds = one.parameters.step_seconds(nodes, count, each)
         largest = max(self.limits.largest, self.batch_size or 0)
         runs = (gpus % one.stages == 0) & (replicas >= 1) & (batch <= largest) & (replicas <= batch)
@@ -116,16 +117,16 @@ class HybridProfile(Profile):
 
 
 def gpt_profile(epochs: float = 2.0) -> HybridProfile:
-    """The 2.8-billion-parameter GPT that is fine-tuned on SQuAD: two stages on a100, eight on rtx.
+    """Return the 2.8-billion-parameter GPT that is fine-tuned on SQuAD: two stages on a100, eight on rtx.
 
-    Batch sizes, stages and microbatches are the thesis'; gradient noise and examples to train on are BERT's,
-    as there.  It prints no times.  Ours are of 6 x 2.8e9 FLOP a token, 384 tokens an example and a third more
-    for recomputed activations, at 40% of an a100's 312 TFLOP/s and 30% of an rtx's 54; gradients of 5.6 GB
-    are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, mostly while the pipeline
-    computes.
+    Batch sizes, stages and microbatches are the thesis'.  Like there, gradient noise and training examples
+    are BERT's.  The thesis gives no times.  The times here are estimates: 6 x 2.8e9 FLOP per token, 384
+    tokens per example, and a third more for recomputed activations, at 40% of an a100's 312 TFLOP/s and 30%
+    of an rtx's 54.  Gradients of 5.6 GB are reduced at 200 GB/s between a100 nodes and at 6.25 GB/s between
+    rtx nodes, mostly while the pipeline computes.
 
-    `epochs`: passes over the data; BERT makes two. Result: for types a100 and rtx; progress is in steps of 48
-    examples.
+    `epochs`: passes over the data; BERT makes two. The profile is for the types a100 and rtx; its progress is
+    in steps of 48 examples.
     """
     bert = builtin_goodput_profiles()["bert"]
     pipelines = {

@@ -2,12 +2,12 @@
 
 The time of a step is linear between the measured numbers of nodes and GPUs and, there, between the measured
 local batches.  The gradient's squared norm mu^2 and variance sigma^2 were measured in each epoch under
-several batch sizes and are linear between those.  A step of batch m takes T(m) seconds and is worth
+several batch sizes, and are linear between those.  A step of batch m takes T(m) seconds and counts as
 
     r(m) = (sigma^2 + mu^2) / (sigma^2 m0 / m + mu^2)
 
 steps at the initial batch size m0.  Progress is counted in such steps, a level is an epoch, and goodput is
-the largest r(m) / T(m) over the batch sizes that fit.
+the largest r(m) / T(m) over the feasible batch sizes.
 
 Source: Pollux section 5.3 (simulating system throughput and statistical efficiency), equation 5.
 """
@@ -27,7 +27,7 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.throughput import BatchChoice, split_batch
 
 _BATCH_SIZES = 50
-"""Batch sizes, spaced geometrically, among which the best one is looked for."""
+"""Number of batch sizes, spaced geometrically, among which the best one is searched."""
 
 _NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
@@ -42,7 +42,7 @@ class MeasuredStepTimes:
 
     def __init__(self, measured: Measured) -> None:
         if (1, 1) not in measured:
-            raise ValueError("there is no measurement of one GPU")
+            raise ValueError("measured: must have an entry for one GPU on one node")
         self._known = {key: _grid(key, by_batch) for key, by_batch in sorted(measured.items())}
         self._points = np.array(list(self._known), np.float64)
         try:
@@ -53,7 +53,7 @@ class MeasuredStepTimes:
         self.min_local_batch = int(self._known[1, 1][0][0])
 
     def max_local_batch(self, max_batch: int) -> int:
-        """Largest local batch that was measured wherever the whole batch is within a limit."""
+        """Return the largest local batch measured on all shapes whose whole batch is within a limit."""
         sizes = self._known[1, 1][0]
         last = [(gpus, grid[-1]) for (_, gpus), (grid, _) in self._known.items()]
         everywhere = [
@@ -62,11 +62,10 @@ class MeasuredStepTimes:
         return int(max(everywhere, default=sizes[0]))
 
     def at(self, nodes: int, gpus: int) -> tuple[Floats, Floats] | None:
-        """Times by local batch.
+        """Return ascending local batches, and the seconds of a step and of its synchronisation for each.
 
-        `nodes`, `gpus`: more nodes than were measured count as the most that were. Result: ascending; the
-        seconds of a step, and of the synchronisation in it. None in place of both where the nodes and GPUs
-        lie outside of what was measured.
+        `nodes`, `gpus`: more nodes than measured count as the largest measured number. The result is None if
+        the nodes and GPUs are outside the measured range.
         """
         key = (min(nodes, self._max_nodes), gpus)
         if key not in self._known:
@@ -77,7 +76,7 @@ class MeasuredStepTimes:
         return self._known[key]
 
     def seconds(self, nodes: int, gpus: int, local_batch: ArrayLike, accumulation: ArrayLike = 0) -> Floats:
-        """Seconds of a step with accumulation; infinite outside of what was measured.
+        """Return the seconds of a step with accumulation; infinite outside the measured range.
 
         `accumulation`: passes beyond the first, which take a step's time without its synchronisation.
         """
@@ -91,7 +90,7 @@ class MeasuredStepTimes:
         return np.where(local_batch > grid[-1], np.inf, seconds)
 
     def _between(self, key: tuple[int, int]) -> tuple[Floats, Floats] | None:
-        """Linear interpolation over the triangle of measured shapes around one."""
+        """Return the linear interpolation in the triangle of measured shapes around a shape."""
         if self._triangles is None:
             return None
         simplex = int(self._triangles.find_simplex(np.array(key, np.float64), tol=1e-9))
@@ -120,7 +119,7 @@ def _grid(key: tuple[int, int], by_batch: Mapping[int, tuple[float, float]]) -> 
     times = np.array([by_batch[size] for size in sizes], np.float64)
     if not sizes or sizes[0] < 1 or not (np.isfinite(times).all() and (times[:, 0] > 0).all()):
         raise ValueError(f"{key[1]} GPUs on {key[0]} nodes: times of a step must be positive and finite")
-    times[:, 1] = np.clip(times[:, 1], 0.0, times[:, 0])  # a synchronisation is part of its step
+    times[:, 1] = np.clip(times[:, 1], 0.0, times[:, 0])  # synchronisation is part of the step
     return np.array(sizes, np.float64), times
 
 
@@ -136,7 +135,7 @@ class GradientStatistics(NamedTuple):
     variance: Floats
 
     def gain(self, batch_size: Floats) -> Floats:
-        """Steps at the initial batch size that a step is worth, by epoch."""
+        """Return the number of initial steps that a step counts as, by epoch."""
         squared_norm, variance = self._at(self.squared_norm, batch_size), self._at(self.variance, batch_size)
         scale = batch_size / self.batch_sizes[0]
         return (variance + squared_norm) / (variance / scale + squared_norm)
@@ -154,9 +153,9 @@ class GradientStatistics(NamedTuple):
 class MeasuredProfile(Profile):
     """Goodput of a training job whose steps and gradients were measured on one type of GPU.
 
-    `progress`: end of each epoch, in steps at the initial batch size. `gradients`: with L epochs. `type`: the
-    type of the GPUs. `max_batch`: largest batch size that may be chosen. `batch_size`: the only batch size,
-    if it is fixed.
+    `progress`: end of each epoch, in steps at the initial batch size. `gradients`: statistics of the same
+    epochs. `type`: GPU type of the measurements. `max_batch`: largest allowed batch size. `batch_size`: the
+    only batch size, if it is fixed.
     """
 
     batch_size: int | None = None
@@ -174,7 +173,7 @@ class MeasuredProfile(Profile):
         super().__init__(name, restart_seconds, progress)
         if gradients.squared_norm.shape[0] != self.n_levels:
             epochs = f"{gradients.squared_norm.shape[0]} epochs of gradients"
-            raise ValueError(f"profile {name!r}: {epochs}, {self.n_levels} of progress")
+            raise ValueError(f"profile {name!r}: {epochs}: must be {self.n_levels}, as of progress")
         self.times, self.gradients, self.type = times, gradients, type
         self.initial_batch, self.max_batch = int(gradients.batch_sizes[0]), int(max_batch)
         self.max_local_batch = times.max_local_batch(self.max_batch)
@@ -193,46 +192,43 @@ class MeasuredProfile(Profile):
         return rates
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
-        """Batch with the most goodput under a configuration.
-
-        Result: the factor on the learning rate is AdaScale's.
-        """
+        """Return the batch with the most goodput under a configuration; the factor is AdaScale's."""
         batch, local, accumulation, seconds = self._candidates(configuration.nodes, configuration.gpus)
         if configuration.type != self.type or not batch.size:
-            raise ValueError(f"profile {self.name!r} does not run on {configuration}")
+            raise ValueError(f"profile {self.name!r}: {configuration}: must be able to run the job")
         gain = self.gradients.gain(batch.astype(np.float64))[level]
         best = int(np.argmax(gain / seconds))
         return BatchChoice(int(batch[best]), int(local[best]), int(accumulation[best]), float(gain[best]))
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Goodput at one batch size: throughput times an efficiency that is the same on all GPUs.
+        """Return the goodput at one batch size, whose efficiency is the same on all GPUs.
 
-        A batch that does not fit at all raises ValueError.
+        Raises ValueError if the batch size is out of its range.
         """
         size = self.initial_batch if batch_size is None else int(batch_size)
         if not 1 <= size <= self.max_batch:
-            raise ValueError(f"profile {self.name!r}: batch size {size}: must be from 1 to {self.max_batch}")
+            raise ValueError(f"profile {self.name!r}: batch_size = {size}: must be in 1 .. {self.max_batch}")
         return self._variant(("fixed", size), batch_size=size)
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
-        """The same job with a smaller limit on its batch size; at least the initial one."""
-        # What fits on a GPU does not change with the limit.
+        """Return the same job with a smaller limit on its batch size; at least the initial one."""
+        # The largest local batch does not depend on the limit.
         largest = min(self.max_batch, max(max_batch_size, self.initial_batch))
         return self._variant(("largest", largest), max_batch=largest)
 
     def efficiency(self, configuration: Configuration, level: int) -> float:
-        """Gain of a step at the best batch over that of its examples at the initial batch size."""
+        """Return a step's gain at the best batch over its examples relative to the initial batch size."""
         best = self.best_batch(configuration, level)
         return best.learning_rate_factor * self.initial_batch / best.batch_size
 
     def steps(self, level: int) -> float:
-        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        """Return the steps at a fixed batch size that equal one step at the initial one; 1 if it adapts."""
         if self.batch_size is None:
             return 1.0
         return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
 
     def _candidates(self, nodes: int, gpus: int) -> tuple[Ints, Ints, Ints, Floats]:
-        """Batch sizes that can run, how they are split, and the seconds of a step."""
+        """Return the batch sizes that can run, their local batches and passes, and the seconds of a step."""
         least = max(self.initial_batch, gpus * self.times.min_local_batch)
         if self.batch_size is not None:
             wanted = np.array([float(self.batch_size)])
@@ -242,10 +238,10 @@ class MeasuredProfile(Profile):
             wanted = np.geomspace(least, self.max_batch, _BATCH_SIZES)
         local, accumulation = split_batch(wanted, gpus, self.max_local_batch)
         if gpus == 1:
-            # One GPU alone sees the gradient's variance only if it accumulates two passes or more.
+            # A single GPU can estimate the gradient's variance only if it accumulates at least two passes.
             accumulation = np.where(wanted > self.initial_batch, np.maximum(accumulation, 1), accumulation)
             local = np.ceil(wanted / (accumulation + 1) - 1e-9).astype(np.int64)
-        # Rounding up must not lift the batch over its limit.
+        # Rounding up must not bring the batch above its limit.
         local = np.minimum(local, self.max_batch // (gpus * (accumulation + 1)))
         local = np.maximum(local, self.times.min_local_batch if self.batch_size is None else 1)
         batch = gpus * local * (accumulation + 1)

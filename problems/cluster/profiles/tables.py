@@ -1,14 +1,14 @@
-"""Profiles by tables of measured goodput, and by simple rules for a number of GPUs.
+"""Profiles from tables of measured goodput, and from simple rules for a number of GPUs.
 
-:class:`TableProfile` has a figure for each configuration and level.  The others have one level, and go by the
-number of GPUs alone, whatever their nodes: :class:`CountProfile` measured, :class:`PowerLawProfile` by a
-formula, :class:`ReplicaProfile` (batch inference) by the replicas that fit, and :class:`ServiceProfile`
-(inference within a promised latency) by whether they suffice:
+:class:`TableProfile` has a value for each configuration and level.  The others have one level and depend on
+the number of GPUs only, not on the nodes.  :class:`CountProfile` has measured values and
+:class:`PowerLawProfile` a formula.  :class:`ReplicaProfile` (batch inference) depends on the number of
+replicas that fit, and :class:`ServiceProfile` (inference within a latency bound) on whether they suffice:
 
     replicas = floor(GPUs / GPUs a replica needs)
     goodput = 1  if  latency <= bound  and  replicas throughput >= demand,  else 0.
 
-The work of a service is the seconds for which it serves.
+The work of a service is its duration in seconds.
 
 Source: thesis section 3.3.4 (scheduling other workload types).
 """
@@ -33,9 +33,9 @@ class TableProfile(Profile):
     Parameters
     ----------
     grid : sequence of Configuration
-        The K configurations that were measured.
+        The K measured configurations.
     goodput : (L, K) array_like
-        By level and configuration; 0 where it cannot run.
+        Goodput by level and configuration; 0 where the job cannot run.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TableProfile(Profile):
         self._matched: tuple[Configurations, Ints] | None = None
 
     def _entries(self, shapes: Configurations) -> Ints:
-        """Position on the grid of each configuration, -1 for one that is not on it."""
+        """Return the position on the grid of each configuration, -1 for one that is not on it."""
         if self._matched is None or self._matched[0] is not shapes:
             known = {name: k for k, name in enumerate(shapes.types)}
             entries = np.array([k for k, c in enumerate(self.grid) if c.type in known], np.int64)
@@ -72,22 +72,24 @@ class TableProfile(Profile):
         return out
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
-        """Goodput of the first level throughout, whatever the batch size.
+        """Return the goodput of the first level for all progress, whatever the batch size.
 
-        Tables hold no throughput at a fixed batch size.  At the start of training the gradient noise is
-        lowest, the goodput-optimal batch is the smallest, and its efficiency is 1 by definition: there
-        goodput is the throughput at the initial batch size.
+        A table has no throughput at a fixed batch size.  The first level approximates it: at the start of
+        training, gradient noise is lowest, the goodput-optimal batch is the smallest, and its efficiency is 1
+        by definition. So goodput is then the throughput at the initial batch size.
         """
         return self._variant("fixed", progress=self.progress[-1:], table=self.table[:1])
 
 
 class CountProfile(Profile):
-    """Goodput by GPU count and type, whatever the nodes; counts that were not measured do not exist.
+    """Goodput by GPU count and type, independent of the nodes; the job cannot run on other counts.
 
     Parameters
     ----------
     counts : (K,) array_like of int
         GPU counts, ascending.
+    goodput : mapping of str to (K,) array_like
+        Goodput for each count, by GPU type.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class CountProfile(Profile):
         self.counts = np.array(counts).astype(np.int64)
         ascending = self.counts.ndim == 1 and (np.diff(self.counts, prepend=0) > 0).all()
         if not ascending or (self.counts != counts).any():
-            raise ValueError(f"profile {name!r}: GPU counts must be whole, positive, ascending")
+            raise ValueError(f"profile {name!r}: counts must be positive integers, ascending")
         self.max_gpus = max_gpus
         self.curves = {type: _table(name, curve, self.counts.shape) for type, curve in goodput.items()}
 
@@ -118,9 +120,9 @@ class CountProfile(Profile):
 
 
 class PowerLawProfile(Profile):
-    """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one phase and no batch to adapt.
+    """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one level and a fixed batch.
 
-    `speed`: other types cannot run the job.
+    `speed`: speed by type; other types cannot run the job.
     """
 
     def __init__(
@@ -141,12 +143,14 @@ class PowerLawProfile(Profile):
 
 
 class ReplicaProfile(Profile):
-    """Throughput that grows with replicas of a few GPUs each: batch inference.
+    """Throughput in proportion to the replicas of a few GPUs each: batch inference.
 
     Parameters
     ----------
+    replicas : mapping of str to (int, float)
+        GPUs and throughput of a replica, by GPU type.
     max_replicas : int, optional
-        Configurations with more replicas do not exist.
+        The job cannot run on configurations with more replicas.
     """
 
     def __init__(
@@ -160,7 +164,9 @@ class ReplicaProfile(Profile):
         super().__init__(name, restart_seconds, [work])
         for type, (gpus, throughput) in replicas.items():
             if gpus < 1 or not 0 <= throughput < math.inf:
-                raise ValueError(f"profile {name!r}: {type}: {gpus} GPUs, throughput {throughput}")
+                raise ValueError(
+                    f"profile {name!r}: {type}: {gpus} GPUs, throughput {throughput}: must be >= 1 and >= 0"
+                )
         self.replicas = dict(replicas)
         self.max_replicas = max_replicas
 
@@ -175,8 +181,8 @@ class ReplicaProfile(Profile):
 class Replica(NamedTuple):
     """One replica of a service on a type of GPU.
 
-    `gpus`: GPUs that it needs. `throughput`: requests a second. `latency`: seconds from a request to its
-    answer.
+    `gpus`: GPUs that it needs. `throughput`: requests per second. `latency`: seconds from a request to its
+    response.
     """
 
     gpus: int
@@ -185,9 +191,9 @@ class Replica(NamedTuple):
 
 
 class ServiceProfile(ReplicaProfile):
-    """Inference within a latency: a configuration is good enough or it is not.
+    """Inference within a latency bound: the goodput of a configuration is 1 or 0.
 
-    `seconds`: for which it serves. `demand`: requests a second. `bound`: largest latency, seconds.
+    `seconds`: duration of the service. `demand`: requests per second. `bound`: largest latency in seconds.
     """
 
     def __init__(
@@ -203,7 +209,7 @@ class ServiceProfile(ReplicaProfile):
             raise ValueError(f"profile {name!r}: demand = {demand}: must be positive and finite")
         quick = {type: (one.gpus, one.throughput) for type, one in replicas.items() if one.latency <= bound}
         if not quick:
-            raise ValueError(f"profile {name!r}: no GPU type answers within {bound:g} s")
+            raise ValueError(f"profile {name!r}: bound = {bound:g} s: no GPU type is as fast")
         super().__init__(name, restart_seconds, seconds, quick)
         self.demand = demand
 
@@ -212,13 +218,13 @@ class ServiceProfile(ReplicaProfile):
 
 
 def _table(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray:
-    """``values`` in their own float type, checked."""
+    """Return the `values` as a checked array in their own float type."""
     table = np.array(values)
     if table.dtype.kind not in "fiu":
-        raise ValueError(f"profile {name!r}: goodput must be numbers, not {table.dtype}")
+        raise ValueError(f"profile {name!r}: goodput of type {table.dtype}: must be numbers")
     table = table if table.dtype.kind == "f" else table.astype(np.float64)
     if table.shape != shape:
-        raise ValueError(f"profile {name!r}: goodput has the shape {table.shape}, not {shape}")
+        raise ValueError(f"profile {name!r}: goodput of shape {table.shape}: must be {shape}")
     if not (np.isfinite(table).all() and (table >= 0).all()):
         raise ValueError(f"profile {name!r}: goodput must be finite and not negative")
     return table

@@ -1,7 +1,7 @@
 """Throughput of data-parallel training: the seven-parameter model of Pollux.
 
-K GPUs on N nodes, a local batch of b examples on each GPU, s further passes whose gradients are accumulated
-before they are synchronised; the whole batch is m = K b (s + 1):
+The model has K GPUs on N nodes, a local batch of b examples on each GPU, and s further passes whose gradients
+are accumulated before they are synchronised.  The whole batch is m = K b (s + 1):
 
     T_grad = alpha_grad + beta_grad b                                                      (9)
     T_sync = 0                                          K = 1                              (10)
@@ -13,7 +13,7 @@ before they are synchronised; the whole batch is m = K b (s + 1):
 Sources: Pollux section 3.2, equations 8 to 12; gradient accumulation and one set of parameters for each GPU
 type: Sia, thesis sections 3.3.1 and 3.3.2.
 
-Statistical efficiency: how much an example contributes to training when the batch grows.
+Statistical efficiency is the progress of an example at a large batch relative to that at the initial batch.
 
 With the initial batch size m0, the gradient's squared norm mu^2 and its variance sigma^2 at that batch size,
 
@@ -21,7 +21,7 @@ With the initial batch size m0, the gradient's squared norm mu^2 and its varianc
     EFFICIENCY(m) = (phi + m0) / (phi + m)       (7)
     r(m) = (phi / m0 + 1) / (phi / m + 1)        (5), gain of AdaScale: the factor on the learning rate
 
-so r(m) m0 / m = EFFICIENCY(m), and a step at m is worth r steps at m0.
+so r(m) m0 / m = EFFICIENCY(m), and a step at m counts as r steps at m0.
 
 Sources: Pollux sections 2.2 and 3.1, equations 5 and 7; the square-root rule for optimisers of Adam's family:
 Sia, thesis section 3.3.5.
@@ -45,11 +45,11 @@ ScalingRule: TypeAlias = Literal["adascale", "square-root"]
 
 
 class BatchChoice(NamedTuple):
-    """How a job trains under a configuration.
+    """Batch of a job under a configuration.
 
     `batch_size`: examples of the whole batch. `local_batch`: examples on each GPU in one pass.
-    `accumulation`: passes beyond the first whose gradients are accumulated. `learning_rate_factor`: on the
-    learning rate of the initial batch size.
+    `accumulation`: passes beyond the first whose gradients are accumulated. `learning_rate_factor`: factor on
+    the learning rate of the initial batch size.
     """
 
     batch_size: int
@@ -59,12 +59,12 @@ class BatchChoice(NamedTuple):
 
 
 class ThroughputParameters(NamedTuple):
-    """Parameters of one job on one type of GPU (equation 12), in seconds but for gamma.
+    """Parameters of one job on one type of GPU (equation 12), in seconds except gamma.
 
-    `alpha_grad`, `beta_grad`: a pass, and what each example of the local batch adds to it. `alpha_local`,
-    `beta_local`: synchronisation within a node, and what each GPU beyond the second adds to it. `alpha_node`,
-    `beta_node`: the same between nodes. `gamma`: from 1, where computation and synchronisation follow each
-    other, to 10, where they overlap.
+    `alpha_grad`, `beta_grad`: time of a pass, and of each example of the local batch in it. `alpha_local`,
+    `beta_local`: time of synchronisation within a node, and of each GPU beyond the second in it.
+    `alpha_node`, `beta_node`: the same between nodes. `gamma`: from 1 (computation and synchronisation are
+    sequential) to 10 (they overlap).
     """
 
     alpha_grad: float
@@ -76,25 +76,25 @@ class ThroughputParameters(NamedTuple):
     gamma: float
 
     def check(self) -> None:
-        """Refuse parameters that stand for no job."""
+        """Raise ValueError for parameters that are out of their range."""
         for name, value in zip(self._fields[:-1], self, strict=False):
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} = {value}: must be finite and not negative")
         if self.alpha_grad + self.beta_grad <= 0:
-            raise ValueError("alpha_grad and beta_grad are both 0: a pass must take time")
+            raise ValueError("alpha_grad and beta_grad = 0: one must be positive, because a pass takes time")
         if not 1 <= self.gamma <= MAX_GAMMA:
             raise ValueError(f"gamma = {self.gamma}: must be from 1 to {MAX_GAMMA:g}")
 
     def scaled(self, factor: float) -> ThroughputParameters:
-        """Parameters of a job for which everything takes ``factor`` times as long."""
+        """Return the parameters of a job whose times are `factor` times as long."""
         return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
 
     def grad_seconds(self, local_batch: ArrayLike) -> Floats:
-        """Seconds of one pass over the local batch (9). `local_batch`: examples on each GPU."""
+        """Return the seconds of one pass over the local batch (9). `local_batch`: examples on each GPU."""
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
     def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> Floats:
-        """Seconds of synchronising the gradients (10)."""
+        """Return the seconds of synchronising the gradients (10)."""
         nodes, gpus = np.asarray(nodes), np.asarray(gpus)
         within = self.alpha_local + self.beta_local * (gpus - 2)
         between = self.alpha_node + self.beta_node * (gpus - 2)
@@ -103,17 +103,17 @@ class ThroughputParameters(NamedTuple):
     def step_seconds(
         self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
     ) -> Floats:
-        """Seconds of one step of training: the passes that accumulate, and the one that synchronises.
+        """Return the seconds of one step of training, with accumulating passes and a synchronising one.
 
-        `local_batch`: examples on each GPU in one pass. `accumulation`: s, passes beyond the first. Result:
-        has the shape to which the arguments broadcast.
+        `local_batch`: examples on each GPU in one pass. `accumulation`: s, passes beyond the first. The
+        result has the shape to which the arguments broadcast.
         """
         return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
 
     def combined(self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike) -> Floats:
-        """Seconds of one step whose synchronisation takes a known time (11)."""
+        """Return the seconds of one step whose synchronisation takes a known time (11)."""
         grad = self.grad_seconds(local_batch)
-        # The larger one is taken out of the norm: small times to the power of gamma would vanish.
+        # Take the larger value out of the norm, because small times to the power of gamma would underflow.
         larger, smaller = np.maximum(grad, sync), np.minimum(grad, sync)
         share = np.divide(smaller, larger, out=np.zeros(np.shape(larger)), where=larger > 0)
         return np.asarray(accumulation) * grad + larger * (1.0 + share**self.gamma) ** (1.0 / self.gamma)
@@ -121,7 +121,7 @@ class ThroughputParameters(NamedTuple):
     def throughput(
         self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
     ) -> Floats:
-        """Examples a second (8)."""
+        """Return the examples per second (8)."""
         batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
         return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)
 
@@ -138,7 +138,7 @@ def split_batch(batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLi
 
 
 def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> Floats:
-    """Gradient noise scale from statistics of the gradient at the initial batch size.
+    """Return the gradient noise scale from statistics of the gradient at the initial batch size.
 
     `squared_norm`: mu^2, squared norm of the expected gradient. `variance`: sigma^2, trace of the covariance
     of the gradient at the initial batch size. `initial_batch`: m0, examples. Result: phi, examples.
@@ -147,7 +147,7 @@ def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: flo
 
 
 def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
-    """Progress an example makes at a batch size over what it makes at the initial one (7).
+    """Return the progress of an example at a batch size over that at the initial batch size (7).
 
     `noise`: phi, examples. `batch_size`: at least the initial one. Result: in (0, 1].
     """
@@ -156,7 +156,7 @@ def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) ->
 
 
 def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> Floats:
-    """Steps at the initial batch size that one step at a batch size is worth (5).
+    """Return the number of initial steps that one step at a batch size counts as (5).
 
     `noise`: phi, examples. Result: from 1 to batch_size / initial_batch.
     """
@@ -167,13 +167,14 @@ def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike)
 def learning_rate_factor(
     rule: ScalingRule, noise: ArrayLike, initial_batch: float, batch_size: ArrayLike
 ) -> Floats:
-    """Factor on the initial learning rate at a batch size.
+    """Return the factor on the initial learning rate at a batch size.
 
-    `rule`: the gain of AdaScale for stochastic gradient descent, the square root of the batch sizes' ratio
-    for optimisers of Adam's family. `noise`: phi, examples; the square-root rule takes none of it.
+    `rule`: "adascale" is AdaScale's gain, for stochastic gradient descent; "square-root" is the square root
+    of the ratio of the batch sizes, for optimisers of Adam's family. `noise`: phi, examples; only for
+    "adascale".
     """
     if rule == "adascale":
         return adascale_gain(noise, initial_batch, batch_size)
     if rule == "square-root":
         return np.sqrt(np.asarray(batch_size, np.float64) / initial_batch)
-    raise ValueError(f"unknown scaling rule {rule!r}; there are: {', '.join(get_args(ScalingRule))}")
+    raise ValueError(f"rule = {rule!r}: must be one of {', '.join(get_args(ScalingRule))}")

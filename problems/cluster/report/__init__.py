@@ -1,6 +1,6 @@
-"""What comes of simulations: figures and pictures.
+"""Metrics, tables and pictures of simulations.
 
-`metrics.py` comes first: the figures of a simulation, and of several with different seeds; `fairness.py` has
-those of finish time fairness.  `run.py` writes the folder of `copter run cluster`, `page.py` its report.html,
-and `sweep.py` plays `copter bench cluster`.
+Read `metrics.py` first: the metrics of a simulation, and their means over seeds.  `fairness.py` computes
+finish time fairness.  `run.py` writes the folder of `copter run cluster`, `page.py` its report.html, and
+`sweep.py` runs `copter bench cluster`.
 """

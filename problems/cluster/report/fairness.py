@@ -1,28 +1,30 @@
-"""Finish time fairness: the time a job took over the time it would take alone on its share of the cluster.
+"""Finish time fairness: a job's completion time over its time alone on its share of the cluster.
 
-With T_s the completion time of a job, N the GPUs of the cluster and N_avg the mean number of jobs there while
-it was, rho = T_s / T_f, and T_f is its time on N / N_avg GPUs of its own (Themis; thesis section 3.5.5).  A
-job above 1 was treated unfairly.
+Let T_s be the completion time of a job, N the GPUs of the cluster, and N_avg the mean number of jobs during
+the job's stay.  Then rho = T_s / T_f, where T_f is the job's time on N / N_avg GPUs of its own (Themis;
+thesis section 3.5.5).  A job with rho above 1 was treated unfairly.
 
-Over several GPU types there are two readings.  Printed is
+With several GPU types there are two definitions.  The thesis prints
 
     rho = sum_g (N_g / N) rho_g      (3.6),   rho_g = T_s / T_g
 
 with T_g the time on N_g / N_avg GPUs of type g.  The script with which the authors compute their figures
-gives a job N / N_avg GPUs of each type in turn (as many as there are), which is more, and takes
+gives a job N / N_avg GPUs of each type in turn (at most all of them), which is more, and computes
 
     rho = T_s / sum_g (N_g / N) T_g.
 
-The printed one is the default: under it more of the figures that the thesis gives come out (docs/cluster.md).
-Both reduce to the first definition on one type.  Times on a share are the authors': a share between two whole
-numbers of GPUs takes a time between those on either, below the fewest GPUs m that the job can run on it is
-the time on m GPUs times m over the share; a job uses as many GPUs of its share as help, a rigid job at most
-those that it asks for; the time includes the wait until the scheduler is asked, as in the shared cluster, and
-one start.  A type that cannot run the job does not count.
+The printed definition is the default, because it reproduces more of the figures in the thesis
+(docs/how-to/cluster.md).  On one type, both reduce to the first definition.
 
-Shockwave counts contention in jobs over GPUs and its jobs are rigid: rho = T_s / (T_e max(1, C)), with T_e
-the run time alone on the GPUs that a job asks for, C the jobs of the whole trace over all GPUs, or the mean
-while the job was there (sections 2.1 and 8.1; copter.problems.shockwave.metrics has both).
+Times on a share follow the authors' script.  The time on a share between two whole numbers of GPUs is
+interpolated. Below the fewest GPUs m that the job can run on, it is the time on m GPUs times m over the
+share.  A job uses as many GPUs of its share as reduce its time, and a rigid job at most those that it
+requests.  The time includes one start and, as in the shared cluster, the wait until the scheduler is asked.
+A type that cannot run the job does not count.
+
+Shockwave counts contention in jobs over GPUs, and its jobs are rigid: rho = T_s / (T_e max(1, C)).  Here T_e
+is the run time alone on the GPUs that a job requests.  C is the number of jobs of the whole trace over all
+GPUs, or its mean during the job's stay (sections 2.1 and 8.1; copter.problems.shockwave.metrics has both).
 """
 
 from __future__ import annotations
@@ -64,10 +66,10 @@ class Alone:
             self.groups.append((profile, np.array(group)))
 
     def seconds(self, type: GpuType, shares: Floats, *, start: bool = True) -> Floats:
-        """Run time of each job on a share of a type.
+        """Return the run time of each job alone on a share of a type.
 
-        `shares`: GPUs, fractions of one too. `start`: whether the restart seconds of a start are added.
-        Result: infinite where the type cannot run the job.
+        `shares`: number of GPUs, which may be fractional. `start`: include the restart seconds of one start.
+        The result is infinite where the type cannot run the job.
         """
         out = np.full(self._n, math.inf)
         for (profile, at), most in zip(self.groups, self._limits, strict=True):
@@ -79,7 +81,7 @@ class Alone:
         return out
 
     def remaining(self, index: Ints, progress: Floats) -> Floats:
-        """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type."""
+        """Return the remaining run time on the fewest GPUs that can run each job, on the fastest type."""
         group = np.empty(self._n, np.int64)
         for k, (_, at) in enumerate(self.groups):
             group[at] = k
@@ -95,7 +97,7 @@ class Alone:
         return out
 
     def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[Ints, Floats]:
-        """Counts of GPUs up to a limit, from the fewest that run a job, and its times with their best use."""
+        """Return GPU counts that can run a job, up to a limit, and its least run times on up to each."""
         size = type.gpus_per_node
         within = [1 << k for k in range(size.bit_length())]
         counts = sorted({*within, *range(size, most + 1, size), most})
@@ -112,7 +114,7 @@ class Alone:
 
 
 def _shared(counts: Ints, times: Floats, shares: Floats) -> Floats:
-    """Times on shares, from those on whole numbers of GPUs."""
+    """Return the times on shares, interpolated between whole numbers of GPUs."""
     if not counts.size:
         return np.full(shares.size, math.inf)
     low, high = (np.maximum(edge(shares), counts[0]) for edge in (np.floor, np.ceil))
@@ -122,7 +124,7 @@ def _shared(counts: Ints, times: Floats, shares: Floats) -> Floats:
 
 
 def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[ClusterRecord]) -> Floats:
-    """Seconds from each submission until the policy was asked, shape (n,)."""
+    """Return the seconds from each submission to the next call of the policy, shape (n,)."""
     times = np.array([one.time for one in rounds] + [math.inf])
     submitted = np.array([job.submitted for job in jobs])
     return times[np.searchsorted(times, submitted)] - submitted
@@ -136,11 +138,11 @@ def finish_time_fairness(
     waits: Floats | None = None,
     alone: Alone | None = None,
 ) -> Floats:
-    """Finish time fairness rho of each job on one or several GPU types.
+    """Return the finish time fairness rho of each job on one or several GPU types.
 
-    `scenario`: its cluster is the one of the start. `rule`: reading of (3.6), see the head of this module.
-    `waits`: seconds that each job would wait alone too, of :func:`first_waits`; none by default. `alone`:
-    times of these jobs alone, if they are known already. Result: NaN for a job that did not complete.
+    `scenario`: its cluster is the initial one. `rule`: definition of rho, see the module. `waits`: seconds
+    that each job would wait alone too, of :func:`first_waits`; default: 0. `alone`: times of these jobs
+    alone, if known. The result is NaN for a job that did not complete.
     """
     if rule not in get_args(_Rule):
         raise ValueError(f"rule = {rule!r}: must be one of {get_args(_Rule)}")
@@ -161,9 +163,9 @@ def finish_time_fairness(
 
 
 def fairness_figures(rho: Floats) -> dict[str, float]:
-    """Worst fairness and share of unfairly treated jobs.
+    """Return the worst fairness and the share of unfairly treated jobs.
 
-    `rho`: NaN is left out. Result: worst_ftf and unfair_fraction; NaN without jobs.
+    `rho`: NaN is left out. The names are worst_ftf and unfair_fraction; both are NaN without jobs.
     """
     known = rho[~np.isnan(rho)]
     if not known.size:

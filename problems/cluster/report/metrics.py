@@ -1,20 +1,21 @@
-"""Figures of a simulation, and of several with different seeds.
+"""Metrics of a simulation, and their means over seeds.
 
-Times are measured from submissions: the completion time of a job (JCT) ends with its completion, the makespan
-lasts from the first submission to the last completion, queueing is the time without GPUs.  Restarts do not
-count first starts.  Utilisation is GPU time held over GPU time there, hours without jobs included; the busy
-one leaves restarts out.
+Times begin at submissions.  The completion time of a job (JCT) ends with its completion.  The makespan is
+from the first submission to the last completion.  Queueing is the time without GPUs.  Restarts do not include
+first starts. Utilisation is GPU time held over GPU time available, including hours without jobs; busy
+utilisation excludes restarts.
 
-:func:`indices` are queue, efficiency and blocking of a cluster over time (AFS section 2.2).  At a time with
+:func:`indices` returns queue length, cluster efficiency and blocking index over time (AFS section 2.2).  At a
+time with
 running jobs J_R and pending jobs J_P on M GPUs,
 
     QL = |J_P|
     CE = (1 / M) sum over J_R of  speed now / speed on 1 GPU
     BI = (1 / |J_P|) sum over J_P of  time pending so far / time left on 1 GPU
 
-A job that restarts runs at speed 0.  Time pending is all time without GPUs since the submission.  Where there
-are several GPU types, the speed on 1 GPU is that of the same type in CE and of the fastest in BI; a job that
-needs m GPUs counts m times its speed on m as that on 1 GPU would be.
+A job that restarts has speed 0.  The time pending is all time without GPUs since the submission.  With
+several GPU types, the speed on 1 GPU is that of the same type in CE, and of the fastest type in BI.  If a job
+needs m GPUs, its speed on 1 GPU is its speed on m GPUs over m.
 """
 
 from __future__ import annotations
@@ -43,15 +44,16 @@ def summarise(
     rounds: Sequence[ClusterRecord],
     segments: Sequence[Segment],
 ) -> dict[str, float]:
-    """Figures of a simulation; NaN for what it does not have.
+    """Return the metrics of a simulation; NaN for undefined ones.
 
-    `jobs`: all that entered, complete or not; averages are over those that are complete. Result:
+    `jobs`: all jobs that entered; averages are over completed jobs. The names are
     average_jct_hours, p50_jct_hours, p95_jct_hours, p99_jct_hours, makespan_hours; average_queue_hours;
     gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and max_contention,
-    jobs in the cluster; worst_ftf and unfair_fraction by the printed reading of (3.6), worst_ftf_authors and
-    unfair_fraction_authors by the authors' own (see :mod:`.fairness`); queue_length, cluster_efficiency and
-    blocking_index over time, and statistical_efficiency of GPUs that train (see :func:`indices`);
-    evictions_per_round, of jobs moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s,
+    the number of jobs in the cluster; worst_ftf and unfair_fraction by the printed definition (3.6),
+    worst_ftf_authors and unfair_fraction_authors by the authors' script (see :mod:`.fairness`); queue_length,
+    cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that train (see
+    :func:`indices`); evictions_per_round, jobs moved or left without a place; policy_p50_s, policy_p95_s,
+    policy_p99_s,
     policy_max_s, seconds; rounds, jobs_completed, jobs_submitted.
     """
     done = [job for job in jobs if not math.isnan(job.finished)]
@@ -115,14 +117,14 @@ def _weighted(values: Floats, weights: Floats) -> float:
 
 
 def _span(jobs: Sequence[JobRecord], done: Sequence[JobRecord]) -> float:
-    """Seconds from the first submission to the last completion."""
+    """Return the seconds from the first submission to the last completion."""
     if not done:
         return math.nan
     return max(job.finished for job in done) - min(job.submitted for job in jobs)
 
 
 def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[ClusterRecord]) -> float:
-    """GPU time of the cluster from the first submission to the end of its last job, or of the last round."""
+    """Return the GPU time available from the first submission to the last completion or end of a round."""
     if not jobs or not rounds:
         return 0.0
     end = max((job.finished for job in jobs if not math.isnan(job.finished)), default=0.0)
@@ -134,7 +136,7 @@ def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[ClusterRecord]) -> 
 
 
 def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tuple[str, str], float]:
-    """GPU hours a job, restarts included, by application and GPU type (thesis Figure 3.5)."""
+    """Return the GPU hours per job, with restarts, by application and GPU type (thesis Figure 3.5)."""
     application = {job.name: job.application for job in jobs}
     count: dict[str, int] = {}
     for job in jobs:
@@ -147,10 +149,10 @@ def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tu
 
 
 def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over simulations with different seeds, and standard deviations beside them.
+    """Return the means and standard deviations over simulations with different seeds.
 
-    `samples`: figures by name, the same names in each. Result: ``name`` and ``name_std`` for each; the latter
-    is NaN for one sample.
+    `samples`: metrics by name, the same names in each. The result has ``name`` and ``name_std`` for each; the
+    latter is NaN for one sample.
     """
     out: dict[str, float] = {}
     for name in samples[0]:
@@ -161,7 +163,7 @@ def over_seeds(samples: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """95% confidence interval of a mean over seeds, by Student's t; NaN for fewer than two values."""
+    """Return the 95% confidence interval of a mean over seeds (Student's t); NaN for under two values."""
     sample = np.array(values, np.float64)
     if sample.size < 2:
         return math.nan, math.nan
@@ -171,10 +173,10 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Indices:
-    """Figures of a cluster at the times at which its policy was asked, its answer in force.
+    """Metrics of a cluster at the times of the policy's calls, under its new decision.
 
-    `times`: seconds. `queue_length`, `cluster_efficiency`, `blocking_index`: QL, CE, and BI, 0 where nothing
-    is pending.
+    `times`: seconds. `queue_length`, `cluster_efficiency`, `blocking_index`: QL, CE, and BI, which is 0 if no
+    job is pending.
     """
 
     times: Floats
@@ -190,7 +192,7 @@ def indices(
     segments: Sequence[Segment],
     alone: Alone | None = None,
 ) -> _Indices:
-    """Queue length, cluster efficiency and blocking index over a simulation."""
+    """Return the queue length, cluster efficiency and blocking index over a simulation."""
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
     gpus = np.array([sum(one.there.values()) for one in rounds], np.float64)
@@ -215,7 +217,7 @@ def indices(
 
 
 def _sums(times: Floats, begin: Floats, end: Floats, values: Floats) -> Floats:
-    """At each time the sum of the values whose interval, closed on the left, it is in."""
+    """Return for each time the sum of the values whose interval (closed on the left) contains it."""
     change = np.zeros(times.size + 1)
     np.add.at(change, np.searchsorted(times, begin), values)
     np.add.at(change, np.searchsorted(times, end), -values)
@@ -225,7 +227,7 @@ def _sums(times: Floats, begin: Floats, end: Floats, values: Floats) -> Floats:
 def statistical_efficiency(
     scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment], alone: Alone | None = None
 ) -> float:
-    """Mean statistical efficiency of GPUs while they train, where profiles know it; NaN if none does."""
+    """Return the mean statistical efficiency of GPUs while they train; NaN if no profile defines it."""
     alone = Alone(scenario, jobs) if alone is None else alone
     value = _each(
         alone, scenario, jobs, segments, lambda profile, held, level: profile.efficiency(held, level)
@@ -242,7 +244,7 @@ def _each(
     segments: Sequence[Segment],
     value: Callable[[Profile, Configuration, int], float],
 ) -> Floats:
-    """A value of each segment's profile, configuration and level at its end, worked out once for equals."""
+    """Return a function of each segment's profile, configuration and final level, computed once if equal."""
     if not segments:
         return np.empty(0)
     group = np.empty(len(jobs), np.int64)
@@ -267,7 +269,7 @@ def _each(
 
 
 def _waits(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> tuple[NDArray, ...]:
-    """Times in which jobs were pending: job, begin, end, seconds pending before, progress; no empty ones."""
+    """Return nonempty pending intervals: job, begin, end, seconds pending before, progress."""
     number = {job.name: k for k, job in enumerate(jobs)}
     of = np.array([number[one.job] for one in segments], np.int64)
     begin = np.array([one.begin for one in segments])
@@ -277,7 +279,7 @@ def _waits(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> tuple[NDAr
     progress = np.array([one.progress for one in segments])[order]
     submitted = np.array([job.submitted for job in jobs])
     finished = np.array([job.finished for job in jobs])
-    # A job's waits are: submission to first segment, between segments, last segment to completion.
+    # A job waits from submission to its first segment, between segments, and from the last one to completion.
     index = np.concatenate((of, np.arange(len(jobs))))
     until = np.concatenate((begin, np.where(np.isnan(finished), np.inf, finished)))
     order = np.lexsort((until, index))

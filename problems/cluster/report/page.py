@@ -1,8 +1,8 @@
-"""report.html: one page with the pictures and tables of a run, that needs no other file.
+"""report.html: one page with the pictures and tables of a run, without other files.
 
-Pictures of lines are SVG; the timelines, a block of colour for each GPU and time, are PNG.  Each timeline
-shows one policy and GPU type of the first seed: a row is a GPU of that type, counted from below in order of
-arrival of the jobs that hold them, and a colour is an application, with light and dark jobs in turn.
+Line plots are SVG; timelines, with a block of colour for each GPU and time, are PNG.  Each timeline shows one
+policy and GPU type of the first seed.  A row is a GPU of that type, counted from below in the order of
+arrival of the jobs that hold the GPUs.  A colour is an application, with light and dark jobs in turn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ with extra("cli"):
 
 
 _TIMES, _SLOTS = 480, 160
-"""Pixels of a timeline: across, and at most up."""
+"""Width and largest height of a timeline in pixels."""
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
@@ -56,7 +56,7 @@ _TABLE = {
 
 
 def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
-    """Rows of the table of policies."""
+    """Return the rows of the table of policies."""
     return [
         (
             name,
@@ -69,14 +69,14 @@ def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...
 
 
 def table_columns() -> tuple[str, ...]:
-    """Heads of the table of policies."""
+    """Return the column headings of the table of policies."""
     return ("policy", *_TABLE.values(), "policy p50", "p99")
 
 
 def write_page(
     path: Path, title: str, outcomes: Sequence[PolicyOutcome], policies: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Write the page."""
+    """Write report.html."""
     by_policy: dict[str, list[PolicyOutcome]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome)
@@ -89,11 +89,11 @@ def write_page(
         "<h2>Job completion times</h2>",
         _svg(_completion(by_policy)),
         "<h2>Finish time fairness</h2>",
-        "<p class=small>Completion time over that on a fair share of its own; above 1 is unfair.</p>",
+        "<p class=small>Completion time over the time on a fair share alone; above 1 is unfair.</p>",
         _svg(_fairness(by_policy)),
         "<h2>Jobs and GPUs over time</h2>",
         _svg(_load(by_policy)),
-        "<h2>Who held which GPUs</h2>",
+        "<h2>GPUs of each job over time</h2>",
         f"<p class=small>First seed; {_legend(outcomes)}</p>",
         *(_timelines(name, listed[0]) for name, listed in by_policy.items()),
     ]
@@ -144,8 +144,8 @@ def _load(by_policy: Mapping[str, Sequence[PolicyOutcome]]) -> Figure:
         above.step(hours, [record.jobs for record in listed[0].rounds], where="post", linewidth=1, label=name)
         used = [sum(record.gpus.values()) for record in listed[0].rounds]
         below.step(hours, used, where="post", linewidth=1)
-    above.set_ylabel("jobs there")
-    below.set_ylabel("GPUs given")
+    above.set_ylabel("jobs in the cluster")
+    below.set_ylabel("GPUs in use")
     below.set_xlabel("simulated time (hours)")
     above.legend(fontsize="small", frameon=False, ncols=4)
     for axes in (above, below):
@@ -159,7 +159,7 @@ def _applications(outcome: PolicyOutcome) -> dict[str, int]:
 
 
 def _colours(count: int) -> Floats:
-    """A colour for each application, of as many hues as there are."""
+    """Return a colour for each application, from ten hues in turn."""
     return np.array([matplotlib.colormaps["tab10"](k % 10)[:3] for k in range(max(count, 1))])
 
 
@@ -175,7 +175,7 @@ def _legend(outcomes: Sequence[PolicyOutcome]) -> str:
 
 
 def _timelines(name: str, outcome: PolicyOutcome) -> str:
-    """Timelines of a policy, one for each GPU type side by side."""
+    """Return the timelines of a policy as one image, one for each GPU type."""
     types = [type for type in outcome.scenario.cluster.types if type.gpus]
     end = max((segment.end for segment in outcome.segments), default=1.0)
     figure = Figure(figsize=(9.0, 2.0), layout="constrained")
@@ -202,7 +202,7 @@ def _timelines(name: str, outcome: PolicyOutcome) -> str:
 
 
 def _timeline(segments: Sequence[Segment], outcome: PolicyOutcome, gpus: int, end: float) -> Floats:
-    """Colours of the GPUs of one type over time. Result: white where a GPU is idle."""
+    """Return the colours of the GPUs of one type over time, white where a GPU is idle."""
     rows = min(gpus, _SLOTS)
     order = {job.name: k for k, job in enumerate(outcome.jobs)}
     applications = _applications(outcome)

@@ -1,4 +1,4 @@
-"""What `copter run cluster` leaves: rounds, jobs and allocations of every policy, plots, and report.html."""
+"""The folder of `copter run cluster`: rounds, jobs and allocations of every policy, and report.html."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from copter.problems.cluster.results import ClusterRecord, JobRecord, Segment, c
 if TYPE_CHECKING:
     from copter.problems.cluster.cli import ClusterRunOptions
 
-_WHO = {"policy": "its name", "seed": "of the sample of the trace"}
+_WHO = {"policy": "name of the policy", "seed": "seed of the sample of the trace"}
 _ROUND = _WHO | columns(ClusterRecord)
 
 
 class ClusterRun(CommandRun):
-    """Simulations of several policies with the folder that they are written into, if any."""
+    """Simulations of several policies, with their run folder, if any."""
 
-    meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
+    meaning = "metrics of each policy: mean, _std, and the interval of the mean, _low to _high"
 
     def __init__(self, options: ClusterRunOptions, path: Path | None) -> None:
         title = f"{options.trace} on {options.cluster}, {options.seeds} seeds: {', '.join(options.policies)}"
@@ -34,12 +34,12 @@ class ClusterRun(CommandRun):
             for name, meanings, row in (
                 ("rounds.csv", _ROUND, "round"),
                 ("jobs.csv", _WHO | columns(JobRecord), "job"),
-                ("allocations.csv", _WHO | columns(Segment), "time in which a job held the same GPUs"),
+                ("allocations.csv", _WHO | columns(Segment), "interval in which a job held the same GPUs"),
             ):
                 self._files[name] = self._folder.rows(name, meanings, f"a row per policy, seed and {row}:")
 
     def take(self, outcome: PolicyOutcome) -> None:
-        """Write down what became of a policy with a seed."""
+        """Record the outcome of a policy with a seed."""
         self.outcomes.append(outcome)
         if self._folder is None:
             return
@@ -53,7 +53,7 @@ class ClusterRun(CommandRun):
             self._files["allocations.csv"].write(who | asdict(segment) | {"place": place})
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run."""
+        """Return the metrics of the run."""
         first = self.outcomes[0]
         policies = averages(self.outcomes)
         for name, one in policies.items():
@@ -66,15 +66,15 @@ class ClusterRun(CommandRun):
         }
 
     def write(self, folder: RunFolder) -> None:
-        """Draw the report."""
+        """Write the report."""
         write_page(folder.path / "report.html", self.title, self.outcomes, self.summary["policies"])
-        folder.note("report.html", "pictures and tables of this run in one page that needs nothing else")
+        folder.note("report.html", "pictures and tables of this run in one page without other files")
 
     def print_summary(self) -> None:
-        """Print the table at the end."""
+        """Print the table of policies."""
         jobs, gpus, policies = (self.summary[name] for name in ("jobs", "gpus", "policies"))
         rejected = [f"{name} {one['rejected']:g}" for name, one in policies.items() if one["rejected"]]
-        note = f"; jobs that do not fit on it: {', '.join(rejected)}" if rejected else ""
+        note = f"; jobs that do not fit on the cluster: {', '.join(rejected)}" if rejected else ""
         table(
             f"{self.title} ({jobs} jobs, {gpus} GPUs{note})",
             table_columns(),

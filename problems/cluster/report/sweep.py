@@ -1,4 +1,4 @@
-"""Sweeps: one thing varied over policies and seeds, a row for each value and policy."""
+"""Sweeps of one quantity over policies and seeds, with a row for each value and policy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = {
 
 
 def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
-    """Play all values, print the table, and write the document if asked to."""
+    """Simulate all values, print the table, and write the document if requested."""
     begin = perf_counter()
     setups = [options.setup(**_varied(options, value)) for value in values]
     tasks = [
@@ -58,13 +58,13 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 
 
 def _varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
-    """Settings for a value of the sweep."""
+    """Return the changes of the setup for a value of the sweep."""
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}
     who, dot, name = options.sweep.partition(".")
     if not dot:
         raise typer.BadParameter(
-            f"{options.sweep!r}: one of {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p",
+            f"{options.sweep!r}: must be one of {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p",
             param_hint="--sweep",
         )
     options.check_owner(who, "--sweep")
@@ -93,7 +93,7 @@ def _show(what: str, results: Sequence[dict[str, Any]]) -> None:
 
 
 def number(mean: float, std: float) -> str:
-    """A figure with its standard deviation, as people read it."""
+    """Return a mean with its standard deviation as a text."""
     if not math.isfinite(mean):
         return "-"
     return f"{mean:.3g}" + (f" ± {std:.2g}" if math.isfinite(std) else "")

@@ -1,5 +1,5 @@
 """The simulator of clusters.
 
-`simulator.py` comes first: what happens in which order.  `jobs.py` is the state of a job that is there,
-`resize.py` says what a change costs and how jobs that share nodes slow each other down.
+Read `simulator.py` first: the order of events.  `jobs.py` is the state of a simulated job.  `resize.py` is
+the cost of changes, and the slowdown of jobs that share nodes.
 """

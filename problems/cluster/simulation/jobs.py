@@ -1,9 +1,10 @@
-"""A job in the simulator: what a policy sees of it, and how it progresses between two events.
+"""A job in the simulator: its state for policies, and its progress between two events.
 
-While a job holds one configuration its progress is a piecewise linear function of time that its profile knows
-(:meth:`copter.problems.cluster.profiles.base.Profile.clock`).  So a job is touched only when its allocation
-changes: it keeps when and where it began to run, and progress, level and completion at any later time are
-looked up.  That is exact, and the same however often anybody looks.
+While a job holds one configuration, its progress is a piecewise linear function of time, which its profile
+defines (:meth:`copter.problems.cluster.profiles.base.Profile.clock`).  So the state of a job is updated only
+when its allocation changes.  The job stores the time and progress at which it began to run; progress, level
+and completion at any later time are computed from these.  This is exact, and does not depend on the number of
+reads.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from copter.problems.cluster.workload import JobSubmission, Kind
 class SimulatedJob(Job):
     """A job of a simulation.
 
-    `profile`: how it really runs, within the adaptivity of its kind. `slowdown`: factor on its speed by
-    interference. `finish_at`: seconds at which it completes if nothing changes.
+    `profile`: true profile, within the adaptivity of its kind. `slowdown`: factor on its speed by
+    interference. `finish_at`: time in seconds at which it completes without further changes.
     """
 
     def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
@@ -40,7 +41,7 @@ class SimulatedJob(Job):
         self._clock = 0.0
         self._level, self._level_until = 0, -math.inf
 
-    # ---- what a policy sees ----------------------------------------------------------------------
+    # ---- state for policies ----------------------------------------------------------------------
 
     @property
     def progress(self) -> float:
@@ -49,7 +50,7 @@ class SimulatedJob(Job):
 
     @property
     def level(self) -> int:
-        """Level of its profile in which it is."""
+        """Index of the present level of its profile."""
         if not self._timer.time < self._level_until:
             self._level = int(self.profile.level(np.array([self.progress]))[0])
             self._level_until = self._reaches(self._level + 1)
@@ -57,19 +58,19 @@ class SimulatedJob(Job):
 
     @property
     def run_seconds(self) -> float:
-        """Seconds in which it ran, restarts not counted."""
+        """Seconds in which it ran, without restarts."""
         return self._run_seconds + self._ran(self._timer.time)
 
     @property
     def gpu_seconds(self) -> float:
-        """GPUs held times seconds, restarts included: attained service."""
+        """GPUs held times seconds, including restarts: attained service."""
         gpus = 0 if self.allocation is None else self.allocation.gpus
         return self._gpu_seconds + (self._timer.time - self._since) * gpus
 
     def runs_on(self, time: float) -> tuple[Configuration | None, Nodes | None]:
-        """Configuration and nodes with which it makes progress: while new GPUs prepare, those of before.
+        """Return the configuration and nodes with which the job makes progress at a time.
 
-        `time`: seconds, not before the last change.
+        While new GPUs prepare, these are the former ones. `time`: seconds, not before the last change.
         """
         if self._former is not None and time < self._joins:
             return self._former
@@ -77,31 +78,31 @@ class SimulatedJob(Job):
 
     @property
     def joins_at(self) -> float:
-        """Seconds at which GPUs that prepare while it runs join it; not after now if there are none."""
+        """Time in seconds at which preparing GPUs join the running job; not after now if no GPUs prepare."""
         return self._joins
 
-    # ---- the simulator's -------------------------------------------------------------------------
+    # ---- state for the simulator -----------------------------------------------------------------
 
     def _ran(self, time: float) -> float:
-        """Seconds of running since the last change."""
+        """Return the seconds of running since the last change."""
         if self.allocation is None:
             return 0.0
         return max(time - self._begins, 0.0)
 
     def progress_at(self, time: float) -> float:
-        """Progress at a time from the last change on."""
+        """Return the progress at a time from the last change on."""
         if self._table is None:
             return self._progress
         ran = self._ran(time) * self.slowdown
         if not ran > 0:
             return self._progress
-        if self._table.size == 2:  # a single speed: most of the calls, and an interpolation costs far more
+        if self._table.size == 2:  # a single speed, as in most calls: faster than np.interp
             (begin, end), (low, high) = self._table.tolist(), self._points.tolist()
             return min(low + (high - low) * ((self._clock + ran - begin) / (end - begin)), high)
         return float(np.interp(self._clock + ran, self._table, self._points))
 
     def _reaches(self, level: int) -> float:
-        """Time at which a level begins if nothing changes, the last one's end for the one after it."""
+        """Return the time at which a level begins, or the last level ends, without further changes."""
         if self._table is None:
             return math.inf
         end = np.interp(self._ends[min(level, self._ends.size - 1)], self._points, self._table)
@@ -109,27 +110,27 @@ class SimulatedJob(Job):
 
     @property
     def _begins(self) -> float:
-        """Time from which on it makes progress."""
+        """Time from which the job makes progress."""
         return max(self._since, self.restart_until)
 
     @property
     def since(self) -> float:
-        """Seconds of the last change of what it holds."""
+        """Time in seconds of the last change of its allocation."""
         return self._held_since
 
     def enter(self) -> None:
-        """Arrive."""
+        """Record the time of arrival."""
         self._since = self._held_since = self._timer.time
         self._entered = (self._timer.contention, self._timer.weight)
 
     def begin_at(self, progress: float) -> None:
-        """Have made progress before it is first looked at, in a simulation that begins in the middle."""
+        """Set the progress before the first read, for a simulation that begins in the middle."""
         if not 0 <= progress < self.work:
             raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
         self._progress = progress
 
     def settle(self, time: float) -> None:
-        """Take the time since the last change into the accounts."""
+        """Add the time since the last change to the sums."""
         self._progress = self.progress_at(time)
         self._run_seconds += self._ran(time)
         self._gpu_seconds += (time - self._since) * (0 if self.allocation is None else self.allocation.gpus)
@@ -143,11 +144,11 @@ class SimulatedJob(Job):
         restart_seconds: float = 0.0,
         overlap: float = 0.0,
     ) -> None:
-        """Set what it holds from a time on.
+        """Set the allocation from a time on.
 
-        `restart_seconds`: seconds before it makes progress, in place of what was left of a restart.
-        `overlap`: seconds in which it goes on with the GPUs that it makes progress with, or waits for what is
-        left of its restart, before it uses the new ones.
+        `restart_seconds`: seconds before the job makes progress; replaces the rest of a former restart.
+        `overlap`: seconds in which it continues with its former GPUs, or with the rest of its restart, before
+        it uses the new ones.
         """
         self.settle(time)
         self._held_since = time
@@ -164,20 +165,22 @@ class SimulatedJob(Job):
         self._anchor()
 
     def slow_down(self, time: float, slowdown: float) -> None:
-        """Set the factor on its speed from a time on, for interference. `slowdown`: 1 for none."""
+        """Set the factor on the job's speed by interference from a time on; 1 means no interference."""
         self.settle(time)
         self.slowdown = slowdown
         self._anchor()
 
     def roll_back(self, progress: float) -> None:
-        """Lose progress; the job must hold nothing. `progress`: what is left of it."""
+        """Set the progress back; the job must have no GPUs."""
         if self.allocation is not None or not 0 <= progress <= self._progress:
-            raise ValueError(f"job {self.name!r}: cannot go back from {self._progress} to {progress}")
+            raise ValueError(
+                f"job {self.name!r}: progress = {progress}: must be at most {self._progress}, without GPUs"
+            )
         self._progress = progress
         self._anchor()
 
     def _anchor(self) -> None:
-        """Work out how it goes on from here if nothing changes."""
+        """Compute the future progress without further changes."""
         self._table, self.finish_at, self._level_until = None, math.inf, -math.inf
         if self.allocation is None:
             return
@@ -191,7 +194,7 @@ class SimulatedJob(Job):
         self.finish_at = self._reaches(self._ends.size - 1)
 
     def _joined(self, before: Floats, after: Floats) -> Floats:
-        """Clock of a job that changes over from one clock to another; sets the points where it bends."""
+        """Return the clock of a job that changes from one clock to another; set its breakpoints."""
         at = np.interp(self._progress, self._ends, before) + (self._joins - self._begins) * self.slowdown
         joint = np.interp(at, before, self._ends)
         if joint >= self.work:

@@ -1,12 +1,12 @@
-"""What holds jobs up: starts, changes of their GPUs and moves, and jobs that share their nodes.
+"""Delays and slowdowns of jobs: starts, changes of their GPUs, moves, and shared nodes.
 
-Changes cost what the papers say: :class:`CheckpointRestart`, the default, is Sia's model; the others
-are the constant delay of Pollux' simulator, the dispatch of Shockwave's, and the resizes of CoDDL, in which a
-job runs on while new GPUs get ready.
+The costs of changes follow the papers.  :class:`CheckpointRestart`, the default, is Sia's model.  The others
+are the constant delay of Pollux' simulator, the dispatch of Shockwave's simulator, and the resizes of CoDDL,
+where a job runs while new GPUs prepare.
 
-Jobs of more than one node synchronise over the network; two of them on a node compete for its card
-(:class:`SharedNodes`).  Pollux (section 5.3.2) injects slowdowns of 0 to 50% for each distributed job that
-shares a node with another.
+Jobs on more than one node synchronise over the network; two of them on the same node compete for its network
+card (:class:`SharedNodes`).  Pollux (section 5.3.2) injects slowdowns of 0 to 50% for each distributed job
+that shares a node with another one.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from copter.problems.cluster.policy import Allocation, ClusterState, Placement, 
 from copter.problems.cluster.simulation.jobs import SimulatedJob
 
 _CODDL_SECONDS = 0.004
-"""Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
+"""Pause of a job in seconds when GPUs join or leave it (AFS section 4.3)."""
 _DISPATCH_SECONDS = 20.0
-"""Of Shockwave's authors."""
+"""Seconds of a dispatch in the simulator of Shockwave's authors."""
 _FREE_ENDING_SECONDS = 5.0
-"""A job that completes so long before its round ends pays for no dispatch."""
+"""A job that completes at least this many seconds before its round ends pays for no dispatch."""
 
 
 class Resize(Protocol):
-    """What it costs a job to start, to change its GPUs, to move."""
+    """Cost of a job's starts, changes of GPUs and moves."""
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds without progress. `job`: before the change."""
+        """Return the seconds without progress; `job` has its state before the change."""
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds in which it goes on with what it had, while new GPUs get ready; none by default."""
+        """Return the seconds for which the job keeps its former GPUs while new ones prepare; default: 0."""
         return 0.0
 
 
 class Interference(Protocol):
-    """How jobs that share nodes slow each other down."""
+    """Slowdown of jobs that share nodes."""
 
     def factors(self, jobs: Mapping[str, SimulatedJob]) -> Mapping[str, float]:
-        """Factor on the speed of each running job that is not 1."""
+        """Return the factor on the speed of each running job whose factor is not 1."""
 
 
 class CheckpointRestart(Resize):
     """Every start, change and move costs the restart seconds of the job's profile (thesis section 3.3.4)."""
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Restart seconds of the profile."""
+        """Return the restart seconds of the profile."""
         return job.profile.restart_seconds
 
 
@@ -59,28 +59,28 @@ def _checked(seconds: float) -> float:
 
 
 class FixedDelay(Resize):
-    """Every start, change and move costs the same (Pollux section 5.3: 30 s)."""
+    """Every start, change and move costs the same time (Pollux section 5.3: 30 s)."""
 
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = _checked(seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """The same for all. `job`: before the change."""
+        """Return the constant delay."""
         return self._seconds
 
 
 class DispatchRestart(Resize):
-    """A job that did not run in the round before is dispatched (Shockwave's authors' simulator).
+    """A job that did not run in the round before must be dispatched (Shockwave's authors' simulator).
 
-    There is no cost in the very first round, and none in a job's last round if it would end 5 s or more
-    before the round does.  A job that ran in the round before goes on for free, wherever it runs now.
+    A dispatch is free in the first round, and in a job's last round if the job completes at least 5 s before
+    the round ends.  A job that ran in the round before pays nothing, even if it moves.
     """
 
     def __init__(self, seconds: float = _DISPATCH_SECONDS) -> None:
         self._seconds = _checked(seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds of the dispatch, if there is one. `job`: before the change."""
+        """Return the seconds of the dispatch; 0 if there is no dispatch."""
         if job.allocation is not None or now.index == 0:
             return 0.0
         counts = counts_of(new)
@@ -91,13 +91,13 @@ class DispatchRestart(Resize):
 class Coddl(Resize):
     """Resizes of CoDDL (AFS section 4.3).
 
-    A job that gets more GPUs runs on with those that it has while the new ones load the model, and pauses
-    4 ms when they join; one that loses GPUs pauses 4 ms.  A start, and a move to nodes none of which it used,
-    costs a full restart.  An order that comes while GPUs get ready cancels the one before: the job
-    goes on with the GPUs that it makes progress with, and only the newest order is prepared.
+    A job that gets more GPUs runs on its former ones while the new ones load the model, and pauses 4 ms when
+    they join.  A job that loses GPUs pauses 4 ms.  A start, or a move to nodes of which it used none, costs a
+    full restart.  A new order cancels an order whose GPUs are still preparing: the job continues on the GPUs
+    with which it makes progress, and only the newest order is prepared.
 
-    `pause`: seconds of a resize. `prepare_seconds`: seconds until new GPUs are ready; a job's restart seconds
-    by default. `cancellation`: without it an order is prepared only after the one before.
+    `pause`: seconds of a resize. `prepare_seconds`: seconds until new GPUs are ready; default: the job's
+    restart seconds. `cancellation`: if False, an order is prepared only after the one before.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class Coddl(Resize):
         self._prepare = None if prepare_seconds is None else _checked(prepare_seconds)
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """A pause where it keeps GPUs, a full restart where not. `job`: before the change."""
+        """Return the pause if the job keeps some GPUs, otherwise the restart seconds."""
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
     def overlap(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
-        """Seconds until the new GPUs are ready, for a job that grows."""
+        """Return the seconds until the new GPUs are ready, for a job that grows."""
         running, _ = job.runs_on(now.time)
         counts = counts_of(new)
         if running is None or counts.gpus <= running.gpus or not _keeps_some(job, new, now.time):
@@ -125,7 +125,7 @@ class Coddl(Resize):
 
 
 def _keeps_some(job: SimulatedJob, new: Allocation, time: float) -> bool:
-    """Whether a job keeps GPUs that it makes progress with: some on a node, where nodes are known."""
+    """Return whether a job keeps some of the GPUs (or nodes, if known) with which it makes progress."""
     running, place = job.runs_on(time)
     if running is None or running.type != new.type:
         return False
@@ -135,9 +135,9 @@ def _keeps_some(job: SimulatedJob, new: Allocation, time: float) -> bool:
 
 
 class SharedNodes:
-    """Every distributed job that shares a node with another one runs slower by the same share.
+    """Constant slowdown of every distributed job that shares a node with another distributed job.
 
-    `slowdown`: 0.5 halves the speed.
+    `slowdown`: share of the speed that is lost, in [0, 1).
     """
 
     def __init__(self, slowdown: float) -> None:
@@ -146,7 +146,7 @@ class SharedNodes:
         self._factor = 1.0 - slowdown
 
     def factors(self, jobs: Mapping[str, SimulatedJob]) -> dict[str, float]:
-        """Factor on the speed of each running job that is not 1."""
+        """Return the factor on the speed of each running job whose factor is not 1."""
         if self._factor == 1.0:
             return {}
         on: dict[tuple[str, int], list[str]] = {}

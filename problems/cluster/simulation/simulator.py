@@ -1,14 +1,16 @@
-"""The simulator: jobs arrive, a policy shares out GPUs, jobs progress, pay for changes, and complete.
+"""The simulator: jobs arrive, get GPUs from a policy, progress, pay for changes, and complete.
 
-A policy with rounds is asked at every multiple of ``round_seconds`` at which there are jobs; jobs that come,
-complete or lose a node in between wait for the next round.  A policy that is asked at events
-(``round_seconds`` None) is asked whenever a job arrives or completes, nodes change, or a time has come that
-it named.  Either way, a time is played in this order: nodes change, jobs arrive, the estimator learns, the
-policy answers, the placer finds nodes, changes are paid for, and time passes until the next one.  Jobs
+A policy with rounds is asked at every multiple of ``round_seconds`` at which there are jobs.  Jobs that
+arrive, complete or lose a node in between wait for the next round.  A policy without rounds
+(``round_seconds`` is None) is asked when a job arrives or completes, when nodes change, or at a time that it
+requested.
+
+At each such time, the simulator proceeds in this order: nodes change, jobs arrive, the estimator is updated,
+the policy decides, the placer finds nodes, changes are charged, and time passes until the next call.  Jobs
 complete at their exact times.
 
-The same arguments give the same results bit by bit: all that is random is drawn before (workloads, failures)
-or from a seed of the policy's or the estimator's own.
+The same arguments give the same results bit by bit.  All random numbers are drawn in advance (workloads,
+failures) or from a seed of the policy or the estimator.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ from copter.problems.cluster.simulation.resize import CheckpointRestart, Interfe
 from copter.problems.cluster.workload import Scenario
 
 _MAX_IDLE = 10_000
-"""Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
+"""Consecutive calls without running jobs and further events after which starvation is reported."""
 
 
 class StarvationError(CopterError, RuntimeError):
-    """A policy gives jobs nothing although nothing else is to come."""
+    """A policy gives no GPUs to the remaining jobs although there will be no further event."""
 
 
 class Simulator:
@@ -48,29 +50,38 @@ class Simulator:
 
     Parameters
     ----------
+    scenario : Scenario
+        Cluster, jobs and profiles.
     policy : Policy
-        A fresh one.
+        A new policy.
     round_seconds : float, optional
-        In place of the policy's own; only for a policy with rounds.
+        Length of a round, which replaces the policy's own; only for a policy with rounds.
     placer : Placer, optional
-        Without one GPUs are counted, not placed.
+        Finds nodes.  Without a placer, GPUs are only counted.
     resize : Resize, optional
-        By default :class:`copter.problems.cluster.simulation.resize.CheckpointRestart`.
+        Cost of changes; default: :class:`copter.problems.cluster.simulation.resize.CheckpointRestart`.
     estimator : Estimator, optional
-        Without one the policy sees the truth.
+        Knowledge of the policy about profiles.  Without an estimator, the policy knows the true profiles.
     interference : Interference, optional
-        Needs a placer.
+        Slowdown of jobs that share nodes; needs a placer.
     events : iterable of NodeChange or NodeFailure
-        Failures need a placer.
+        Changes and failures of nodes; failures need a placer.
     max_hours : float, optional
-        Stop at this simulated time, complete or not.
+        Simulated time at which the simulation stops, even if jobs are incomplete.
 
     Attributes
     ----------
     rejected : tuple of str
-        Jobs that no configuration of the cluster can run: they never enter.
+        Names of jobs that no configuration of the cluster can run; they never enter.
+    records : list of ClusterRecord
+        Calls of the policy, in order.
     segments : list of Segment
-        In order of their ends.
+        Intervals in which jobs held GPUs, in order of their ends.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or a job has no profile or the name of another one.
     """
 
     def __init__(
@@ -102,7 +113,7 @@ class Simulator:
         self._resize, self._interference = resize or CheckpointRestart(), interference
         listed = list(events)
         if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
-            raise ValueError("interference and failures of nodes need a placer")
+            raise ValueError("placer = None: must be given, with interference or failures of nodes")
         self._nodes = NodeEvents(self.cluster, listed)
         self._done: dict[str, JobRecord] = {}
         self._heap: list[tuple[float, int, SimulatedJob]] = []
@@ -116,7 +127,7 @@ class Simulator:
         self._waiting.reverse()
 
     def _admissible(self) -> list[SimulatedJob]:
-        """Jobs in order of submission, without those that nothing here can run."""
+        """Return the jobs that the cluster can run, in order of submission."""
         jobs: list[SimulatedJob] = []
         rejected: list[SimulatedJob] = []
         for submission in sorted(self.scenario.jobs, key=lambda job: job.time):
@@ -127,7 +138,7 @@ class Simulator:
             profile = job_profile(submission, self.scenario.profiles[submission.application], kind)
             job = SimulatedJob(submission, profile, kind, self.timer)
             if submission.name in self._order:
-                raise ValueError(f"two jobs are called {submission.name!r}")
+                raise ValueError(f"job {submission.name!r}: must have a name of its own")
             self._order[submission.name] = len(self._order)
             (jobs if can_run(self.policy, job, self.cluster) else rejected).append(job)
         self.rejected = tuple(job.name for job in rejected)
@@ -136,15 +147,15 @@ class Simulator:
     # ---- time ------------------------------------------------------------------------------------
 
     def run(self) -> Iterator[ClusterRecord]:
-        """Simulate, giving the record of each time the policy was asked, as it ends.
+        """Simulate, and yield the record of each call of the policy.
 
         Raises
         ------
         PolicyError
-            The policy gave GPUs that are not there, or gave them to a job that is not there or cannot use
+            If the policy gave GPUs that do not exist, or gave GPUs to a job that has ended or cannot use
             them.
         StarvationError
-            It gives the jobs that are left nothing.
+            If the policy gives no GPUs to the remaining jobs.
         """
         while self._waiting or self.jobs:
             time = self.timer.time
@@ -166,14 +177,14 @@ class Simulator:
         Returns
         -------
         Simulator
-            Itself.
+            The simulator itself.
         """
         for _ in self.run():
             pass
         return self
 
     def _stop(self, time: float) -> None:
-        """Write down what jobs hold that are not complete."""
+        """Record the GPUs of incomplete jobs."""
         self.timer.time = time
         for job in self.jobs.values():
             if job.allocation is not None:
@@ -181,7 +192,7 @@ class Simulator:
                 job.settle(time)
 
     def _grid(self, time: float) -> float:
-        """First time not before this one at which the policy is asked."""
+        """Return the first time of a call of the policy that is not before a time."""
         step = self.round_seconds
         if step is None:
             return time
@@ -196,7 +207,7 @@ class Simulator:
             self._arrived.append(job)
 
     def _ask(self, time: float) -> ClusterRecord:
-        """Ask the policy, take over its answer, and let time pass until it is asked again."""
+        """Ask the policy, carry out its decision, and let time pass until the next call."""
         rounds, there, jobs = self._rounds, self.cluster.capacity, len(self.jobs)
         demand = sum(job.gpus or 1 for job in self.jobs.values())
         now = rounds.look()
@@ -227,14 +238,14 @@ class Simulator:
         )
 
     def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
-        """Play until the policy is asked again; returns how many jobs completed, and when that is."""
+        """Play until the next call of the policy; return the number of completions and the call's time."""
         until = self._next_ask(time)
         more = bool(self._waiting) or math.isfinite(self._nodes.next_time)
         self._idle = 0 if running or more else self._idle + 1
         if self._idle > _MAX_IDLE or not math.isfinite(until):
             left = ", ".join(list(self.jobs)[:5])
             who = f"policy {self.policy.name!r} at {time:g} s"
-            raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")
+            raise StarvationError(f"{who} gives no GPUs to the remaining jobs: {left}")
         until = min(until, max(self.max_seconds, time))
         if self.round_seconds is None:
             self.timer.crowd(self.timer.present, until - time)
@@ -264,7 +275,7 @@ class Simulator:
         return min(arrival, self._nodes.next_time, self._next_finish(), self._wake)
 
     def _next_finish(self) -> float:
-        """Time of the next completion if nothing changes; drops entries that are no longer true."""
+        """Return the time of the next completion without further changes; drop outdated entries."""
         heap = self._heap
         while heap and heap[0][2].finish_at != heap[0][0]:
             heappop(heap)
@@ -279,7 +290,7 @@ class Simulator:
     # ---- nodes -----------------------------------------------------------------------------------
 
     def _roll_back(self, failed: list[tuple[str, int]], time: float) -> None:
-        """Jobs on nodes that failed go back to their last checkpoint."""
+        """Set jobs on failed nodes back to their last checkpoints."""
         for type, node in failed:
             for job in self.jobs.values():
                 held = job.allocation
@@ -288,7 +299,7 @@ class Simulator:
                     job.roll_back(job.profile.checkpoint(job.progress))
 
     def _vacate(self, time: float) -> None:
-        """Jobs on nodes that went away between two rounds stop; the last ones if GPUs are only counted."""
+        """Stop jobs on nodes that left between two rounds; without a placer, the jobs that arrived last."""
         free = self.cluster.capacity
         working = {type: self._nodes.working(type) for type in free}
         for job in self.jobs.values():
@@ -301,15 +312,15 @@ class Simulator:
                 free[held.type] += held.gpus
                 self._take(job, time)
 
-    # ---- what the policy's rounds do with it -----------------------------------------------------
+    # ---- methods for ClusterRounds ---------------------------------------------------------------
 
     @property
     def down(self) -> Mapping[str, frozenset[int]]:
-        """Nodes of each type that failed."""
+        """Failed nodes of each type."""
         return self._nodes.down
 
     def news(self) -> tuple[tuple[SimulatedJob, ...], tuple[SimulatedJob, ...]]:
-        """Jobs that arrived, and that completed, since this was asked last."""
+        """Return the jobs that arrived, and that completed, since the last call."""
         arrived, left = tuple(self._arrived), tuple(self._left)
         self._arrived, self._left = [], []
         return arrived, left
@@ -337,7 +348,7 @@ class Simulator:
         self._expect(job)
 
     def _take(self, job: SimulatedJob, time: float) -> None:
-        """Take away what a job holds."""
+        """Take away the GPUs of a job."""
         self._close(job, time)
         job.give(time, None)
 
@@ -352,12 +363,12 @@ class Simulator:
                 self._expect(job)
 
     def _expect(self, job: SimulatedJob) -> None:
-        """Note when a job completes if nothing changes."""
+        """Record the time of a job's completion without further changes."""
         heappush(self._heap, (job.finish_at, self._pushed, job))
         self._pushed += 1
 
     def _close(self, job: SimulatedJob, time: float) -> None:
-        """Write down what a job held until now."""
+        """Record the GPUs that a job held until now."""
         held = job.allocation
         assert held is not None
         if time > job.since:
@@ -371,15 +382,15 @@ class Simulator:
 
     @property
     def completed(self) -> int:
-        """Number of jobs complete so far."""
+        """Number of completed jobs."""
         return len(self._done)
 
     @property
     def admitted(self) -> int:
-        """Number of jobs that can run on this cluster, arrived or not."""
+        """Number of jobs that can run on this cluster, whether they have arrived or not."""
         return len(self._done) + len(self.jobs) + len(self._waiting)
 
     def job_results(self) -> list[JobRecord]:
-        """What became of each job that entered, in order of submission."""
+        """Return the record of each job that entered, in order of submission."""
         known = self._done | {name: record_of(job, math.nan) for name, job in self.jobs.items()}
         return [known[name] for name in self._order if name in known]

@@ -1,11 +1,10 @@
-"""Workloads of the papers: readers of real traces, and generators of each family that need no file.
+"""Workloads of the papers: readers of real traces, and generators that need no file.
 
-:func:`by_name` makes a scenario from a family's name, a cluster and a seed.  Where the folder of real traces
-is given and the family has one, the jobs are sampled from the trace; otherwise they are drawn with its
-published shape.
+:func:`by_name` makes a scenario from a family's name, a cluster and a seed.  If the folder of real traces has
+the family's trace, jobs are sampled from it.  Otherwise they are drawn from its published distribution.
 
-Read `families.py` first: how a family draws its jobs.  `tuned.py` says which models stand for them and what
-their users ask for; the other files read one real trace each.
+Read `families.py` first: it draws the jobs of a family.  `tuned.py` chooses the models of jobs and the sizes
+that their users request.  Each of the other files reads one real trace.
 """
 
 from copter.lazy import attach

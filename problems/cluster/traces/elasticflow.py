@@ -1,14 +1,14 @@
-"""ElasticFlow's traces: jobs of ten production clusters, and how models scale that stand for them.
+"""ElasticFlow's traces: jobs of ten production clusters, and scaling curves of models for them.
 
-- ``raw-traces.tar.gz`` holds ``cluster01.csv`` to ``cluster10.csv`` with ``job_id, submission_time, duration,
+- ``raw-traces.tar.gz`` has ``cluster01.csv`` to ``cluster10.csv`` with ``job_id, submission_time, duration,
   num_gpu`` (seconds).
 - A folder ``throughputs_A100`` or ``throughputs_T4`` has ``<model>.csv`` with ``global_batch_size, 1, 2, 4,
-  ..``: steps a second by GPU count; 0 or nothing where the batch does not fit or was not measured.
+  ..``: steps per second by GPU count; 0 or empty where the batch does not fit or was not measured.
 
-The trace does not say what was trained.  Each job takes a model and batch size at random, of those that run
-on the GPUs asked for, and has as much work as it takes to run for its time on them; its batch size is fixed.
-Without the files durations are log-normal and GPU counts drawn as in ``cluster04.csv``, the largest of the
-traces, and `_CURVES` fitted to the A100 files stand for the models.
+The trace does not contain the models.  Each job gets a random model and batch size among those that run on
+its GPU count.  Its work is such that it runs for its traced duration on these GPUs; its batch size is fixed.
+Without the files, durations are log-normal, GPU counts are drawn as in ``cluster04.csv``, the largest of the
+traces, and models have the curves of `_CURVES`, which are fitted to the A100 files.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ TRACES = "microsoft_elasticflow-traces/data/raw-traces.tar.gz"
 _THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"
 _CLUSTERS = 10
 _JOBS = 200
-"""Jobs of a scenario by default: a stretch of a trace that begins at random."""
+"""Default number of jobs of a scenario: a contiguous part of a trace that begins at random."""
 _RESTART_SECONDS = 30.0
 _MOST_GPUS = 64
 
 _LOG_SECONDS = (9.06, 1.16)
-"""Mean and deviation of the logarithm of the durations in ``cluster04.csv``."""
+"""Mean and standard deviation of the logarithm of the durations in ``cluster04.csv``."""
 _JOBS_PER_HOUR = 11.1
 _GPU_SHARES = {1: 0.755, 2: 0.008, 4: 0.034, 8: 0.176, 16: 0.012, 32: 0.015}
 _CURVES = {
@@ -60,7 +60,7 @@ _CURVES = {
 class _Curve:
     """Throughput of a model at a batch size on one type of GPU.
 
-    `gpus`: counts that run it, ascending. `throughput`: steps a second.
+    `gpus`: counts that can run it, ascending. `throughput`: steps per second.
     """
 
     model: str
@@ -70,7 +70,7 @@ class _Curve:
 
 
 def _read_trace(path: str | Path, number: int) -> list[TracedJob]:
-    """Jobs of one of the clusters, by time of submission. `path`: the archive. `number`: from 1 to 10."""
+    """Return the jobs of cluster `number` (1 to 10) in the archive `path`, by time of submission."""
     name = f"cluster{number:02d}.csv"
     where = f"{path}:{name}"
     try:
@@ -86,17 +86,17 @@ def _read_trace(path: str | Path, number: int) -> list[TracedJob]:
         for field in ("submission_time", "duration", "num_gpu"):
             text = row.get(field) or ""
             if not re.fullmatch(r"\d{1,12}(\.\d+)?", text):
-                raise InputError(where, f"line {line}, {field}", f"{text[:40]!r} is no number")
+                raise InputError(where, f"line {line}, {field}", f"{text[:40]!r}: must be a number")
             values[field] = float(text)
         gpus = int(values["num_gpu"])
         if gpus < 1 or values["duration"] <= 0:
-            raise InputError(where, f"line {line}, num_gpu", "a job needs a GPU and a duration")
+            raise InputError(where, f"line {line}, num_gpu", "GPUs and duration must be positive")
         jobs.append(TracedJob(values["submission_time"], values["duration"], gpus, name[:-4]))
     return sorted(jobs, key=lambda job: job.time)
 
 
 def _read_throughputs(folder: str | Path) -> list[_Curve]:
-    """Curves of all models in a folder."""
+    """Return the curves of all models in a folder."""
     curves = []
     for path in sorted(Path(folder).glob("*.csv")):
         for row in read_csv(path, ("global_batch_size", "1")):
@@ -107,7 +107,7 @@ def _read_throughputs(folder: str | Path) -> list[_Curve]:
             }
             gpus = [count for count, value in known.items() if value > 0]
             if not gpus:
-                raise row.error("1", "no throughput at all")
+                raise row.error("1", "must have a positive throughput")
             speeds = np.array([known[count] for count in gpus])
             curves.append(_Curve(path.stem, row.whole("global_batch_size"), np.array(gpus), speeds))
     return curves
@@ -116,15 +116,15 @@ def _read_throughputs(folder: str | Path) -> list[_Curve]:
 def elasticflow(
     cluster: Cluster, seed: int, data: Path | None, jobs: int = _JOBS, number: int | None = None
 ) -> Scenario:
-    """A stretch of one of the traces, or jobs like it.
+    """Return a contiguous part of one of the traces, or similar jobs.
 
-    `cluster`: where there are files, needs a GPU type "a100" or "t4". `number`: cluster of the trace, from 1
-    to 10; by default 1 + seed (mod 10).
+    `cluster`: with files, it must have a GPU type "a100" or "t4". `number`: cluster of the trace, from 1 to
+    10; default: 1 + seed (mod 10).
     """
     number = 1 + seed % _CLUSTERS if number is None else number
     if not (1 <= number <= _CLUSTERS and jobs >= 0):
         raise SettingsError(
-            f"number = {number}, jobs = {jobs}: number is from 1 to {_CLUSTERS}, jobs not negative"
+            f"number = {number}, jobs = {jobs}: must be from 1 to {_CLUSTERS}, and not negative"
         )
     rng = np.random.default_rng(seed)
     path = find(data, TRACES, "raw-traces.tar.gz")
@@ -137,7 +137,7 @@ def elasticflow(
         return _generated(cluster, jobs, rng)
     if not curves:
         raise SettingsError(
-            f"ElasticFlow's throughputs are of A100 and T4; the cluster has {list(cluster.names)}"
+            f"cluster = {list(cluster.names)}: must have a100 or t4, as ElasticFlow's throughputs"
         )
     trace = _read_trace(path, number)
     begin = int(rng.integers(max(len(trace) - jobs, 0) + 1))
@@ -147,7 +147,7 @@ def elasticflow(
 def _measured(
     cluster: Cluster, trace: Sequence[TracedJob], curves: Mapping[str, list[_Curve]], rng: np.random.Generator
 ) -> Scenario:
-    """Every job draws a type, and a curve of that type that runs on its GPUs."""
+    """Return a scenario whose jobs each draw a type, and a curve of that type that runs on their GPUs."""
     submissions, profiles = [], {}
     for k, traced in enumerate(trace):
         type = list(curves)[int(rng.integers(len(curves)))]

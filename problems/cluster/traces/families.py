@@ -1,32 +1,32 @@
-"""Generators of the workloads of the thesis and of Pollux, from published figures alone.
+"""Generators of the workloads of the thesis and of Pollux, from published figures only.
 
-Where the figures come from (no file of theirs is needed or copied):
+The parameters are from these sources; no file of the authors is needed:
 
 - philly: 160 jobs in 8 hours (thesis 3.4.1, Pollux 5.2).  Rates by hour and shares of the sizes are those of
-  the jobs of Microsoft's trace that Pollux' authors sample from: submitted from 2 to 10 o'clock (UTC) of any
+  the jobs of Microsoft's trace from which Pollux' authors sample: submitted from 2 to 10 o'clock (UTC) of any
   day, at least a minute and less than 1000 GPU-hours long.  Jobs of size M are bert or deepspeech2 with equal
   probability, as in the authors' workloads.
 - helios: 160 jobs in 8 hours; rates and shares are those of the thesis authors' public samples of Helios'
   Saturn cluster (counts of the models in their 10 workloads; hours of the first one).
 - new-trace: 960 jobs in 48 hours; rates by hour and shares are those of the first of the authors' public
-  workloads, folded to one day.  Jobs come in runs of one model, from scripts; hours have from 5 to some 100
-  jobs, as the thesis says.
+  workloads, folded to one day.  Scripts submit several jobs of one model; an hour has from 5 to about 100
+  jobs, as in the thesis.
 - spike: 240 jobs in 6 hours with the shares of new-trace, and a burst in the half hour from 2.5 h on (thesis
-  3.5.6; Figure 3.9 itself is not readable).  The burst is twice new-trace's busiest rate of 100 jobs an hour,
-  as its mean rate is twice new-trace's: then the job with number 180, which is said to wait through hours 3
-  to 4.25, arrives by 3 h.
-- pollux: as philly, and a job of size S is cifar10 or ncf.
+  3.5.6; Figure 3.9 itself is not readable).  The rate of the burst is twice new-trace's highest rate of 100
+  jobs per hour, because its mean rate is twice new-trace's.  Then job number 180, which waits through hours 3
+  to 4.25 according to the thesis, arrives by 3 h.
+- pollux: like philly, but a job of size S is cifar10 or ncf.
 
-Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
+Jobs of the thesis run at the speed on its testbed, and jobs of Pollux at the speed of its measurements.
 
-With a folder of real traces philly, helios and pollux are sampled from Microsoft's and SenseTime's traces and
-the artifact's workloads instead: :mod:`.philly`, :mod:`.helios`, :mod:`.pollux`; and philly, helios and
-new-trace may be the workloads that the thesis' authors published (:func:`published`).
+With a folder of real traces, philly, helios and pollux are sampled from Microsoft's trace, SenseTime's trace
+and the artifact's workloads: :mod:`.philly`, :mod:`.helios`, :mod:`.pollux`.  philly, helios and new-trace
+may also be the workloads that the thesis' authors published (:func:`published`).
 
 Arrivals have a rate by hour (`_by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
-The papers give the number of jobs, the hours, and the shape of the rate; the number is met exactly, and the
+The papers give the number of jobs, the hours, and the shape of the rate.  The number is met exactly, and the
 times within an hour are uniform.  A script submits a run of jobs of one application, `_SCRIPT_SECONDS`
-apart on average (hyper-parameter searches: thesis section 3.4.1); the runs' lengths are geometric.
+apart on average (hyper-parameter searches: thesis section 3.4.1); the lengths of runs are geometric.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NEW_TRACE_RATE = (
 _SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
 _PUBLISHED_FOLDER = "siasosp23_artifacts"
 _PUBLISHED = {"philly": "philly", "helios": "saturn", "new-trace": "newtrace"}
-"""Folders of the thesis authors' own workloads."""
+"""Names of the folders of the thesis authors' workloads."""
 _SCRIPT_JOBS = 3.0
 """Mean number of jobs that a script of new-trace submits."""
 
@@ -87,10 +87,10 @@ def _philly_mix(*small: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _Family:
-    """Shape of a family of workloads.
+    """Distribution of a family of workloads.
 
     `rate`: rates of submissions in equal parts of the hours. `mix`: share of each model. `script_jobs`: mean
-    number of jobs that are submitted at once, of one model.
+    number of jobs of one model that a script submits.
     """
 
     jobs: int
@@ -117,32 +117,33 @@ FAMILIES = {
 def _draw(
     family: _Family, rng: np.random.Generator, jobs: int | None = None, hours: float | None = None
 ) -> list[JobSubmission]:
-    """Jobs of a family, by time.
+    """Return the jobs of a family, by time.
 
-    `jobs`: their number, for another rate. `hours`: their window; the shape of the rate is stretched to it,
-    and the number of jobs stays.
+    `jobs`: number of jobs; default: the family's. `hours`: length of the workload, to which the shape of the
+    rate is stretched without changing the number of jobs.
     """
     count = family.jobs if jobs is None else jobs
     window = family.hours if hours is None else hours
     times, runs = in_scripts(count, family.rate, rng, family.script_jobs, window)
     names, shares = list(family.mix), np.array(list(family.mix.values()))
-    drawn = rng.choice(len(names), count, p=shares / shares.sum())[runs]  # one for each run
+    drawn = rng.choice(len(names), count, p=shares / shares.sum())[runs]  # one model for each run
     return [submission(names[pick], k, times[k]) for k, pick in enumerate(drawn.tolist())]
 
 
 def submission(application: str, number: int, time: float, tenant: str = "") -> JobSubmission:
-    """An adaptive training job, called by its model and its number. `time`: seconds."""
+    """Return an adaptive training job named after its model and number; `time` is in seconds."""
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How the jobs of a family are handed in; settings of its traces.
+    """Settings of the traces of a family.
 
-    `jobs`: their number; by default the family's. `hours`: their window; the shape of the rate is stretched
-    to it, and the number of jobs stays. `strong_scaling`, `rigid`: shares of jobs that no policy may adapt
-    further, see :func:`.tuned.constrained`. With rigid jobs all are tuned to GPU counts of configurations.
-    `requested`: GPUs and batch sizes as users ask for them, :func:`.tuned.requested`, in place of TunedJobs.
+    `jobs`: number of jobs; default: the family's. `hours`: length of the workload, to which the shape of the
+    rate is stretched without changing the number of jobs. `strong_scaling`, `rigid`: shares of jobs that
+    policies may adapt only in part or not at all, see :func:`.tuned.constrained`. With rigid jobs, all jobs
+    are tuned to GPU counts of configurations. `requested`: use the users' GPUs and batch sizes,
+    :func:`.tuned.requested`, not TunedJobs.
     """
 
     jobs: int | None = None
@@ -154,7 +155,7 @@ class Shape:
     def __post_init__(self) -> None:
         if (self.jobs is not None and self.jobs < 0) or (self.hours is not None and not self.hours > 0):
             what = f"jobs = {self.jobs}, hours = {self.hours}"
-            raise ValueError(f"{what}: must not be negative, hours positive")
+            raise ValueError(f"{what}: jobs must not be negative, hours positive")
 
 
 def make_scenario(
@@ -165,9 +166,9 @@ def make_scenario(
     *,
     calibrated: bool = True,
 ) -> Scenario:
-    """Jobs on a cluster, sized for policies that cannot adapt them.
+    """Return a scenario with jobs on a cluster, with sizes for policies that cannot adapt them.
 
-    `calibrated`: jobs run at the speed of the thesis' testbed; else at that of the measurements.
+    `calibrated`: jobs run at the speed of the thesis' testbed; otherwise at the measured speed.
     """
     known = builtin_goodput_profiles(calibrated=calibrated)
     profiles: dict[str, Profile] = {name: known[name] for name in sorted({job.application for job in jobs})}
@@ -179,38 +180,38 @@ def make_scenario(
 
 
 def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
-    """The jobs of a workload file, of the models that there are profiles of.
+    """Return the jobs of a workload file, whose applications must have built-in profiles.
 
-    `path`: as :func:`copter.problems.cluster.workload.read_workload` reads it. `seed`: seed of the sizes of
-    jobs that name none, see :mod:`.tuned`.
+    `path`: file for :func:`copter.problems.cluster.workload.read_workload`. `seed`: seed of the sizes of jobs
+    without a size, see :mod:`.tuned`.
     """
     jobs = read_workload(path, builtin_goodput_profiles())
     if not jobs:
-        raise InputError(path, "file", "no jobs in it")
+        raise InputError(path, "file", "must have at least one job")
     return make_scenario(cluster, jobs, np.random.default_rng(seed), Shape())
 
 
 def published(
     name: str, cluster: Cluster, seed: int, data: Path | None, settings: Mapping[str, Any]
 ) -> Scenario:
-    """A workload of the thesis' authors: with the seed k, the k-th of those that are there, round and round.
+    """Return a workload of the thesis' authors: number seed (mod the number of files).
 
-    `name`: in `_PUBLISHED`. `data`: folder of real traces. `settings`: others that the trace was given; there
-    can be none.
+    `name`: a key of `_PUBLISHED`. `data`: folder of real traces. `settings`: other settings of the trace,
+    which must be empty.
     """
     if settings:
-        raise ValueError(f"authors = True: the workloads are as they are: no {', '.join(sorted(settings))}")
+        raise ValueError(f"authors = True: must be without settings: {', '.join(sorted(settings))}")
     if name not in _PUBLISHED:
-        raise ValueError(f"authors = True: they published no {name} workloads")
+        raise ValueError(f"authors = True: there are no published {name} workloads")
     files = published_files(name, data)
     if not files:
         where = f"{_PUBLISHED_FOLDER}/{_PUBLISHED[name]}/workload-*.csv"
-        raise InputError(data or Path("data"), where, "is not there: give the folder with --data")
+        raise InputError(data or Path("data"), where, "does not exist: give the folder with --data")
     return from_file(files[seed % len(files)], cluster, seed)
 
 
 def published_files(name: str, data: Path | None) -> list[Path]:
-    """Files of the thesis authors' workloads in a folder of real traces, by their numbers."""
+    """Return the files of the thesis authors' workloads in a folder of real traces, by number."""
     folder = find(data, f"{_PUBLISHED_FOLDER}/{_PUBLISHED[name]}", _PUBLISHED[name])
     return [] if folder is None else sorted(folder.glob("workload-*.csv"), key=_number)
 
@@ -221,7 +222,7 @@ def _number(path: Path) -> int:
 
 
 def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
-    """A workload of a family. `name`: in :data:`FAMILIES`."""
+    """Return a generated workload of a family in :data:`FAMILIES`."""
     rng = np.random.default_rng(seed)
     drawn = _draw(FAMILIES[name], rng, shape.jobs, shape.hours)
     return make_scenario(cluster, drawn, rng, shape, calibrated=name != "pollux")
@@ -244,10 +245,10 @@ new_trace, spike = _maker("new-trace"), _maker("spike")
 def _by_hour(
     count: int, rate: Sequence[float], rng: np.random.Generator, hours: float | None = None
 ) -> Floats:
-    """Ascending times of arrivals with a rate that is constant within each of equal parts of the time.
+    """Return ascending arrival times with a rate that is constant in each of equal parts of the time.
 
-    `rate`: the rate of each part, in any unit. `hours`: length of all parts together; by default each is an
-    hour. Result: seconds.
+    `rate`: the rate of each part, in any unit. `hours`: length of all parts together; default: an hour for
+    each part. The times are in seconds.
     """
     weights = np.asarray(rate, float)
     part = (weights.size if hours is None else hours) * 3600.0 / weights.size
@@ -259,14 +260,15 @@ def _by_hour(
 def in_scripts(
     count: int, rate: Sequence[float], rng: np.random.Generator, mean_run: float, hours: float | None = None
 ) -> tuple[Floats, Ints]:
-    """Ascending times of arrivals in runs, and which run each job belongs to.
+    """Return ascending times of arrivals in runs, and the index of each job's run.
 
     `rate`: rate of runs, as in `_by_hour`. `mean_run`: mean number of jobs in a run, at least 1.
-    `hours`: as in `_by_hour`. Result: seconds; the last jobs of a run may arrive after the last hour.
+    `hours`: as in `_by_hour`. The times are in seconds; the last jobs of a run may arrive after the last
+    hour.
     """
     runs = np.repeat(np.arange(count), rng.geometric(1.0 / mean_run, count))[:count]
     starts = _by_hour(int(runs[-1]) + 1 if count else 0, rate, rng, hours)
-    rng.shuffle(starts)  # the last run is cut short: it need not be the latest
+    rng.shuffle(starts)  # the last run is cut short and should not always be the latest
     steps = rng.exponential(_SCRIPT_SECONDS, count)
     first = np.diff(runs, prepend=-1) > 0
     since = np.cumsum(np.where(first, 0.0, steps))

@@ -1,9 +1,10 @@
 """Gavel's traces: rigid jobs of its artifact, with the throughputs that its authors measured.
 
-- A trace has a job a line, without a header, fields separated by tabs: job type, command, working directory,
-  name of the argument for steps, whether it needs data, steps, GPUs, priority, SLO, arrival in seconds.
-- ``simulation_throughputs.json``: by GPU type, by "('<job type>', <GPUs>)", under "null", steps a second
-  alone; the types "<type>_unconsolidated" hold for GPUs on several nodes.
+- A trace has one job in each line, without a header.  The fields are separated by tabs: job type, command,
+  working directory, name of the argument for steps, whether it needs data, steps, GPUs, priority, SLO,
+  arrival in seconds.
+- ``simulation_throughputs.json`` has the steps per second of a job alone under the keys GPU type,
+  "('<job type>', <GPUs>)" and "null"; the types "<type>_unconsolidated" are for GPUs on several nodes.
 
 Source: Gavel (Narayanan et al., OSDI 2020), the baseline of Shockwave and of Sia.
 """
@@ -25,7 +26,7 @@ from copter.problems.reading import JsonObject, find, read_json
 
 FOLDER = "stanford-futuredata_gavel/scheduler"
 _RESTART_SECONDS = 20.0
-"""Preemption overhead that Gavel's simulator charges."""
+"""Seconds of a preemption in Gavel's simulator."""
 _FIELDS = 10
 
 
@@ -43,21 +44,21 @@ class _GavelJob:
 
 
 def _read_gavel_trace(path: str | Path) -> list[_GavelJob]:
-    """Jobs of a trace, by time."""
+    """Return the jobs of a trace, by time."""
     jobs = []
     for line, text in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
         fields = text.split("\t")
         if len(fields) < _FIELDS:
-            raise InputError(path, f"line {line}", f"has {len(fields)} fields, not {_FIELDS}")
+            raise InputError(path, f"line {line}", f"has {len(fields)} fields: must be at least {_FIELDS}")
         for name, value in (("steps", fields[5]), ("GPUs", fields[6]), ("arrival", fields[-1])):
             if not re.fullmatch(r"\d{1,12}(\.\d+)?", value):
-                raise InputError(path, f"line {line}, {name}", f"{value[:40]!r} is no number")
+                raise InputError(path, f"line {line}, {name}", f"{value[:40]!r}: must be a number")
         jobs.append(_GavelJob(fields[0], int(fields[5]), int(fields[6]), float(fields[-1])))
     return sorted(jobs, key=lambda job: job.time)
 
 
 def _read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
-    """Steps a second of a job alone, by GPU type, by job type and GPUs."""
+    """Return the steps per second of a job alone, by GPU type, and by job type and GPUs."""
     document = JsonObject(path, read_json(path))
     throughputs: dict[str, dict[tuple[str, int], float]] = {}
     for gpu_type in document.fields:
@@ -66,7 +67,7 @@ def _read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int],
         for name in record.fields:
             key = re.fullmatch(r"\('(.+)', (\d{1,4})\)", name)
             if key is None:
-                raise record.error(name[:40], "is no ('<job type>', <GPUs>)")
+                raise record.error(name[:40], "must be ('<job type>', <GPUs>)")
             throughputs[gpu_type][key[1], int(key[2])] = record.record(name).amount("null")
     return throughputs
 
@@ -74,18 +75,18 @@ def _read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int],
 def gavel(
     cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, trace: str = "max_min_fairness"
 ) -> Scenario:
-    """One of the traces of Gavel's physical experiments.
+    """Return one of the traces of Gavel's physical experiments.
 
-    `cluster`: with GPU types of "v100", "p100", "k80". `seed`: without effect: the trace is as it is. `data`:
-    needed. `jobs`: the first ones only. `trace`: name of a file in ``traces/physical_cluster``, without its
-    ending.
+    `cluster`: has GPU types of "v100", "p100", "k80". `seed`: no effect. `data`: folder of real traces,
+    required. `jobs`: number of first jobs to use. `trace`: name of a file in ``traces/physical_cluster``,
+    without its suffix.
     """
     if data is None:
-        raise SettingsError("trace 'gavel' needs the folder of real traces: --data")
+        raise SettingsError("trace 'gavel': data = None: must be the folder of real traces (--data)")
     file = f"{FOLDER}/traces/physical_cluster/{trace}.trace"
     path, speeds = find(data, file), find(data, f"{FOLDER}/simulation_throughputs.json")
     if path is None or speeds is None:
-        raise InputError(data, file, "is not there, or simulation_throughputs.json is not")
+        raise InputError(data, file, "this file or simulation_throughputs.json does not exist")
     throughputs = _read_gavel_throughputs(speeds)
     submissions: list[JobSubmission] = []
     profiles: dict[str, Profile] = {}
@@ -104,7 +105,7 @@ def gavel(
 def _speed(
     throughputs: Mapping[str, Mapping[tuple[str, int], float]], cluster: Cluster, type: str, job: _GavelJob
 ) -> float:
-    """Steps a second on GPUs of a type, packed on as few nodes as possible; 0 where it was not measured."""
+    """Return the steps per second on GPUs packed on the fewest nodes; 0 if it was not measured."""
     spread = cluster.packed(type, job.gpus).nodes > 1
     known = throughputs.get(f"{type}_unconsolidated" if spread else type, {})
     return known.get((job.type, job.gpus), 0.0)

@@ -1,8 +1,8 @@
 """SenseTime's Helios trace: the reader of a cluster's ``cluster_log.csv``, and samples of it.
 
 The file has ``job_id, user, vc, gpu_num, cpu_num, node_num, state, submit_time, start_time, end_time,
-duration, queue``: date and time of submission, seconds of run time, and the virtual cluster.  Jobs without
-GPUs are left out.  Sizes are those of Philly, by GPU time.
+duration, queue``: among them date and time of submission, seconds of run time, and the virtual cluster.  Jobs
+without GPUs are left out.  Sizes are determined by GPU time, as for Philly.
 
 Source: thesis 3.4.1, whose samples are of the cluster Saturn; Hu et al., Characterization and Prediction of
 Deep Learning Workloads in Large-Scale GPU Datacenters, SC 2021.
@@ -22,12 +22,12 @@ _REQUIRED = ("vc", "gpu_num", "submit_time", "duration")
 
 
 def _read_helios(path: str | Path) -> list[TracedJob]:
-    """Jobs of the trace with GPUs, by time of submission."""
+    """Return the jobs of the trace with GPUs, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
         gpus = row.whole("gpu_num")
         if gpus < 0:
-            raise row.error("gpu_num", f"{gpus} must not be negative")
+            raise row.error("gpu_num", f"{gpus}: must not be negative")
         if gpus:
             rows.append((read_time(row, "submit_time"), row.amount("duration"), gpus, row.text("vc")))
     return since_midnight(rows)
@@ -35,7 +35,7 @@ def _read_helios(path: str | Path) -> list[TracedJob]:
 
 @lru_cache(maxsize=1)
 def _helios_jobs(path: Path) -> tuple[TracedJob, ...]:
-    """Jobs of the trace, see `_read_helios`; read once for all samples of a process."""
+    """Return the jobs of the trace, see `_read_helios`; read once in each process."""
     return tuple(_read_helios(path))
 
 

@@ -34,7 +34,7 @@ from copter.problems.reading import CsvRow, find, read_csv
 FILE = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
 _REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 _FIRST_HOUR = 2
-"""Hour of the day (UTC) at which the papers' 8 hours begin: the peak is in the sixth of them."""
+"""Hour of the day (UTC) at which the papers' 8 hours begin; the peak is in the sixth hour."""
 _LEAST_SECONDS = 60.0
 _MOST_GPU_HOURS = 1000.0
 _DAY = 86_400.0
@@ -42,7 +42,7 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class TracedJob:
-    """A job as a production cluster ran it.
+    """A job from the log of a production cluster.
 
     `time`: seconds of its submission since midnight of the trace's first day. `seconds`: run time on its
     GPUs. `tenant`: its virtual cluster.
@@ -55,35 +55,35 @@ class TracedJob:
 
     @property
     def gpu_hours(self) -> float:
-        """GPUs times run time."""
+        """GPUs times run time, in GPU-hours."""
         return self.gpus * self.seconds / 3600.0
 
 
 def _read_philly(path: str | Path) -> list[TracedJob]:
-    """Jobs of the trace, by time of submission."""
+    """Return the jobs of the trace, by time of submission."""
     rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, _REQUIRED):
         when = read_time(row, "timestamp")
         gpus, seconds = row.whole("num_gpus"), row.amount("duration")
         if gpus < 1:
-            raise row.error("num_gpus", f"{gpus} must be at least 1")
+            raise row.error("num_gpus", f"{gpus}: must be at least 1")
         if abs(row.amount("gpu_time") - gpus * seconds) > 1.0:
-            raise row.error("gpu_time", f"{row.text('gpu_time')} is not num_gpus times duration")
+            raise row.error("gpu_time", f"{row.text('gpu_time')}: must be num_gpus times duration")
         rows.append((when, seconds, gpus, row.text("cluster")))
     return since_midnight(rows)
 
 
 def read_time(row: CsvRow, name: str) -> datetime:
-    """Date and time in a field, on its own clock."""
+    """Return the date and time in a field, without its time zone."""
     text = row.text(name)
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
-        raise row.error(name, f"{text[:40]!r} is no date and time") from None
+        raise row.error(name, f"{text[:40]!r}: must be a date and time") from None
 
 
 def since_midnight(rows: Sequence[tuple[datetime, float, int, str]]) -> list[TracedJob]:
-    """Jobs by time of submission, from their times, seconds, GPUs and virtual clusters."""
+    """Return the jobs by time of submission, from their times, seconds, GPUs and virtual clusters."""
     if not rows:
         return []
     begin = datetime.combine(min(row[0] for row in rows), datetime.min.time())
@@ -93,7 +93,7 @@ def since_midnight(rows: Sequence[tuple[datetime, float, int, str]]) -> list[Tra
 
 @lru_cache(maxsize=1)
 def philly_jobs(path: Path) -> tuple[TracedJob, ...]:
-    """Jobs of the trace, see `_read_philly`; read once for all samples of a process."""
+    """Return the jobs of the trace, see `_read_philly`; read once in each process."""
     return tuple(_read_philly(path))
 
 
@@ -105,12 +105,12 @@ def _sample(
     hours: float = 8.0,
     first_hour: float = _FIRST_HOUR,
 ) -> list[JobSubmission]:
-    """Jobs drawn without replacement from some hours of all days, put into one, with models of their size.
+    """Return jobs sampled without replacement from the same hours of all days, with models of their size.
 
-    `jobs`: how many; all that there are, if these are fewer. `models`: models by size,
+    `jobs`: number of jobs, at most all. `models`: models by size,
     :data:`copter.problems.cluster.traces.tuned.SIA_MODELS` or
-    :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`. `hours`: up to 24. `first_hour`: the first
-    hour of the day. Result: by time, from 0.
+    :data:`copter.problems.cluster.traces.tuned.POLLUX_MODELS`. `hours`: up to 24. `first_hour`: first hour of
+    the day. The jobs are ordered by time, which begins at 0.
     """
     since = [(job, (job.time - first_hour * 3600.0) % _DAY) for job in trace]
     pool = [
@@ -129,10 +129,10 @@ def _sample(
 def sampled(
     name: str, jobs_of: Callable[[Path], Sequence[TracedJob]], *places: str
 ) -> Callable[..., Scenario]:
-    """Make a trace whose jobs are sampled from a file of production, where there is one.
+    """Make a trace whose jobs are sampled from a production cluster's file, if it exists.
 
-    `name`: its family, of which jobs are drawn without the file. `jobs_of`: reads the file. `places`: where
-    the file may lie in the folder of real traces.
+    `name`: family from which jobs are drawn without the file. `jobs_of`: reads the file. `places`: possible
+    paths of the file in the folder of real traces.
     """
 
     def make(
@@ -143,10 +143,10 @@ def sampled(
         first_hour: float = _FIRST_HOUR,
         **settings: Any,
     ) -> Scenario:
-        """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
+        """Return jobs as in the thesis, 160 in 8 hours: sampled from the trace's file or, without it, drawn.
 
-        `authors`: the thesis authors' own workloads, see :func:`.families.published`. `first_hour`: of the
-        day, of the trace. `settings`: settings of :class:`.families.Shape`.
+        `authors`: use the thesis authors' workloads, see :func:`.families.published`. `first_hour`: first
+        hour of the day in the trace. `settings`: settings of :class:`.families.Shape`.
         """
         if authors:
             others = settings if first_hour == _FIRST_HOUR else settings | {"first_hour": first_hour}

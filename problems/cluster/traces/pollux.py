@@ -1,24 +1,24 @@
 """Pollux' artifact: its workloads, and its measurements of jobs.
 
-``workloads*/workload-<number>.csv`` are files of :mod:`~copter.problems.cluster.workload`, with the GPUs and
-batch size that a job was tuned for.  ``workloads`` are the paper's, of 160 jobs; ``workloads-0.5``, ``-1.5``
-and ``-2.0`` have that many times the jobs, ``workloads-realistic`` has the users' own sizes (Pollux section
-5.3.1).
+``workloads*/workload-<number>.csv`` are files for :mod:`~copter.problems.cluster.workload`, with the GPUs and
+batch size for which a job was tuned.  ``workloads`` are the paper's, of 160 jobs.  ``workloads-0.5``,
+``-1.5`` and ``-2.0`` have that many times the jobs, and ``workloads-realistic`` has the users' own sizes
+(Pollux section 5.3.1).
 
-:func:`read_pollux_measurements` reads how fast six training jobs ran on T4 GPUs, and how noisy gradients
-were. The folder ``simulator/traces`` has one folder for each model, in it
+:func:`read_pollux_measurements` reads the step times of six training jobs on T4 GPUs, and their gradient
+noise. The folder ``simulator/traces`` has a folder for each model, with these files:
 
 - ``placements.csv`` with ``placement, local_bsz, step_time, sync_time``: a placement is written as its GPUs
-  on each node, one digit a node, "44" for two nodes with four GPUs each.  A profile goes by nodes and GPUs
-  alone: placements that have these in common are averaged.
+  on each node, one digit for each node, "44" for two nodes with four GPUs each.  A profile depends on the
+  numbers of nodes and GPUs only, so placements with the same numbers are averaged.
 - ``scalability.csv`` with ``num_nodes, num_replicas, local_bsz, step_time, sync_time``: on more nodes.
-- ``validation-<batch size>.csv`` with ``progress, iteration, metric, grad_sqr, grad_var``: one line an epoch
-  of a full training run under that batch size.  The smallest one is the initial batch size, and progress is
-  in steps of it.
+- ``validation-<batch size>.csv`` with ``progress, iteration, metric, grad_sqr, grad_var``: one line for each
+  epoch of a full training run with that batch size.  The smallest one is the initial batch size, and progress
+  is in steps of it.
 
-A job trains for all epochs of its file.  That is what the shipped results do: the run times of jobs that did
-not wait are those of all epochs, to a second or two, and the delay of one start (ncf, imagenet on 32 GPUs,
-yolov3 on 4).
+A job trains for all epochs of its file.  This agrees with the shipped results: the run times of jobs that did
+not wait are those of all epochs plus the delay of one start, within one or two seconds (ncf, imagenet on 32
+GPUs, yolov3 on 4).
 
 Source: Pollux section 5.3 and table 1.
 """
@@ -46,34 +46,34 @@ from copter.problems.reading import CsvRow, find, read_csv
 
 FOLDER = "petuum_adaptdl_osdi21-artifact/simulator"
 WORKLOADS = 8
-"""Workloads in each folder of the artifact, counted from 1."""
+"""Number of workloads in each folder of the artifact; they are counted from 1."""
 
 
 _TYPE = "t4"
-"""GPUs of the testbed (Pollux section 5.1)."""
+"""GPU type of the testbed (Pollux section 5.1)."""
 _RESTART_SECONDS = 30.0
-"""Delay of a job whose GPUs change (Pollux section 5.3)."""
+"""Seconds of delay of a job whose GPUs change (Pollux section 5.3)."""
 _VALIDATION = "validation-"
 
 
 def pollux(
     cluster: Cluster, seed: int, data: Path | None, folder: str = "workloads", **settings: Any
 ) -> Scenario:
-    """A workload of Pollux' artifact: the one with the number 1 + seed (mod 8); or one like it.
+    """Return workload number 1 + seed (mod 8) of Pollux' artifact or, without the file, a generated one.
 
-    `folder`: such as "workloads-2.0". `settings`: settings of :class:`.families.Shape`; of an artifact's
-    workload only ``jobs``, the first so many.
+    `folder`: for example "workloads-2.0". `settings`: settings of :class:`.families.Shape`; a workload of the
+    artifact accepts only ``jobs``, the number of first jobs to use.
     """
     shape = Shape(**settings)
     file = f"{folder}/workload-{1 + seed % WORKLOADS}.csv"
     path = find(data, f"{FOLDER}/{file}", file)
     if path is None:
         if data is not None and folder != "workloads":
-            raise InputError(data, file, "is not there")
+            raise InputError(data, file, "does not exist")
         return generate("pollux", cluster, seed, shape)
     if set(settings) - {"jobs"}:
         raise ValueError(
-            f"{path}: the workload is as it is: no {', '.join(sorted(set(settings) - {'jobs'}))}"
+            f"{path}: a workload of the artifact has no setting {', '.join(sorted(set(settings) - {'jobs'}))}"
         )
     profiles: dict[str, Profile] = dict(builtin_goodput_profiles())
     submissions = read_workload(path, profiles)
@@ -81,27 +81,27 @@ def pollux(
 
 
 def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
-    """Profiles of the measured models.
+    """Return the profiles of the measured models.
 
-    `folder`: the one with a folder for each model, or its parent. Result: by name of the model.
+    `folder`: folder with a folder for each model, or its parent. The result is by name of the model.
     """
     folder = Path(folder)
     if (folder / "traces").is_dir():
         folder /= "traces"
     models = sorted(path.parent for path in folder.glob("*/placements.csv"))
     if not models:
-        raise InputError(folder, "<model>/placements.csv", "no measurements in this folder")
+        raise InputError(folder, "<model>/placements.csv", "does not exist")
     return {model.name: _read_model(model) for model in models}
 
 
 def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
-    """Measured steps of one model, one for each line of its files."""
+    """Return the measured steps of one model as (nodes, GPUs, local batch, step and sync seconds)."""
     folder = Path(folder)
     steps = []
     for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):
         placement = row.text("placement")
         if not placement.isdecimal() or "0" in placement:
-            raise row.error("placement", f"{placement[:40]!r} is not a digit from 1 to 9 for each node")
+            raise row.error("placement", f"{placement[:40]!r}: must be a digit from 1 to 9 for each node")
         steps.append((len(placement), sum(map(int, placement)), *_step(row)))
     if (folder / "scalability.csv").exists():
         columns = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -111,7 +111,7 @@ def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
 
 
 def read_step_times(folder: str | Path) -> Measured:
-    """Measured times of one model's steps, averaged over placements with the same nodes and GPUs."""
+    """Return the measured step times of a model, averaged over placements with the same nodes and GPUs."""
     found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
     for nodes, gpus, local, *times in read_steps(folder):
         found.setdefault((nodes, gpus), {}).setdefault(local, []).append((times[0], times[1]))
@@ -121,7 +121,7 @@ def read_step_times(folder: str | Path) -> Measured:
 def _read_model(folder: Path) -> MeasuredProfile:
     paths = {_batch_size(path): path for path in folder.glob(f"{_VALIDATION}*.csv")}
     if not paths:
-        raise InputError(folder, f"{_VALIDATION}<batch size>.csv", "is missing")
+        raise InputError(folder, f"{_VALIDATION}<batch size>.csv", "does not exist")
     sizes = sorted(paths)
     runs = []
     for size in sizes:
@@ -130,7 +130,7 @@ def _read_model(folder: Path) -> MeasuredProfile:
             np.array([[row.amount(name) for name in ("progress", "grad_sqr", "grad_var")] for row in rows])
         )
         if not runs[-1].size:
-            raise InputError(paths[size], "progress", "has no epoch")
+            raise InputError(paths[size], "progress", "must have at least one epoch")
     epochs = min(len(run) for run in runs)
     table = np.stack([run[:epochs] for run in runs], axis=1)
     gradients = GradientStatistics(np.array(sizes, np.float64), table[:, :, 1], table[:, :, 2])
@@ -147,7 +147,7 @@ def _read_model(folder: Path) -> MeasuredProfile:
 def _batch_size(path: Path) -> int:
     text = path.stem.removeprefix(_VALIDATION)
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(path, "file", f"{text!r} in its name is no batch size")
+        raise InputError(path, "file", f"{text!r} in its name: must be a batch size")
     return int(text)
 
 
@@ -158,7 +158,7 @@ def _step(row: CsvRow) -> tuple[int, float, float]:
 def _whole(row: CsvRow, name: str) -> int:
     value = row.whole(name)
     if value < 1:
-        raise row.error(name, f"{value} must be at least 1")
+        raise row.error(name, f"{value}: must be at least 1")
     return value
 
 

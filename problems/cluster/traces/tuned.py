@@ -1,20 +1,22 @@
-"""How jobs of a trace are sized: which models stand for them, and what their users ask for.
+"""Sizes of a trace's jobs: their models, and the GPUs and batch sizes that their users request.
 
-TunedJobs have the GPU count and batch size that a knowing user would ask for (thesis 3.4.3, Pollux 5.2).
-With T(n, M) the run time of a job on n GPUs at the fixed batch size M, and M(n) the batch size with the least
-run time on n GPUs, a GPU count is valid if
+TunedJobs have the GPU count and batch size that an expert user would request (thesis 3.4.3, Pollux 5.2).
+Let T(n, M) be the run time of a job on n GPUs at the fixed batch size M, and M(n) the batch size with the
+least run time on n GPUs.  A GPU count is valid if
 
     1/2 <= T(1, M(1)) / (n T(n, M(n))) <= 4/5,
 
-that is if it has 50 to 80% of the ideal speedup: less wastes GPUs, more could be sped up further.  A job
-takes one of its valid pairs (n, M(n)) at random.  What the papers leave open is as in their published script
-and workloads: n is even, M a doubling of the initial batch size, the job completes within 12 hours, and run
-times are those on the first GPU type of the cluster that has a valid pair (T4, but for imagenet on the 64
-GPUs of three types, where 16 T4 take longer).  Without any valid pair the nearest on the first type that runs
-the job is taken.  The unit of a job that is too large for one GPU is the smallest count that runs it.
+that is, if its speedup is 50 to 80% of the ideal one.  A smaller speedup wastes GPUs, and a larger one could
+be increased further.  A job takes one of its valid pairs (n, M(n)) at random.
 
-A trace of a production cluster tells GPUs and run times, not what was trained.  The papers sort its jobs by
-total GPU time and let models of like size stand for them:
+Details that the papers do not specify follow their published script and workloads.  n is even, M is a
+doubling of the initial batch size, and the job completes within 12 hours.  Run times are those on the first
+GPU type of the cluster that has a valid pair (T4, except for imagenet on the 64 GPUs of three types, where 16
+T4 take longer).  If there is no valid pair, the nearest pair on the first type that can run the job is used.
+The unit of a job that is too large for one GPU is the smallest count that can run it.
+
+A trace of a production cluster has GPUs and run times, but not models.  The papers sort its jobs by total GPU
+time, and assign a model of similar size:
 
 ==== ============= ================================== =============================
 size GPU-hours     thesis, Table 3.2                  Pollux, Table 1
@@ -41,11 +43,11 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import JobSubmission
 
 _RANGE = (0.5, 0.8)
-"""Share of the ideal speedup of a valid configuration."""
+"""Range of the share of the ideal speedup for a valid configuration."""
 _MOST_GPUS = {True: 64, False: 16}
-"""Largest GPU count on homogeneous clusters, and on others (thesis section 3.4.3)."""
+"""Largest GPU count, by whether the cluster is homogeneous (thesis section 3.4.3)."""
 _MOST_HOURS = 12.0
-"""Longest run time of a valid configuration."""
+"""Longest run time of a valid configuration, in hours."""
 
 
 SIA_MODELS: Mapping[str, tuple[str, ...]] = {
@@ -61,19 +63,19 @@ _REQUESTED: Mapping[str, Mapping[int, float]] = {
     "L": {1: 0.539, 2: 0.046, 4: 0.235, 8: 0.161, 16: 0.019},
     "XL": {8: 0.610, 16: 0.390},
 }
-"""GPUs that users of Microsoft's trace asked for, by size; more than 16 count as 16.
+"""Distribution of the GPUs that users of Microsoft's trace requested, by size; more than 16 count as 16.
 
-Sizes L and XL are of jobs that ran for at most a day, as the authors' script has them: an imagenet on the
-single GPU of a job of months would train for weeks.
+Sizes L and XL are of jobs that ran for at most a day, as in the authors' script.  Otherwise an imagenet with
+the single GPU of a job of months would train for weeks.
 """
 _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 
 
 class TunedJobs:
-    """Tunes jobs for a cluster.
+    """Assignment of tuned GPU counts and batch sizes to jobs, for a cluster.
 
-    `most_gpus`: largest GPU count; by default `_MOST_GPUS`. `whole`: only GPU counts of the cluster's
-    configurations, which Sia can give to a rigid job; by default all even ones.
+    `most_gpus`: largest GPU count; default: `_MOST_GPUS`. `whole`: use only GPU counts of the cluster's
+    configurations, which Sia can give to a rigid job; default: all even counts.
     """
 
     def __init__(self, cluster: Cluster, most_gpus: int | None = None, *, whole: bool = False) -> None:
@@ -82,9 +84,10 @@ class TunedJobs:
         self._choices: dict[int, tuple[Profile, list[tuple[int, int | None]]]] = {}
 
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
-        """Valid pairs of GPU count and batch size; the nearest pair alone if none is valid.
+        """Return the valid pairs of GPU count and batch size; only the nearest pair if none is valid.
 
-        Result: empty if no GPU of the cluster can run the job; no batch size for profiles that know none.
+        The result is empty if no GPU of the cluster can run the job. The batch size is None for profiles
+        without batch sizes.
         """
         if id(profile) not in self._choices:
             self._choices[id(profile)] = (profile, self._search(profile))
@@ -93,7 +96,7 @@ class TunedJobs:
     def tune(
         self, jobs: Sequence[JobSubmission], profiles: Mapping[str, Profile], rng: np.random.Generator
     ) -> list[JobSubmission]:
-        """The same jobs with ``tuned_gpus`` and ``batch_size``; jobs that have a GPU count keep theirs."""
+        """Return the jobs with ``tuned_gpus`` and ``batch_size``; jobs with a GPU count are unchanged."""
         tuned = []
         for job in jobs:
             choices = self.choices(profiles[job.application])
@@ -127,7 +130,7 @@ class TunedJobs:
         return nearest
 
     def _fastest(self, profile: Profile, type: GpuType) -> dict[int, tuple[float, int | None]]:
-        """Least run time in seconds by GPU count, and the batch size that has it."""
+        """Return the least run time in seconds, and the batch size that attains it, by GPU count."""
         most = min(self.most_gpus, type.gpus)
         if self.whole:
             entries = self.cluster.configurations
@@ -144,7 +147,7 @@ class TunedJobs:
 
 
 def _batch_sizes(profile: Profile) -> list[int | None]:
-    """Doublings of the initial batch size up to the largest one, and that."""
+    """Return the doublings of the initial batch size below the largest one, and the largest one."""
     if profile.batch_range is None:
         return [None]
     size, largest = profile.batch_range
@@ -158,9 +161,10 @@ def _batch_sizes(profile: Profile) -> list[int | None]:
 def requested(
     jobs: Sequence[JobSubmission], profiles: Mapping[str, Profile], rng: np.random.Generator
 ) -> list[JobSubmission]:
-    """The same jobs as users ask for them: GPUs as in Microsoft's trace, the initial batch size on each.
+    """Return the jobs with GPUs distributed as in Microsoft's trace, and the initial batch size on each.
 
-    `jobs`: jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`. `profiles`: by application.
+    `jobs`: jobs whose models are in :data:`SIA_MODELS` or :data:`POLLUX_MODELS`. `profiles`: profile by
+    application.
     """
     asked = []
     for job in jobs:
@@ -176,14 +180,14 @@ def requested(
 def constrained(
     jobs: Sequence[JobSubmission], rng: np.random.Generator, strong_scaling: float = 0.0, rigid: float = 0.0
 ) -> list[JobSubmission]:
-    """The same jobs, some of which may be adapted in part or not at all (thesis section 3.5.8).
+    """Return the jobs, some of them restricted in what policies may adapt (thesis section 3.5.8).
 
-    `jobs`: tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
+    `jobs`: tuned jobs: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
     `strong_scaling`, `rigid`: shares of the jobs.
     """
     if min(strong_scaling, rigid) < 0 or strong_scaling + rigid > 1:
         shares = f"strong_scaling = {strong_scaling}, rigid = {rigid}"
-        raise ValueError(f"{shares}: shares must be in [0, 1] together")
+        raise ValueError(f"{shares}: each must be at least 0, and their sum at most 1")
     changed = []
     for job, pick in zip(jobs, rng.random(len(jobs)).tolist(), strict=True):
         if pick < rigid:
@@ -195,15 +199,15 @@ def constrained(
 
 
 def size_of(gpu_hours: float) -> str:
-    """Size of a job by its total GPU time."""
+    """Return the size class of a job by its total GPU time."""
     return next(size for size, bound in _BOUNDS.items() if gpu_hours < bound)
 
 
 def _size_of_model(model: str) -> str:
-    """Size of the jobs that a model stands for."""
+    """Return the size class to which a model is assigned."""
     return next(size for size, models in POLLUX_MODELS.items() if model in models)
 
 
 def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.Generator) -> str:
-    """A model of a size. `models`: models by size."""
+    """Return a random model of a size class."""
     return models[size][int(rng.integers(len(models[size])))]

@@ -80,7 +80,7 @@ def test_nodes_come_and_go():
     assert all(c.type == "A" for c in cluster.configurations)
     with pytest.raises(ValueError, match="must not be negative"):
         cluster.set_nodes("B", -1)
-    with pytest.raises(ValueError, match="unknown GPU type 'C'"):
+    with pytest.raises(ValueError, match="name = 'C': must be a GPU type"):
         cluster.set_nodes("C", 1)
 
 

@@ -38,7 +38,7 @@ def test_efficiency_by_hand():
     assert noise_scale(2.0, 6.0, 32) == pytest.approx(96.0)
     assert efficiency(96.0, 32, 128) == pytest.approx(128 / 224)
     assert adascale_gain(96.0, 32, 128) == pytest.approx(4.0 / 1.75)
-    with pytest.raises(ValueError, match="unknown scaling rule 'linear'"):
+    with pytest.raises(ValueError, match="rule = 'linear': must be one of"):
         learning_rate_factor("linear", 1.0, 1, 2)
 
 

@@ -140,8 +140,8 @@ def test_nodes_that_come_are_there_from_the_next_round_on():
     [
         ({"nobody": ONE}, "no job 'nobody'"),
         ({"j0": Configuration(1, 1, "V100")}, "no GPU type 'V100'"),
-        ({"j0": Configuration(1, 3, "T4")}, "3 GPUs do not go on 1 nodes"),
-        ({"j0": TWO, "j1": ONE}, "3 GPUs of type 'T4' given, of 2"),
+        ({"j0": Configuration(1, 3, "T4")}, "3 GPUs do not fit on 1 nodes"),
+        ({"j0": TWO, "j1": ONE}, "3 GPUs of type 'T4': must be at most 2"),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_named(answer, said):
@@ -152,7 +152,7 @@ def test_an_answer_that_makes_no_sense_is_named(answer, said):
 
 def test_a_rigid_job_takes_its_count_and_no_other():
     simulator = Simulator(scenario(0.0, kind="rigid", gpus=2), Scripted(lambda now: {"j0": ONE}))
-    with pytest.raises(PolicyError, match="is rigid: 1 GPUs, it needs 2"):
+    with pytest.raises(PolicyError, match="is rigid: 1 GPUs: must be 2"):
         play(simulator)
 
 

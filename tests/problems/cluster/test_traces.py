@@ -59,7 +59,7 @@ def test_scripts_submit_runs_of_jobs():
 
 
 def test_settings_and_names_that_are_none_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="unknown trace 'nothing'; there are: .*philly"):
+    with pytest.raises(ValueError, match="unknown trace 'nothing': must be one of .*philly"):
         by_name("nothing", CLUSTER)
     with pytest.raises(ValueError, match="'philly'.*colour"):
         by_name("philly", CLUSTER, colour="red")

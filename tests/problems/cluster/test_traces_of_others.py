@@ -74,7 +74,7 @@ def test_gavel_files_are_read(tmp_path):
     with pytest.raises(InputError, match="line 1, steps"):
         _read_gavel_trace(path)
     path.write_text("a line\n")
-    with pytest.raises(InputError, match="has 1 fields, not 10"):
+    with pytest.raises(InputError, match="has 1 fields: must be at least 10"):
         _read_gavel_trace(path)
 
 

@@ -34,7 +34,7 @@ def test_files_without_the_columns_are_read_as_before(tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("batch_size", "big", "'big' is not a number of batch size"),
+        ("batch_size", "big", "'big': must be a number of batch size"),
         ("tuned_gpus", "0", "must be at least 1"),
         ("min_gpus", "-1", "'-1' is not a number"),
         ("max_gpus", "1.5", "'1.5' is not a number"),
@@ -53,7 +53,7 @@ def test_errors_name_file_line_and_field(tmp_path, field, value, words):
 def test_limits_that_leave_nothing_are_refused(tmp_path):
     path = tmp_path / "w.csv"
     path.write_text(f"{HEADER}min_gpus,max_gpus\na,1,x,bert,4,2\n")
-    with pytest.raises(InputError, match="line 2, min_gpus: 4 is above max_gpus = 2"):
+    with pytest.raises(InputError, match="line 2, min_gpus: 4: must be at most max_gpus = 2"):
         read_workload(path)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from copter.bench.results import SolverResult
+from copter.bench.result_files import SolverResult
 from copter.bench.settings import SolverSettings
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (

@@ -93,7 +93,7 @@ def test_unknown_applications_and_duplicate_names_are_errors():
     scenario = one_gpu(0.0)
     with pytest.raises(ValueError, match="'m' has no profile"):
         run(Scenario(ONE, scenario.jobs, {}))
-    with pytest.raises(ValueError, match="two jobs are called"):
+    with pytest.raises(ValueError, match="must have a name of its own"):
         run(Scenario(ONE, scenario.jobs * 2, scenario.profiles))
     with pytest.raises(ValueError, match="hours"):
         run(scenario, hours=0.0)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import ContinualProgram, EditError, make_solver
+from copter import ContinualProgram, make_solver
+from copter.errors import EditError
 from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import THETA
 from copter.solution import Status
