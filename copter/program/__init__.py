@@ -1,7 +1,10 @@
-"""What a user edits: the program, its requests and resources, and the checks of every edit.
+"""The editable program: its edit methods, its records, and the validation of every edit.
 
-Read `program.py` first: every verb parses its arguments into one `Edit` (`parse.py`) and applies it.
-`validation.py` has the checks of single values, `forms.py` those of values for many requests, `usage.py`
-the columns.  `index.py` knows the slots of ids, `handles.py` what is
-shared, `records.py` is what `program.requests[...]` gives back, `guard.py` the lock.
+Read `program.py` first. Every edit method parses its arguments into one `Edit` (`parse.py`) and applies it.
+
+- `validation.py` checks single values, `forms.py` values for many requests, and `usage.py` columns.
+- `index.py` maps ids to slots of the store. `names.py` keeps the names of columns.
+- `handles.py` has the handles of shared columns and shared costs.
+- `records.py` has the records that `program.requests[...]` and `program.resources[...]` return.
+- `guard.py` rejects concurrent use.
 """

@@ -1,7 +1,7 @@
-"""Columns that come, go and change, as one edit of the requests that have them.
+"""Edits that add, remove or change single columns of requests.
 
-Old and new columns are laid side by side, and an edit that replaces the columns of these requests picks from
-them. So an edit costs the columns of the requests that it names.
+Each function returns one edit, which replaces all columns of the named requests by a selection of their old
+and new columns. The running time is proportional to the number of columns of the named requests.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from copter.terms.convex import make_term
 
 
 class _Named(NamedTuple):
-    """Columns of requests that an edit names.
+    """Columns that an edit names, and their requests.
 
-    `ids`, `slots`, `widths`, `names`: of the requests (k,), each once. `owner` (m,): place of the request of
-    each column among these. `given` (m,): names or numbers of the columns.
+    `ids`, `slots`, `widths` and `names` (k,) describe the k distinct requests. `owner` (m,) has the position
+    of the request of each column among these. `given` (m,) has the names or numbers of the columns.
     """
 
     ids: list[Hashable]
@@ -42,7 +42,7 @@ class _Named(NamedTuple):
 
     @property
     def begin(self) -> NDArray[np.int64]:
-        """Place of the first column of each request among the columns of all these requests."""
+        """Position of the first column of each request among the columns of all these requests."""
         return self.widths.cumsum() - self.widths
 
     def of(self, column: int) -> Hashable:
@@ -53,7 +53,7 @@ class _Named(NamedTuple):
 def added_columns(
     parser: Parser, requests: Any, names: Any, costs: Any, usage: Any, upper: Any
 ) -> Edit | None:
-    """Return the edit of ``add_columns``; None without columns."""
+    """Return the edit of ``add_columns``; None if no column is named."""
     label = "add_columns"
     named = _named(parser, label, requests, names, costs if is_vector(costs) else None)
     m = len(named.given)
@@ -63,7 +63,7 @@ def added_columns(
     own = parser.compressed(_subject(label, named), usage, m)
     bound = _uppers(named, upper)
     whole = int(named.widths.sum())
-    # new columns come after the old ones of their requests
+    # The new columns of a request follow its old columns.
     owners = np.concatenate((np.repeat(np.arange(named.widths.size), named.widths), named.owner))
     source = np.argsort(owners, kind="stable")
     kept = np.where(source < whole, source - named.begin[owners[source]], -1)
@@ -73,7 +73,7 @@ def added_columns(
 
 
 def removed_columns(parser: Parser, requests: Any, names: Any) -> Edit | None:
-    """Return the edit of ``remove_columns``; None without columns."""
+    """Return the edit of ``remove_columns``; None if no column is named."""
     named = _named(parser, "remove_columns", requests, names, None)
     if not len(named.given):
         return None
@@ -85,7 +85,8 @@ def removed_columns(parser: Parser, requests: Any, names: Any) -> Edit | None:
     if not widths.all():
         where = int(widths.argmin())
         name = named.given[int((named.owner == where).argmax())]
-        raise EditError(named.ids[where], "names", name, "is its last column: at least one must stay")
+        why = "is the last column of the request; at least one column must stay"
+        raise EditError(named.ids[where], "names", name, why)
     source = np.flatnonzero(stays)
     kept = source - named.begin[owners[source]]
     labels = [
@@ -98,7 +99,7 @@ def removed_columns(parser: Parser, requests: Any, names: Any) -> Edit | None:
 def changed_columns(
     parser: Parser, requests: Any, names: Any, costs: Any, usage: Any, upper: Any
 ) -> Edit | None:
-    """Return the edit of ``update_columns``; None without columns, or changes."""
+    """Return the edit of ``update_columns``; None if no column is named or nothing changes."""
     label, store = "update_columns", parser.store
     named = _named(parser, label, requests, names, None)
     m = len(named.given)
@@ -129,9 +130,9 @@ def changed_columns(
 
 
 def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) -> _Named:
-    """Columns that are named: (one request, names) or (a request for each column, names).
+    """Return the named columns, given as (one request, names) or (a request for each column, names).
 
-    `counted`: what has an entry for each column, if the columns have no names.
+    For columns without names, `counted` is a sequence with one entry for each column.
     """
     one = parser.requests.is_one(requests)
     given = None if names is None else listed(names)
@@ -147,19 +148,19 @@ def _named(parser: Parser, label: str, requests: Any, names: Any, counted: Any) 
     if given is None:
         given = [None] * m
     if len(given) != m:
-        raise EditError(label, "names", len(given), f"needs one for each of {m} columns")
+        raise EditError(label, "names", len(given), f"must have one for each of {m} columns")
     slots = parser.requests.slots(ids, label)
     widths = parser.store.requests.n_columns[slots]
     return _Named(ids, slots, widths, [parser.names.of(slot) for slot in slots.tolist()], owner, given)
 
 
 def _subject(label: Hashable, named: _Named) -> Hashable:
-    """Return what an error names that is of no column alone: the request, or the edit method."""
+    """Return the subject of errors that concern no single column: the request or the edit method."""
     return named.ids[0] if len(named.ids) == 1 else label
 
 
 def _places(named: _Named) -> NDArray[np.int64]:
-    """Place of each named column among all columns of the requests."""
+    """Return the position of each named column among all columns of the requests."""
     numbers, found, begin, widths = Numbers(), [], named.begin.tolist(), named.widths.tolist()
     for k, name in zip(named.owner.tolist(), named.given, strict=True):
         own = named.names[k]
@@ -168,18 +169,19 @@ def _places(named: _Named) -> NDArray[np.int64]:
         elif isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= name < widths[k]:
             column = int(name)
         else:
-            raise EditError(named.ids[k], "names", name, f"no such column (there are {widths[k]})")
+            why = f"the request has no such column; it has {widths[k]} columns"
+            raise EditError(named.ids[k], "names", name, why)
         found.append(begin[k] + column)
     places = np.array(found, np.int64)
     _, first = np.unique(places, return_index=True)
     if first.size < places.size:
         twice = int(np.setdiff1d(np.arange(places.size), first)[0])
-        raise EditError(named.of(twice), "names", named.given[twice], "the column is named twice")
+        raise EditError(named.of(twice), "names", named.given[twice], "the column is given twice")
     return places
 
 
 def _extended(named: _Named) -> list[Names]:
-    """Names of the columns of requests with new ones; raise EditError if one is wrong."""
+    """Return the old and new names of the columns of requests; raise EditError if one is invalid."""
     new: list[list[Any]] = [[] for _ in named.ids]
     for k, name in zip(named.owner.tolist(), named.given, strict=True):
         new[k].append(name)
@@ -188,7 +190,8 @@ def _extended(named: _Named) -> list[Names]:
         if own is None:
             for name in more:
                 if name is not None:
-                    raise EditError(id, "names", name, "the columns of the request have numbers, no names")
+                    why = "must be None, because the columns of the request have no names"
+                    raise EditError(id, "names", name, why)
             labels.append(None)
         else:
             labels.append((*own, *more))
@@ -197,7 +200,7 @@ def _extended(named: _Named) -> list[Names]:
 
 
 def _one_each(named: _Named, field: str, given: float | ArrayLike) -> NDArray[np.float64]:
-    """One cost for each named column."""
+    """Return one cost for each named column."""
     m = len(named.given)
     if is_vector(given):
         each: Any = given
@@ -207,7 +210,7 @@ def _one_each(named: _Named, field: str, given: float | ArrayLike) -> NDArray[np
 
 
 def _uppers(named: _Named, upper: Any) -> NDArray[np.float64] | None:
-    """Upper bound of each named column."""
+    """Return the upper bound of each named column; None if `upper` is None."""
     if upper is None:
         return None
     m = len(named.given)
@@ -226,9 +229,18 @@ def _replacement(
 ) -> Edit:
     """Return the edit that replaces the columns of the named requests.
 
-    `widths` (k,): their numbers of columns. `source`: where each column is among the old ones of all requests
-    and then the new ones. `kept`: its number among the old ones of its request, -1 for none. `new`: costs,
-    usage and upper bounds of the new columns; bounds of None are the requests' own.
+    Parameters
+    ----------
+    widths : (k,) ndarray
+        Number of columns of each request after the edit.
+    source : (sum(widths),) ndarray
+        Position of each column among the old columns of all requests, followed by the new columns.
+    kept : (sum(widths),) ndarray
+        Number of each column among the old columns of its request; -1 for a new column.
+    labels : sequence of k names
+        Names of the columns after the edit.
+    new : (costs, usage, upper bounds) of the new columns, or None
+        Bounds of None mean the bound that all columns of the request have.
     """
     store, slots = parser.store, named.slots
     table, old = store.requests, usage_columns(store, slots)
@@ -264,7 +276,7 @@ def _replacement(
 
 
 def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bound that all columns of a request have, infinite if they differ, for each request (k,)."""
+    """Return the upper bound that all columns of a request have, or infinity if they differ; shape (k,)."""
     low, high = np.minimum.reduceat(bounds, begin), np.maximum.reduceat(bounds, begin)
     return np.where(low == high, high, np.inf)
 
@@ -272,7 +284,7 @@ def _usual_bounds(bounds: NDArray[np.float64], begin: NDArray[np.int64]) -> NDAr
 def _overrides(
     parser: Parser, named: _Named, widths: NDArray[np.int64], kept: NDArray[np.int64]
 ) -> Entries | None:
-    """Overrides of the columns that stay; None if no column has one."""
+    """Return the overrides of the columns that stay; None if no column has an override."""
     columns, values = overrides_of(parser.store, named.slots)
     if not values.values.size:
         return None
@@ -291,7 +303,7 @@ def _overrides(
 def _terms(
     parser: Parser, named: _Named, widths: NDArray[np.int64], kept: NDArray[np.int64]
 ) -> NDArray[Any] | None:
-    """Terms of the requests with the images of the columns that stay, and 0 of new ones; None without any."""
+    """Return the convex terms of the requests, with an image of 0 for new columns; None without terms."""
     table = parser.store.terms
     if not table or not any(slot in table for slot in named.slots.tolist()):
         return None

@@ -1,8 +1,10 @@
-"""The forms in which bulk verbs take what they are given, brought into flat arrays.
+"""Conversion of the arguments of bulk edit methods to flat arrays.
 
-Many requests' columns come flat with sizes, or as one array a request; what single columns have (overrides,
-starts) flat with counts, or as one mapping a request; what a request has (totals, relations, terms, whether
-it is integral) as one value for all, or as one each.  Flat arrays are the quick form.
+- Costs of columns are given flat with sizes, or as one array for each request.
+- Values of single columns (overrides, starts) are given flat with counts, or as one mapping for each request.
+- Values of a request (totals, relations, terms, integrality) are given as one for all, or one each.
+
+Flat arrays are the fastest form.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ class _Keep:
 
 
 KEEP: Any = _Keep()
-"""Default of update arguments for which None means something: leave the field as it is."""
+"""Default of update arguments for which None has a meaning of its own: leave the field unchanged."""
 
 
 _SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
-"""Kinds of sum rows, one for all or one each, and totals; None without sum rows."""
+"""Kinds of sum rows, one for all requests or one each, and totals; the totals are None without sum rows."""
 
 
 def in_parts(values: Any) -> bool:
-    """Whether numbers are given as one array a request, and not flat."""
+    """Return whether numbers are given as one array for each request, and not flat."""
     if isinstance(values, np.ndarray):
         return values.ndim > 1
     return isinstance(values, (list, tuple)) and len(values) > 0 and is_vector(values[0])
@@ -57,12 +59,12 @@ def in_parts(values: Any) -> bool:
 def parts_of(
     ids: Sequence[Hashable], label: Hashable, costs: Any, sizes: Sequence[int] | None
 ) -> list[NDArray[np.float64]]:
-    """Return the checked costs of requests given as one array each, of length ``sizes`` if these are given.
+    """Return the checked costs of requests, one array each; `sizes`, if given, are the required lengths.
 
-    Raise EditError with the request, the field and the value.
+    Raise EditError, with the request, the field and the value, if one is invalid.
     """
     if len(costs) != len(ids):
-        raise EditError(label, "costs", len(costs), f"needs one array for each of {len(ids)} requests")
+        raise EditError(label, "costs", len(costs), f"must have one array for each of {len(ids)} requests")
     lengths = [None] * len(ids) if sizes is None else sizes
     return [cost_vector(id, "costs", own, n) for id, own, n in zip(ids, costs, lengths, strict=True)]
 
@@ -72,7 +74,7 @@ def columns_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return sizes and flat costs of requests with new columns, from flat costs with sizes, or from k arrays.
 
-    Raise EditError with the request, the field and the value.
+    Raise EditError, with the request, the field and the value, if one is invalid.
     """
     widths = None if sizes is None else whole_numbers(label, "sizes", sizes, len(ids))
     if widths is not None and not within(widths, 1, math.inf):
@@ -82,7 +84,7 @@ def columns_of(
         widths = np.array([part.size for part in parts], np.int64)
         return widths, parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
     if widths is None:
-        why = "flat costs need the number of columns of each request; or give one array a request"
+        why = "must be given with flat costs; or give one array of costs for each request"
         raise EditError(label, "sizes", sizes, why)
     return widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
 
@@ -94,10 +96,11 @@ def sum_rows_of(
     relation: Any,
     old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
 ) -> _SumRows:
-    """Return the sum rows of many requests, of which relation (None) or totals (KEEP) may stay as in `old`.
+    """Return the sum rows of many requests.
 
-    A total of None, for all or in a list, means no sum row. `relation`: "<=" or "==", or one each. Raise
-    EditError with the request, the field and the value.
+    A total of None, for all or in a list, means no sum row. The relation is "<=" or "==", or a sequence with
+    one for each request. With `old`, the present kinds and totals, a relation of None and totals of KEEP stay
+    as they are. Raise EditError, with the request, the field and the value, if one is invalid.
     """
     if old is None and isinstance(totals, (float, int)) and isinstance(relation, str):
         return kind_of_row(label, relation, has_total=True), np.full(len(ids), total_of(label, totals))
@@ -119,7 +122,7 @@ def sum_rows_of(
 def _totals(
     label: Hashable, ids: Sequence[Hashable], totals: Any
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """(whether there is one, totals) of many requests."""
+    """Return which of many requests have a total, and the totals (infinite for the others)."""
     if totals is None:
         return np.zeros(len(ids), np.bool_), np.full(len(ids), np.inf)
     if isinstance(totals, (list, tuple)) and any(total is None for total in totals):
@@ -138,17 +141,18 @@ def _totals(
 def _one_each(label: Hashable, ids: Sequence[Hashable], field: str, values: Any) -> Any:
     if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != len(ids):
         given = len(values) if isinstance(values, (list, tuple, np.ndarray)) else values
-        raise EditError(label, field, given, f"needs one for each of {len(ids)} requests")
+        raise EditError(label, field, given, f"must have one for each of {len(ids)} requests")
     return values
 
 
 def uppers_of(
     label: Hashable, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
 ) -> float | NDArray[np.float64]:
-    """Return upper bounds of the columns of many requests: one number, or flat.
+    """Return the upper bounds of the columns of many requests: one number, or flat.
 
-    They are given so, or as a number or array a request. `widths` (k,): columns of each. Raise EditError with
-    the request, the field and the value.
+    They are given as one number, flat, or as a number or an array for each request. `widths` (k,) has the
+    number of columns of each request. Raise EditError, with the request, the field and the value, if one is
+    invalid.
     """
     if isinstance(upper, float):
         return upper_bounds(label, upper, 0)
@@ -164,7 +168,7 @@ def uppers_of(
 def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
     """Return whether requests are integral: one truth value for all, or one each.
 
-    Raise EditError with the request, the field and the value.
+    Raise EditError, with the request, the field and the value, if one is invalid.
     """
     if given is False or given is True:
         return given
@@ -179,11 +183,12 @@ def flags_of(label: Hashable, ids: Sequence[Hashable], given: Any) -> bool | NDA
 def entries_of(
     label: Hashable, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
 ) -> Entries:
-    """Return numbers for single columns of many requests, given as (counts, columns, values), flat, or as k
-    mappings.
+    """Return numbers for single columns of many requests.
 
-    A request whose mapping is None is left out. `label`, `field`: edit method and meaning of the numbers, for
-    messages. `widths` (k,): columns of each. Raise EditError with the request, the field and the value.
+    They are given flat, as (counts, columns, values), or as k mappings. A request whose mapping is None is
+    left out. Messages use `label`, the edit method, and `field`, the meaning of the numbers. `widths` (k,)
+    has the number of columns of each request. Raise EditError, with the request, the field and the value, if
+    one is invalid.
     """
     if is_flat(given):
         return Entries(None, *_flat_entries(label, field, ids, given, widths))
@@ -198,7 +203,7 @@ def entries_of(
 
 
 def is_flat(given: Any) -> bool:
-    """Whether numbers for single columns are given as (counts, columns, values)."""
+    """Return whether numbers for single columns are given as (counts, columns, values)."""
     return (
         isinstance(given, tuple)
         and len(given) == 3
@@ -215,7 +220,7 @@ def _flat_entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return checked counts (k,), columns and values, flat, of requests that have ``widths`` (k,) columns.
 
-    Raise EditError with the request, the field and the value.
+    Raise EditError, with the request, the field and the value, if one is invalid.
     """
     counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
     if not within(counts, 0, math.inf):
@@ -227,7 +232,7 @@ def _flat_entries(
     where = first_outside(columns, counts, widths)
     if where >= 0:
         who = owner_of(label, (ids, counts), where)
-        raise EditError(who, field, int(columns[where]), "no such column")
+        raise EditError(who, field, int(columns[where]), "the request has no such column")
     if not within(counts, 0, 1):
         n = int(columns.max()) + 1
         key = np.repeat(np.arange(len(ids)), counts) * n + columns
@@ -236,14 +241,15 @@ def _flat_entries(
         twice = key[1:][key[1:] == key[:-1]]
         if twice.size:
             which, column = divmod(int(twice[0]), n)
-            raise EditError(ids[which], field, column, "the column is named twice")
+            raise EditError(ids[which], field, column, "the column is given twice")
     return counts, columns, values
 
 
 def terms_of(label: Hashable, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]) -> NDArray[Any]:
-    """Return (term, image), or None for no term, of each of many requests, as an array of objects.
+    """Return an array of objects with (term, image), or None for no term, of each of many requests.
 
-    `widths` (k,): columns of each. Raise EditError with the request, the field and the value.
+    `widths` (k,) has the number of columns of each request. Raise EditError, with the request, the field and
+    the value, if one is invalid.
     """
     one = terms is None or isinstance(terms, ConvexTerm)
     each = [terms] * len(ids) if one else _one_each(label, ids, "terms", terms)

@@ -1,4 +1,4 @@
-"""Index of ids: the slot that each request or resource has in the store."""
+"""Index of ids: the store slot of each request or resource."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Ids: TypeAlias = Hashable | Iterable[Hashable]
 _REMEMBERED = (list, tuple, range)
 """Types of batches of ids that are remembered."""
 _MANY = 1024
-"""Batches of at least so many ids are remembered, because most often the next round has the same."""
+"""Batches of at least this number of ids are remembered, because the next round often has the same ids."""
 
 
 class Index:
-    """Slots by id, in the order in which the ids were added; `kind` says in messages what the ids name."""
+    """Slots by id, in the order in which the ids were added; messages use `kind`, "request" or "resource"."""
 
     def __init__(self, kind: str) -> None:
         self._begin(kind, {})
@@ -36,14 +36,14 @@ class Index:
         self._answer = np.empty(0, np.int64)
 
     def __getstate__(self) -> tuple[str, dict[Hashable, int]]:
-        return self.kind, self._slots  # what else it remembers is found again
+        return self.kind, self._slots  # the other attributes are caches
 
     def __setstate__(self, state: tuple[str, dict[Hashable, int]]) -> None:
         self._begin(*state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Index:
         fresh = Index(self.kind)
-        fresh._slots = self._slots.copy()  # the ids are names: a copy of one may be none to its hash
+        fresh._slots = self._slots.copy()  # the ids are not copied: a copy may have another hash
         return fresh
 
     def __len__(self) -> int:
@@ -69,13 +69,13 @@ class Index:
 
     @property
     def frozen(self) -> Mapping[Hashable, int]:
-        """Slots by id as they are now; later edits leave it alone."""
+        """Slots by id as they are now; later edits do not change this mapping."""
         if self._frozen is None:
             self._frozen = self._slots.copy()
         return self._frozen
 
     def slot(self, id: Hashable) -> int:
-        """Return the slot of an id; raise UnknownIdError if there is none."""
+        """Return the slot of an id; raise UnknownIdError if the id is unknown."""
         try:
             return self._slots[id]
         except KeyError:
@@ -84,17 +84,17 @@ class Index:
             raise _no_id(id) from None
 
     def listed(self, ids: Ids) -> Sequence[Hashable]:
-        """Known ids as a sequence that is remembered; what is an id here, a tuple too, is one."""
+        """Return ids as a sequence; a known id, which may be a tuple, becomes a sequence of one."""
         if self.is_one(ids):
             one: Any = ids
             return (one,)
         return listed(ids)
 
     def is_one(self, ids: Ids) -> bool:
-        """Whether an argument is a single id."""
+        """Return whether an argument is a single id."""
         if isinstance(ids, (str, bytes)):
             return True
-        # the hash of many ids takes long, and nobody is called by so many
+        # The hash of a long tuple takes long to compute, and a long tuple is not an id in practice.
         if not isinstance(ids, tuple | frozenset) or len(ids) >= _MANY:
             return not isinstance(ids, Iterable)
         try:
@@ -103,10 +103,11 @@ class Index:
             return False
 
     def chosen(self, ids: Any, label: Hashable) -> int | tuple[Sequence[Hashable], NDArray[np.int64]]:
-        """Slot of one id; or, of several or of ``[:]``, a list of them and their slots."""
+        """Return the slot of one id; for several ids or ``[:]``, return a list of the ids and their slots."""
         if isinstance(ids, slice):
             if ids != slice(None):
-                raise EditError(label, "ids", ids, "ids are no places: of slices there is only [:], for all")
+                why = "must be an id, a sequence of ids, or [:] for all; slices by position are not supported"
+                raise EditError(label, "ids", ids, why)
             return self.ids, self.all_slots
         if self.is_one(ids):
             return self.slot(ids)
@@ -114,7 +115,7 @@ class Index:
         return names, self.slots(names, label)
 
     def slots(self, ids: Sequence[Hashable], label: Hashable) -> NDArray[np.int64]:
-        """Return the slots of different ids, read only; ``label`` is the calling edit method.
+        """Return the slots of distinct ids, read only; ``label`` is the calling edit method.
 
         The slots of many ids in a list, tuple or range are remembered, so that the same ids cost only a
         comparison. Raise EditError if an id is unknown (:class:`copter.errors.UnknownIdError`) or given
@@ -137,23 +138,23 @@ class Index:
 
     @staticmethod
     def distinct(ids: Iterable[Hashable]) -> list[Hashable]:
-        """Return ids that may be given several times once each, in order."""
+        """Return each id once, in the order of the first occurrences."""
         try:
             return list(dict.fromkeys(ids))
         except TypeError:
             raise _no_id(next(id for id in ids if not _hashable(id))) from None
 
     def check_new(self, ids: Collection[Hashable], label: Hashable) -> None:
-        """Raise EditError with the id if one exists or is given twice; `label` is the edit method."""
+        """Raise EditError with the id if an id exists or is given twice; `label` is the edit method."""
         try:
             known = not self._slots.keys().isdisjoint(ids)
         except TypeError:
             raise _no_id(next(id for id in ids if not _hashable(id))) from None
         if float in set(map(type, ids)) and any(id != id for id in ids):
-            raise EditError(label, "id", math.nan, "equals nothing, not even itself: nobody finds it again")
+            raise EditError(label, "id", math.nan, "must not be NaN, because NaN does not equal itself")
         if known:
             taken = next(id for id in ids if id in self._slots)
-            raise EditError(taken, "id", taken, f"a {self.kind} of this id exists already")
+            raise EditError(taken, "id", taken, f"a {self.kind} with this id exists already")
         if len(ids) > 1 and len(set(ids)) < len(ids):
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
 
@@ -173,10 +174,10 @@ class Index:
         self._asked = ()
 
     def missing(self, id: Hashable) -> str:
-        """Return a text about an unknown id, with the nearest of the first thousand."""
+        """Return a text about an unknown id, with the most similar of the first 1,024 ids."""
         names = [known for known in islice(self._slots, _MANY) if isinstance(known, str)]
         near = get_close_matches(id, names, n=1) if isinstance(id, str) else []
-        return f"no {self.kind} of this id" + (f"; did you mean {near[0]!r}?" if near else "")
+        return f"there is no {self.kind} with this id" + (f"; did you mean {near[0]!r}?" if near else "")
 
     def _unknown(self, id: Hashable) -> UnknownIdError:
         return UnknownIdError(id, self.missing(id))
@@ -191,7 +192,7 @@ def _hashable(id: object) -> bool:
 
 
 def _no_id(id: Any) -> ArgumentTypeError:
-    why = "is no id: an id can be hashed, as text, numbers and tuples of these can"
+    why = "must be hashable to be an id, for example text, a number or a tuple of these"
     return ArgumentTypeError(id, "id", id, why)
 
 
@@ -210,7 +211,7 @@ def listed(ids: Ids) -> Sequence[Hashable]:
 
 
 def _distinct(slots: NDArray[np.int64]) -> bool:
-    if slots.size < _MANY:  # counting touches as many entries as there are slots
+    if slots.size < _MANY:  # bincount below needs an array as long as the largest slot
         return slots.size < 2 or len(set(slots.tolist())) == slots.size
     return bool(np.bincount(slots).max() == 1)
 

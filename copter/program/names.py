@@ -1,9 +1,11 @@
-"""Names of the columns of requests: the tables of a program and of its answers, and how they are given.
+"""Names of the columns of requests, in a program and in its solutions.
 
-A request whose columns have no names has numbers, from 0 on. A program has one :class:`NameTable`. An answer
-keeps the names of its time as a :class:`FrozenNames`, which costs nothing for what does not change: an edit
-writes the names that it replaces into the newest of them, and each refers to the next one (a persistent
-array). Reference: Baker, Shallow binding makes functional arrays fast (1991).
+Columns without names are numbered from 0. A program has one :class:`NameTable`. A solution keeps the names as
+they were when it was returned, in a :class:`FrozenNames`. Names that do not change need no copy. An edit
+writes the names that it replaces into the newest FrozenNames, and each FrozenNames refers to the next one (a
+persistent array).
+
+Reference: Baker, Shallow binding makes functional arrays fast (1991).
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ class FrozenNames:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FrozenNames:
         kind, arguments = self.__reduce__()
-        return kind(*arguments)  # a copy of a name may be another name
+        return kind(*arguments)  # a copy of a name need not be equal to the name
 
     def of(self, slot: int) -> Names:
         """Return the names of the columns of the request in a slot."""
-        # what is there now is read first, because another thread may replace it
+        # The present names are read first, because another thread may replace them.
         names = self._now[slot] if slot < len(self._now) else None
         then: FrozenNames | None = self
         while then is not None:
@@ -69,7 +71,7 @@ class NameTable:
         return NameTable, (self._of,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NameTable:
-        return NameTable(self._of)  # a copy of a name may be another name
+        return NameTable(self._of)  # a copy of a name need not be equal to the name
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -98,7 +100,7 @@ class NameTable:
         return each if any(names is not None for names in each) else None
 
     def put(self, slots: NDArray[np.int64], labels: ColumnNames | None) -> None:
-        """Give the columns of requests names, or none."""
+        """Set the names of the columns of requests; without labels the columns are numbered."""
         if labels is None and not self._of:
             return
         more = int(slots.max(initial=-1)) + 1 - len(self._of)
@@ -122,20 +124,20 @@ class NameTable:
 
 
 def names_of(subject: Hashable, field: str, given: Any, n: int) -> Names:
-    """Return the checked names of n columns; None for numbers. Raise EditError with the wrong name."""
+    """Return the checked names of n columns, or None for numbers; raise EditError with an invalid name."""
     if given is None or (isinstance(given, range) and given == range(n)):
         return None
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise EditError(subject, field, given, "must be a sequence of names, one for each column")
     names = given if type(given) is tuple else tuple(given)
     if len(names) != n:
-        raise EditError(subject, field, len(names), f"needs a name for each of {n} columns")
+        raise EditError(subject, field, len(names), f"must have a name for each of {n} columns")
     check_names(subject, field, names)
     return names
 
 
 def check_names(subject: Hashable, field: str, names: Sequence[Hashable]) -> None:
-    """Raise EditError with the name unless names can be hashed and are distinct."""
+    """Raise EditError with the name unless all names are hashable and distinct."""
     with suppress(TypeError):
         distinct = set(names)
         if len(distinct) == len(names) and set(map(type, names)) <= _EQUAL_THEMSELVES:
@@ -145,23 +147,27 @@ def check_names(subject: Hashable, field: str, names: Sequence[Hashable]) -> Non
         try:
             hash(name)
         except TypeError:
-            raise EditError(subject, field, name, "must be hashable, as text and numbers are") from None
+            raise EditError(subject, field, name, "must be hashable, for example text or a number") from None
         if name is None or name != name:
-            raise EditError(subject, field, name, "cannot be the name of a column")
+            raise EditError(subject, field, name, "must not be None or NaN")
         if name in seen:
-            raise EditError(subject, field, name, "is the name of two columns")
+            raise EditError(subject, field, name, "must be distinct: two columns have this name")
         seen.add(name)
 
 
 def labels_of(
     label: Hashable, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
 ) -> list[Names] | None:
-    """Return the checked names of the columns of many requests, given as one sequence each; None if not."""
+    """Return the checked names of the columns of many requests, or None if `given` is None.
+
+    `given` has one sequence of names, or None, for each request.
+    """
     if given is None:
         return None
     if not isinstance(given, (list, tuple)) or len(given) != len(ids):
         shown = len(given) if isinstance(given, (list, tuple)) else given
-        raise EditError(label, "columns", shown, f"needs names, or None, for each of {len(ids)} requests")
+        why = f"must have a sequence of names, or None, for each of {len(ids)} requests"
+        raise EditError(label, "columns", shown, why)
     checked: dict[tuple[int, int], Names] = {}
     found = []
     for id_, names, n in zip(ids, given, widths.tolist(), strict=True):
@@ -194,7 +200,7 @@ def sound_labels(labels: Any, widths: Any) -> bool:
 
 
 class Numbers:
-    """Numbers of columns by their names; those of names that many requests have are found once."""
+    """Numbers of columns by their names, with a cache for names that many requests share."""
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[Names, dict[Hashable, int]]] = {}
@@ -213,7 +219,7 @@ class Numbers:
             raise EditError(subject, field, name, "the request has no column of this name") from None
 
     def numbered(self, field: str, ids: Sequence[Hashable], given: Any, each: Sequence[Names] | None) -> Any:
-        """Return mappings of many requests with the numbers of their columns in place of names."""
+        """Return the mappings of many requests with column numbers in place of column names."""
         many = isinstance(given, (list, tuple)) and len(given) == len(ids)
         if each is None or is_flat(given) or not many:
             return given
@@ -226,5 +232,5 @@ class Numbers:
 
 
 def by_name(entries: Mapping[int, float], names: Names) -> dict[Any, float]:
-    """Return values by the names of the columns instead of by their numbers."""
+    """Return values by the names of the columns instead of their numbers."""
     return dict(entries) if names is None else {names[j]: value for j, value in entries.items()}

@@ -1,7 +1,7 @@
-"""Arguments of verbs, checked all together and brought into one edit (:class:`copter.store.edit.Edit`).
+"""Parser of the arguments of edit methods into one edit (:class:`copter.store.edit.Edit`).
 
-Nothing here changes the program: what is wrong raises an EditError that names the request or resource, the
-field and the value.
+The parser checks all arguments and does not change the program. An invalid argument raises an EditError that
+names the request or resource, the field and the value.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ _NONE = np.empty(0)
 
 
 class _Costs(NamedTuple):
-    """Costs of the columns of some requests: flat, or slots of what they share."""
+    """Costs of the columns of some requests: flat numbers, or slots of shared costs.
+
+    `sizes` (k,) has the number of columns of each request. Either `flat` (sum(sizes),) or `vectors` (k,) is
+    None.
+    """
 
     sizes: NDArray[np.int64]
     flat: NDArray[np.float64] | None
@@ -67,7 +71,7 @@ class _Costs(NamedTuple):
 
     @property
     def runs(self) -> Runs | None:
-        """Costs that are not shared."""
+        """Costs that are not shared; None if all costs are shared."""
         return None if self.flat is None else Runs(self.sizes, self.flat)
 
 
@@ -94,7 +98,7 @@ class Parser:
         self.sense = sense
 
     def _minimised(self, edit: Edit) -> Edit:
-        """An edit with costs and overrides in the sense of the program, as one of costs to be minimised."""
+        """Convert the costs and overrides of an edit from the program's sense to costs to be minimised."""
         if self.sense == "min":
             return edit
         costs, overrides = edit.costs, edit.overrides
@@ -109,7 +113,7 @@ class Parser:
     def new_resources(
         self, label: Hashable, ids: Sequence[Hashable], lower: float | ArrayLike, upper: float | ArrayLike
     ) -> Edit:
-        """Coupling rows; ``label`` is whom errors name that are of no row alone."""
+        """Return the edit of ``add_resources``; errors that concern no single row name `label`."""
         self.resources.check_new(ids, label)
         given = [_one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))]
         low, high = row_bounds_of(label, ids, (given[0], given[1]), (_NONE, _NONE))
@@ -122,13 +126,13 @@ class Parser:
         upper: ArrayLike | None,
         by: ArrayLike | None,
     ) -> Edit:
-        """Bounds of coupling rows; None leaves one as it is."""
+        """Return the edit of ``update_resources``; None leaves a bound unchanged."""
         label = "update_resources"
         slots = self.resources.slots(ids, label)
         old = self.store.rows.lower[slots], self.store.rows.upper[slots]
         if by is not None:
             if upper is not None:
-                raise EditError(label, "by", by, "is instead of upper: give one of them")
+                raise EditError(label, "by", by, "must not be given together with upper; give one of them")
             upper = moved_bounds(label, ids, _one_each(label, "by", by, ids), old)
         low, high = (
             None if each is None else _one_each(label, field, each, ids)
@@ -140,7 +144,7 @@ class Parser:
     # ---- columns and costs that requests share ----------------------------------------------------------
 
     def new_columns(self, usage: Mapping[Any, Any], n_columns: int, names: Any) -> Edit:
-        """Columns that requests can share."""
+        """Return the edit of ``share_columns``."""
         label = "shared columns"
         size = np.array([whole_number(label, "n_columns", n_columns)])
         columns = EditedColumns(size, *self.compressed(label, usage, int(size[0])))
@@ -148,14 +152,14 @@ class Parser:
         return Edit("share_columns", key=secrets.randbits(62), sizes=size, columns=columns, labels=labels)
 
     def new_costs(self, costs: ArrayLike) -> Edit:
-        """Costs that requests can share."""
+        """Return the edit of ``share_costs``."""
         checked = cost_vector("shared costs", "costs", costs)
         size = np.array([checked.size])
         edit = Edit("share_costs", key=secrets.randbits(62), sizes=size, costs=Runs(size, checked))
         return self._minimised(edit)
 
     def forgotten(self, handle: SharedColumns | SharedCosts) -> Edit:
-        """A handle that is no longer wanted."""
+        """Return the edit of ``forget``."""
         if isinstance(handle, SharedColumns):
             self.shared_columns.check("forget", handle)
             return Edit("forget_columns", slots=np.array([handle.slot]))
@@ -182,7 +186,7 @@ class Parser:
         terms: Any,
         columns: Any,
     ) -> Edit | None:
-        """Requests, by the arguments of ``add_requests``; None without any."""
+        """Return the edit of ``add_requests``; None without requests."""
         self.requests.check_new(ids, label)
         cost, kinds, amounts = self._new_columns_and_rows(label, ids, (costs, sizes), totals, relation)
         widths = cost.sizes
@@ -231,7 +235,7 @@ class Parser:
         terms: Any,
         columns: Any,
     ) -> Edit | None:
-        """Changes of requests, by the arguments of ``update_requests``; None without any."""
+        """Return the edit of ``update_requests``; None without requests."""
         store = self.store
         slots = self.requests.slots(ids, label)
         if usage is not None or columns is not None:
@@ -269,7 +273,7 @@ class Parser:
         return self._minimised(Edit("update_requests", slots=slots, **given))
 
     def price_of_moves(self, ids: Sequence[Hashable], columns: Any, prices: float | ArrayLike) -> Edit | None:
-        """Overrides that charge for leaving columns, by the arguments of ``price_moves``."""
+        """Return the edit of ``price_moves``: overrides that charge for leaving the given columns."""
         label, store = "price_moves", self.store
         slots = self.requests.slots(ids, label)
         columns = self._places(ids, slots, columns)
@@ -287,7 +291,7 @@ class Parser:
         return edit
 
     def _places(self, ids: Sequence[Hashable], slots: NDArray[np.int64], columns: Any) -> Any:
-        """Columns of requests, one each, with numbers in place of names; an array has numbers already."""
+        """Return one column for each request, as a number instead of a name; an array has numbers already."""
         if isinstance(columns, np.ndarray):
             return columns
         names, numbers = self.names.of_many(slots), Numbers()
@@ -313,7 +317,7 @@ class Parser:
         *,
         kept: bool,
     ) -> dict[str, Any]:
-        """Fields of an edit that name columns: of new ones their names, overrides and starts."""
+        """Return the fields of an edit that refer to columns: names, overrides and starts."""
         given: dict[str, Any] = {}
         usage, columns, overrides, starts = by_column.values()
         names, numbers = self._old_names(slots, usage, overrides, starts), Numbers()
@@ -329,7 +333,10 @@ class Parser:
         return given
 
     def _old_names(self, slots: NDArray[np.int64], usage: Any, *entries: Any) -> list[Names] | None:
-        """Names of the columns of requests, if there are new columns, or mappings of columns to numbers."""
+        """Return the present names of columns if the edit needs them, else None.
+
+        An edit with new columns, or with mappings from columns to numbers, needs them.
+        """
         named = usage is not None or any(each is not None and not is_flat(each) for each in entries)
         return self.names.of_many(slots) if named else None
 
@@ -341,7 +348,7 @@ class Parser:
         usage: Any,
         widths: NDArray[np.int64],
     ) -> list[Names] | None:
-        """Names of new columns: those that are given, or those of the columns that are shared."""
+        """Return the names of new columns: given names, else the names of shared columns."""
         given = labels_of(label, ids, columns, widths)
         if isinstance(usage, SharedColumns) and usage.names is None:
             return given
@@ -351,7 +358,7 @@ class Parser:
         shared = [own.names if isinstance(own, SharedColumns) else None for own in handles]
         if given is None:
             return shared if any(shared) else None
-        return [theirs if own is None else own for own, theirs in zip(given, shared, strict=True)]
+        return [common if own is None else own for own, common in zip(given, shared, strict=True)]
 
     def _new_columns_and_rows(
         self,
@@ -361,7 +368,7 @@ class Parser:
         totals: Any,
         relation: Any,
     ) -> tuple[_Costs, NDArray[np.int8] | int, NDArray[np.float64] | None]:
-        """EditedColumns, given as (costs, sizes), and sum rows of new requests: kinds and totals."""
+        """Return costs, kinds of sum rows and totals of new requests; `columns` is (costs, sizes)."""
         costs, sizes = columns
         shared = self._shared_costs(label, ids, costs, sizes)
         if shared is not None:
@@ -375,14 +382,14 @@ class Parser:
     def _shared_costs(
         self, label: Hashable, ids: Sequence[Hashable], costs: Any, sizes: Any
     ) -> _Costs | None:
-        """Costs that are handles, one for all requests or one each; None if they are numbers."""
+        """Return the costs if they are handles, one for all requests or one each; None for numbers."""
         one = isinstance(costs, SharedCosts)
         if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
             return None
         if one:
             self.shared_costs.check(label, costs)
         elif len(costs) != len(ids):
-            raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
+            raise EditError(label, "costs", len(costs), f"must have one for each of {len(ids)} requests")
         else:
             for id, own in zip(ids, costs, strict=True):
                 self.shared_costs.check(id, own)
@@ -393,7 +400,7 @@ class Parser:
             wrong = whole_numbers(label, "sizes", sizes, len(ids)) != widths
             if wrong.any():
                 where = int(wrong.argmax())
-                why = f"its shared costs have {int(widths[where])} columns"
+                why = f"must be {int(widths[where])}, the number of columns of its shared costs"
                 raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
         return _Costs(widths, None, slots)
 
@@ -406,10 +413,10 @@ class Parser:
         *,
         new: bool,
     ) -> _Costs:
-        """New costs of many requests, given as (costs, sizes); ``new``: of new columns."""
+        """Return new costs of many requests, given as (costs, sizes); ``new`` is True for new columns."""
         costs, sizes = columns
         if costs is None:
-            raise EditError(label, "sizes", sizes, "are those of new costs: give these too")
+            raise EditError(label, "sizes", sizes, "must be given together with costs")
         widths = self.store.requests.n_columns[slots]
         shared = self._shared_costs(label, ids, costs, sizes)
         if shared is not None:
@@ -435,7 +442,7 @@ class Parser:
         *,
         kept: bool,
     ) -> Entries:
-        """Return overrides of requests; a kernel checks flat ones at once if the columns are ``kept``."""
+        """Return overrides of requests; a kernel checks flat overrides if the columns stay (``kept``)."""
         if kept and is_flat(overrides):
             counts = whole_numbers(label, "override counts", overrides[0], len(ids))
             if checked_overrides(counts, overrides[1], overrides[2], self.store.requests, slots):
@@ -450,7 +457,10 @@ class Parser:
         totals: Any,
         relation: Any,
     ) -> tuple[NDArray[np.int8] | int | None, Any]:
-        """(kinds, totals) of sum rows; None as the kinds if all requests have one, which stays as it is."""
+        """Return the kinds and totals of changed sum rows.
+
+        The kinds are None if every request has a sum row already and only totals change.
+        """
         table = self.store.requests
         old = table.relation[slots]
         if relation is None and isinstance(totals, np.ndarray) and np.count_nonzero(old) == old.size:
@@ -466,23 +476,26 @@ class Parser:
         upper: Any,
         term: Any,
     ) -> None:
-        """New columns come with what belonged to the old ones: bounds per column, the image of a term."""
+        """Raise EditError if an edit replaces columns and does not give all data that depend on them.
+
+        These data are the costs, upper bounds that were given per column, and the image of a convex term.
+        """
         store, costs, names = self.store, new["costs"], new["columns"]
         if new["usage"] is None:
             if names is not None:
-                raise EditError(label, "columns", names, "are the names of new columns: give their usage too")
+                raise EditError(label, "columns", names, "must be given together with usage")
             return
         if costs is None:
-            raise EditError(label, "costs", costs, "a new usage needs the costs of its columns too")
+            raise EditError(label, "costs", costs, "must be given together with a new usage")
         if upper is None:
             own = store.requests.upper_start[slots] >= 0
             if own.any():
-                why = "was given per column: a new usage needs it again"
+                why = "was given per column and must be given again with a new usage"
                 raise EditError(ids[int(own.argmax())], "upper", None, why)
         if store.terms and (term is KEEP or isinstance(term, Mapping)):
             for id, slot in zip(ids, slots.tolist(), strict=True):
                 if slot in store.terms:
-                    why = "its image is of the old columns: a new usage needs it again"
+                    why = "has an image for the old columns and must be given again with a new usage"
                     raise EditError(id, "term", term, why)
 
     # ---- columns ----------------------------------------------------------------------------------------
@@ -490,7 +503,10 @@ class Parser:
     def _columns_of_many(
         self, label: Hashable, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64] | int, EditedColumns | None]:
-        """Slots of the columns that requests share, one for all or one each, and those that are their own."""
+        """Return the slots of shared columns, one for all requests or one each, and the columns of their own.
+
+        The slot of a request with columns of its own is OWN.
+        """
         if isinstance(usage, SharedColumns):
             return self._shared_slot(label, ids, usage, widths), None
         if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
@@ -522,18 +538,18 @@ class Parser:
         self.shared_columns.check(subject, shared)
         if not all_are(widths, shared.n_columns):
             wrong = int((widths != shared.n_columns).argmax())
-            why = f"its shared columns are {shared.n_columns}"
+            why = f"must have {shared.n_columns} entries, one for each of its shared columns"
             raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
         return shared.slot
 
     def compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
-        """The n columns that a mapping or a matrix stands for; rows are slots."""
+        """Return the n columns of a mapping or a matrix, with slots as rows."""
         if not hasattr(usage, "tocsc"):
             return from_mapping(subject, usage, n, self.resources)
         return self._by_slot(from_matrix(subject, usage, (len(self.resources), n)))
 
     def _by_slot(self, columns: Compressed) -> Compressed:
-        """Columns with rows named by their slots, and not by their places among the resources."""
+        """Replace the rows of columns, positions among the resources, with slots."""
         slots = self.resources.all_slots
         if np.array_equal(slots, np.arange(slots.size)):
             return columns
@@ -543,11 +559,11 @@ class Parser:
 def _kept(
     new: Sequence[Names] | None, old: Sequence[Names] | None, widths: NDArray[np.int64], numbers: Numbers
 ) -> Runs | None:
-    """For each new column the number of the old column of the same name, -1 without one."""
+    """Return, for each new column, the number of the old column with the same name, or -1."""
     if new is None or old is None:
         return None
     found: list[int] = []
-    known: dict[tuple[int, int], list[int]] = {}  # by the tuples of names, which many requests have
+    known: dict[tuple[int, int], list[int]] = {}  # by pairs of name tuples, which many requests share
     for n, names, earlier in zip(widths.tolist(), new, old, strict=True):
         if names is None or earlier is None:
             found += [-1] * n
@@ -564,7 +580,7 @@ def _kept(
 def _given_costs_at(
     part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return which of some columns are in a part, and their costs without scale and overrides."""
+    """Return the positions of the columns that are in a part, and their costs without scale and overrides."""
     where = np.flatnonzero(slot % part.of == part.number)
     store, q, column = part.store, part.local(slot[where]), column[where]
     table, overrides = store.requests, store.overrides
@@ -579,7 +595,7 @@ def _given_costs_at(
 
 
 def _runs(widths: NDArray[np.int64], bound: float | NDArray[np.float64]) -> float | Runs:
-    """One upper bound for all columns, or a run of them for each request."""
+    """Return one upper bound for all columns, or a run of bounds for each request."""
     return Runs(widths, bound) if isinstance(bound, np.ndarray) else bound
 
 
@@ -589,7 +605,7 @@ def _check_widths(
     wrong = given != widths
     if wrong.any():
         where = int(wrong.argmax())
-        why = f"the request has {int(widths[where])} columns; give a new usage too"
+        why = f"must be {int(widths[where])}, the number of columns of the request; or give a new usage too"
         raise EditError(ids[where], field, int(given[where]), why)
 
 

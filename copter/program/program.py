@@ -1,4 +1,4 @@
-"""ContinualProgram: a linear program that stays alive between rounds and is edited by deltas.
+"""ContinualProgram: a linear program that is kept between rounds and changed by edits.
 
     minimise    sum_q c_q'x_q + phi_q(a_q'x_q)   phi_q: a convex term, for requests that have one
     (maximise   sum_q c_q'x_q - phi_q(a_q'x_q)   with ``sense="max"``)
@@ -6,15 +6,15 @@
                 0 <= x_q <= upper_q              request-local box,
                 sum(x_q) <= total_q (or ==)      and, if wanted, one sum row
 
-Every verb validates its arguments first and applies them only if all are right: a rejected edit raises
-:class:`copter.errors.EditError` and changes nothing.  Ids are any hashable and stay valid until removed.
+Every edit method validates all arguments before it changes the program. A rejected edit raises
+:class:`copter.errors.EditError` and changes nothing. Ids are any hashables and stay valid until they are
+removed.
 
-A program is used by one thread at a time: a verb, a solve, a copy or a save that comes while another thread
-edits or solves it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError`
-and changes nothing.
+One thread at a time can use a program. An edit, a solve, a copy or a save raises
+:class:`copter.errors.ConcurrentUseError` and changes nothing while another thread edits or solves the
+program, or from within a solve (its callback).
 
-Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared
-columns go beyond it.
+Source: differential interface of COpter, thesis section 4.3.2. Scales and shared columns are additions.
 """
 
 from __future__ import annotations
@@ -69,26 +69,30 @@ __all__ = [
 
 
 class ContinualProgram:
-    """A linear program over named resources and requests, edited in place.
+    """Linear program over named resources and requests, edited in place.
 
     Parameters
     ----------
     sense : "min" or "max"
-        Whether costs are minimised or maximised. With "max", every cost that is given or read is a value to
-        be maximised, and convex terms are subtracted from the objective. ``Solution.bound`` is then an upper
-        bound. Prices have the same sign in both senses: positive where the upper bound of a resource is
-        active.
+        Sense of the objective. With "max", every cost that is given or read is a value to be maximised, and
+        convex terms are subtracted from the objective. ``Solution.bound`` is then an upper bound. Dual prices
+        have the same sign in both senses: positive where the upper bound of a resource is active.
 
     Attributes
     ----------
     primal_repair : callable, optional
-        ``primal_repair(program, x, y)`` returns a feasible allocation made from x, at prices by row slot (a
-        primal repair heuristic). ``x`` and the result are :class:`copter.store.allocation.SparseX`: integer
-        slots and columns of existing requests, ascending, and finite values. Solvers of large programs
-        certify the result in addition to their own answers, which can save them the last steps. If the
-        function raises :class:`copter.CopterError`, or returns something else, that is logged and the solve
-        continues without it. It is code and not part of the program's data: a copy in memory has it, but
-        pickles and files do not, so that it must be set again after loading.
+        Primal repair heuristic: ``primal_repair(program, x, y)`` returns a feasible allocation made from the
+        allocation `x`, at the dual prices `y` by row slot. ``x`` and the result are
+        :class:`copter.store.allocation.SparseX`: integer slots and columns of existing requests, ascending,
+        and finite values. Solvers of large programs also certify this result, which can save their last
+        steps. If the function raises :class:`copter.errors.CopterError` or returns an invalid allocation, the
+        solver logs this and continues without the result. A copy in memory has this attribute. Pickles and
+        files do not contain code, so set the attribute again after loading.
+
+    Raises
+    ------
+    SettingError
+        If `sense` is neither "min" nor "max".
 
     Examples
     --------
@@ -139,7 +143,7 @@ class ContinualProgram:
 
     @property
     def sense(self) -> Sense:
-        """Whether costs are minimised ("min") or maximised ("max")."""
+        """Sense of the objective: costs are minimised ("min") or maximised ("max")."""
         return self._sense
 
     @property
@@ -171,13 +175,15 @@ class ContinualProgram:
 
         Parameters
         ----------
+        id : hashable
+            Id of the resource.
         upper, lower : float
-            From 1e20 on a bound is infinite.
+            Bounds of the usage, in units of the resource. Absolute values from 1e20 on are infinite.
 
         Raises
         ------
         EditError
-            The id is taken, a bound is NaN, or lower > upper.
+            If the id is taken, a bound is NaN, or lower > upper.
         """
         check_single(id, lower=lower, upper=upper)
         self.apply(self._parser.new_resources(id, [id], lower, upper))
@@ -190,7 +196,7 @@ class ContinualProgram:
         lower: float | ArrayLike = -math.inf,
         upper: float | ArrayLike = math.inf,
     ) -> None:
-        """Add many coupling rows at once; all of them or, if anything is invalid, none.
+        """Add many coupling rows at once; if an argument is invalid, add none.
 
         Parameters
         ----------
@@ -201,7 +207,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            As :meth:`add_resource`; also for an id that is given twice.
+            For the reasons of :meth:`add_resource`, or if an id is given twice.
         """
         ids = listed(ids)
         edit = self._parser.new_resources("add_resources", ids, lower, upper)
@@ -217,28 +223,28 @@ class ContinualProgram:
         upper: ArrayLike | None = None,
         by: ArrayLike | None = None,
     ) -> None:
-        """Change bounds of one or many resources; all of them or, if anything is invalid, none.
+        """Change bounds of one or many resources; if an argument is invalid, change none.
 
         Parameters
         ----------
         ids : hashable, or sequence of k hashables
-            A list, tuple or range is remembered, so that the same ids are found faster next round.
+            The program remembers a long list, tuple or range of ids and finds the same ids faster next round.
         lower, upper : float or (k,) array_like, optional
-            One for all or one each; None leaves a bound as it is.
+            New bounds, one for all or one each. None leaves the bounds unchanged.
         by : float or (k,) array_like, optional
-            Instead of ``upper``: added to the present upper bounds; negative to subtract.
+            Change that is added to the present upper bounds, instead of ``upper``.
 
         Raises
         ------
         EditError
-            A resource is unknown or given twice, a bound is NaN, lower > upper, or more is subtracted than
-            there is (an upper bound would fall below 0): names the resource.
+            If a resource is unknown or given twice, a bound is NaN, lower > upper, or ``by`` would reduce a
+            nonnegative upper bound below 0. The error names the resource.
         """
         self.apply(self._parser.new_bounds(self._resources.listed(ids), lower, upper, by))
 
     @exclusive
     def remove_resources(self, ids: Ids) -> None:
-        """Remove one or many coupling rows; columns that used them stay, without them.
+        """Remove one or many coupling rows; columns lose their coefficients in these rows.
 
         Parameters
         ----------
@@ -247,7 +253,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            An id is unknown or given twice: nothing is removed.
+            If an id is unknown or given twice. No row is removed.
         """
         ids = self._resources.listed(ids)
         slots = self._resources.slots(ids, "remove_resources")
@@ -257,19 +263,19 @@ class ContinualProgram:
 
     @property
     def shared_columns(self) -> list[SharedColumns]:
-        """Handles of all columns that requests can share, in the order in which they were made."""
+        """Handles of all shared columns, in the order in which they were made."""
         return list(self._templates.values())
 
     @property
     def shared_costs(self) -> list[SharedCosts]:
-        """Handles of all costs that requests can share, in the order in which they were made."""
+        """Handles of all shared costs, in the order in which they were made."""
         return list(self._vectors.values())
 
     @exclusive
     def share_columns(
         self, usage: Mapping[Any, Any], n_columns: int, *, columns: Sequence[Hashable] | None = None
     ) -> SharedColumns:
-        """Register columns that many requests will share; the returned handle is given as their ``usage``.
+        """Register columns that many requests can share.
 
         Parameters
         ----------
@@ -278,32 +284,42 @@ class ContinualProgram:
         n_columns : int
             Number of columns.
         columns : sequence of n_columns hashables, optional
-            Names of the columns, for requests that are given none of their own.
+            Names of the columns, for requests without names of their own.
+
+        Returns
+        -------
+        SharedColumns
+            Handle that is given as the ``usage`` of requests.
 
         Raises
         ------
         EditError
-            A resource is unknown, or a length or number is invalid.
+            If a resource is unknown, or a length or number is invalid.
         """
         handle: SharedColumns = self.apply(self._parser.new_columns(usage, n_columns, columns))
         return handle
 
     @exclusive
     def share_costs(self, costs: ArrayLike) -> SharedCosts:
-        """Register costs that many requests will share; the returned handle is given as their ``costs``.
+        """Register costs that many requests can share.
 
-        A request's scale and overrides stay its own. A pricing pass reads shared columns with shared costs
-        once for all requests that have both, so that one more request costs next to nothing.
+        Each request keeps its own scale and overrides. A pricing pass reads shared columns with shared costs
+        once for all requests that use both. So one more such request takes little time.
 
         Parameters
         ----------
         costs : (n,) array_like
             Finite cost of each column.
 
+        Returns
+        -------
+        SharedCosts
+            Handle that is given as the ``costs`` of requests.
+
         Raises
         ------
         EditError
-            The costs are no vector, or one is NaN or infinite.
+            If the costs are not a vector, or a cost is NaN or infinite.
         """
         handle: SharedCosts = self.apply(self._parser.new_costs(costs))
         return handle
@@ -315,7 +331,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            The program has no such handle (any more).
+            If the program does not have this handle, or has forgotten it already.
         """
         self.apply(self._parser.forgotten(handle))
 
@@ -323,18 +339,18 @@ class ContinualProgram:
     def reserve(self, columns: int) -> None:
         """Reserve memory for the costs of new columns.
 
-        Adding them is faster then, and takes no additional memory, because a growing array is copied. Nothing
-        else changes.
+        Later additions of columns are faster then, because the array of costs need not be copied to grow.
+        The program does not change otherwise.
 
         Parameters
         ----------
         columns : int
-            Not negative.
+            Number of columns, >= 0, in addition to the present columns.
 
         Raises
         ------
         EditError
-            The number is invalid, or there is not enough memory; nothing has changed.
+            If the number is invalid, or there is not enough memory. The program does not change.
         """
         given = number("reserve", "columns", columns)
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
@@ -342,8 +358,8 @@ class ContinualProgram:
         self.store.last_view = None
         try:
             self.store.reserve(int(given))
-        except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
-            why = "is more than there is memory for"
+        except (MemoryError, ValueError):  # numpy raises ValueError for a size beyond the address space
+            why = "must be less: there is not enough memory"
             raise EditError("reserve", "columns", columns, why) from None
 
     # ---- requests ---------------------------------------------------------------------------------------
@@ -396,37 +412,40 @@ class ContinualProgram:
 
         Parameters
         ----------
+        id : hashable
+            Id of the request.
         costs : (n,) array_like or SharedCosts
-            Finite cost of each column, or costs that requests share (:meth:`share_costs`).
+            Finite cost of each column, or a handle from :meth:`share_costs`.
         usage : SharedColumns, mapping or sparse array
-            Coefficients in the resource rows: ``{resource id: coefficients}`` with a scalar (all columns),
-            an (n,) array, or a pair (column indices, values); or a matrix of shape (number of resources, n)
-            whose rows are in the order of :attr:`resource_ids`.
+            Coefficients in the resource rows: a handle from :meth:`share_columns`, a mapping or a matrix. A
+            mapping ``{resource id: coefficients}`` has a scalar (for all columns), an (n,) array, or a pair
+            (column numbers, values) for each resource. A matrix has the shape (number of resources, n), with
+            rows in the order of :attr:`resource_ids`.
         total, relation : float, "<=" or "=="
-            Sum row of the request; None for no sum row.
+            Sum row of the request. Without a total there is no sum row.
         upper : float or (n,) array_like
-            Upper bound of the columns, >= 0, may be infinite; 0 closes a column.
+            Upper bounds of the columns, >= 0, may be infinite. A bound of 0 fixes a column at 0.
         scale : float
-            Finite factor > 0 on all costs that are not overridden.
+            Finite factor > 0 that multiplies all costs that are not overridden.
         override : mapping of column to cost
-            Costs that the scale does not touch.
+            Costs of single columns that the scale does not multiply.
         integral : bool
-            Whether an integral allocation is wanted.  Solvers of integer programs and shims read it.
+            True to ask for an integral allocation. Solvers of integer programs and shims read it.
         start : mapping of column to value
-            Allocation from which a warm start should begin, for example of a request that was
-            replaced by this one.
+            Allocation from which the next warm start begins.
         term : ConvexTerm, optional
-            Adds phi(a'x) to the objective, for example ``LogTerm(weight, offset, image=a)``; the scale
-            does not touch it. In a maximisation phi(a'x) is subtracted.
+            Convex term phi(a'x) that is added to the objective, for example ``LogTerm(weight, offset,
+            image=a)``. The scale does not multiply it. In a maximisation phi(a'x) is subtracted.
         columns : sequence of n distinct hashables, optional
-            Names of the columns. Mappings of column to number, and answers, then have names; arrays of
-            columns stay numbers. Without names, columns have the numbers from 0 to n - 1.
+            Names of the columns. Mappings of column to number, and solutions, then use the names. Arrays of
+            columns always have numbers. Without names, columns have the numbers from 0 to n - 1.
 
         Raises
         ------
         EditError
-            Duplicate id, unknown resource or handle, wrong length, NaN, an infinite cost, a negative
-            total or upper bound: names the request, the field and the value.
+            If the id is taken, a resource or handle is unknown, a length is wrong, a number is NaN, a cost is
+            infinite, or a total or upper bound is negative. The error names the request, the field and the
+            value.
         """
         check_single(id, total=total, relation=relation, scale=scale, integral=integral)
         edit = self._parser.new_requests(
@@ -466,42 +485,46 @@ class ContinualProgram:
         terms: ConvexTerm | Sequence[ConvexTerm | None] | None = None,
         columns: Sequence[Sequence[Hashable] | None] | None = None,
     ) -> None:
-        """Add many requests at once; all of them or, if anything is wrong, none.
+        """Add many requests at once; if an argument is invalid, add none.
 
-        Every argument is as in :meth:`add_request`, for all requests or for each of them; flat arrays are
-        the quick form.
+        Every argument has the meaning that it has in :meth:`add_request`, for all requests or for each of
+        them. Flat arrays are the fastest form.
 
         Parameters
         ----------
         ids : sequence of k hashables
-        costs : (sum(sizes),) array_like, or sequence of k array_likes
-            Costs of all columns, flat, request after request; or one array a request; or one SharedCosts
-            for all, or one a request.
+        costs : (sum(sizes),) array_like, sequence of k array_likes, SharedCosts, or sequence of k SharedCosts
+            Costs of all columns, flat, request after request; or one array for each request; or one handle
+            for all or for each request.
         sizes : (k,) array_like of int, optional
             Number of columns of each request; only flat costs need it.
         usage : SharedColumns, sparse array, or sequence of k usages
-            One handle for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
-            the order of :attr:`resource_ids`; or one usage a request.
+            One handle for all requests; or a matrix of shape (number of resources, sum(sizes)) with rows in
+            the order of :attr:`resource_ids`; or one usage for each request.
         totals : float or (k,) array_like, optional
-            In a list, None stands for no sum row.
+            Total of each sum row. None, also in a list, means no sum row.
         relation : "<=", "==", or sequence of k of them
+            Relation of each sum row.
         upper : float, (sum(sizes),) array_like, or sequence of k floats or array_likes
+            Upper bounds of the columns.
         scales : float or (k,) array_like, optional
+            Scale of each request.
         overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
-            Flat with ``counts`` entries each, or one mapping (or None) a request.
+            Flat, with ``counts`` entries for each request; or one mapping or None for each request.
         integral : bool or (k,) array_like of bool
+            True for requests that ask for an integral allocation.
         starts : (counts (k,), columns (sum,), values (sum,)), or sequence of k mappings, optional
-            As ``overrides``; a request whose mapping is None has no start.
+            In the forms of ``overrides``. A request whose mapping is None has no start.
         terms : ConvexTerm, or sequence of k terms, optional
-            In a sequence, None stands for no term.
+            Convex terms. None in a sequence means no term.
         columns : sequence of k sequences, optional
-            Names of the columns of each request; None for numbers. A tuple that many requests have is stored
-            once.
+            Names of the columns of each request; None for numbers. A tuple object that several requests have
+            is stored once.
 
         Raises
         ------
         EditError
-            As :meth:`add_request`; also for an id that is given twice.
+            For the reasons of :meth:`add_request`, or if an id is given twice.
         """
         edit = self._parser.new_requests(
             "add_requests",
@@ -539,34 +562,37 @@ class ContinualProgram:
         term: ConvexTerm | Mapping[str, float] | None = KEEP,
         columns: Sequence[Hashable] | None = None,
     ) -> None:
-        """Change a request; arguments that are not given leave their part as it is.
+        """Change a request; arguments that are not given leave their part unchanged.
 
-        New ``costs`` of another length need a new ``usage`` too. A new usage begins without overrides and
-        names, and needs ``upper`` again if the bounds were given per column. Its warm start is ``start``, or
-        the last allocation's values of the columns whose names stay.
+        New ``costs`` of another length need a new ``usage``, too. A new usage has no overrides and no names
+        until they are given. It needs ``upper`` again if the bounds were given per column. Its warm start is
+        ``start``, or else the values in the last allocation of the columns whose names stay.
 
         Parameters
         ----------
-        costs : (n,) array_like, optional
+        id : hashable
+        costs : (n,) array_like or SharedCosts, optional
+        scale : float, optional
         override : mapping of column to cost, optional
-            Replaces the whole previous override; ``{}`` clears it.
+            Replaces the whole previous override; ``{}`` removes it.
         usage : SharedColumns, mapping or sparse array, optional
-            New columns, as in :meth:`add_request`; needs their ``costs``.
+            New columns, as in :meth:`add_request`. They need new ``costs``.
         total : float, optional
-            None removes the sum row.
+            New total. None removes the sum row.
         relation : "<=" or "==", optional
         upper : float or (n,) array_like, optional
+        integral : bool, optional
         start : mapping of column to value, optional
         term : ConvexTerm, or mapping of parameter name to float, optional
-            A new term, or new parameters of the present one, whose image stays; None removes it. With a new
-            usage, a request with a term needs it again.
+            New convex term, or new parameters of the present term, whose image stays. None removes the term.
+            If a request with a term gets a new usage, the term must be given again.
         columns : sequence of n hashables, optional
             Names of the columns of a new usage.
 
         Raises
         ------
         EditError
-            As :meth:`add_request`; also for an id that is unknown.
+            For the reasons of :meth:`add_request`, or if the id is unknown.
         """
         check_single(id, total=total, relation=relation, scale=scale, integral=integral)
         parameters = {name: [value] for name, value in term.items()} if isinstance(term, Mapping) else None
@@ -607,33 +633,33 @@ class ContinualProgram:
         terms: ConvexTerm | Sequence[ConvexTerm | None] | Mapping[str, ArrayLike] | None = KEEP,
         columns: Sequence[Sequence[Hashable] | None] | None = None,
     ) -> None:
-        """Change many requests at once; all of them or none.  What is not given stays as it is.
+        """Change many requests at once; if an argument is invalid, change none.
 
-        Every argument is as in :meth:`update_request`, for all requests or for each of them, in the forms
-        of :meth:`add_requests`.
+        Every argument has the meaning that it has in :meth:`update_request` and the forms that it has in
+        :meth:`add_requests`. Arguments that are not given leave their part unchanged.
 
         Parameters
         ----------
         ids : sequence of k hashables
-            As a list, tuple or range they are remembered: the same ids next round are quick.
-        costs : (sum of columns,) array_like, or sequence of k array_likes, optional
-            New costs, flat, request after request, or one array a request, or vectors as in
-            :meth:`add_requests`; without a new ``usage`` as many as the request has columns.
+            The program remembers a long list, tuple or range of ids and finds the same ids faster next round.
+        costs : (sum of columns,) array_like, sequence of k array_likes, or handles, optional
+            New costs, flat, request after request; or one array for each request; or handles as in
+            :meth:`add_requests`. Without a new ``usage``, each request needs one cost per present column.
         sizes : (k,) array_like of int, optional
             Number of new columns of each request, for flat costs with a new ``usage``.
         scales : float or (k,) array_like, optional
         overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
-            Replaces the override of every request; of none whose mapping is None.
+            Replaces the override of every request, except requests whose mapping is None.
         usage : SharedColumns, sparse array, or sequence of k usages, optional
-            New columns, as in :meth:`add_requests`; need their ``costs``.
+            New columns, as in :meth:`add_requests`. They need new ``costs``.
         totals : float or (k,) array_like, optional
-            None, also in a list, takes the sum row away.
+            New totals. None, also in a list, removes the sum row.
         relation : "<=", "==", or sequence of k of them, optional
         upper : float, (sum of columns,) array_like, or sequence of k floats or array_likes, optional
         integral : bool or (k,) array_like of bool, optional
         starts : (counts (k,), columns (sum,), values (sum,)), or sequence of k mappings, optional
         terms : ConvexTerm, sequence of k terms, or mapping of parameter name to (k,) array_like, optional
-            New terms (None takes one away), or new parameters, for example ``{"weight": weights}``, of
+            New terms, where None removes a term. Or new parameters, for example ``{"weight": weights}``, of
             terms of one class, whose images stay.
         columns : sequence of k sequences, optional
             Names of the columns of a new usage, as in :meth:`add_requests`.
@@ -641,8 +667,8 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            As :meth:`update_request`; also for an id that is given twice, and parameters for a request
-            without a term.
+            For the reasons of :meth:`update_request`, if an id is given twice, or if parameters are given for
+            a request without a term.
         """
         edit = self._parser.changed_requests(
             "update_requests",
@@ -674,18 +700,18 @@ class ContinualProgram:
         scales: float | ArrayLike | None = None,
         integral: bool | ArrayLike = False,
     ) -> None:
-        """Add many requests from a long table; all of them or, if anything is wrong, none.
+        """Add many requests from a long table; if an argument is invalid, add none.
 
-        The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has a row
+        The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. It has one row
         for each column of a request and each resource that this column uses; ``use`` is the coefficient. A
-        column that uses nothing has one row, whose resource is None, NaN or ``""``. All rows of a column have
-        the same cost. Requests are added in the order of their first rows, the columns of a request in the
-        order of theirs. Columns have the names of the table, unless these are the numbers from 0 on.
+        column that uses no resource has one row, whose resource is None, NaN or ``""``. All rows of a column
+        have the same cost. Requests, and the columns of each request, are added in the order of their first
+        rows. Columns have the names of the table, unless these are the numbers from 0 on.
 
         Parameters
         ----------
         table : mapping of arrays or lists, structured array, data frame, or Arrow table
-            Anything whose ``table["request"]`` has one dimension. An object that has only the method
+            Any object whose ``table["request"]`` has one dimension. An object that has only the method
             ``__dataframe__`` is read with pyarrow or pandas.
         totals, relation, upper, scales, integral
             As in :meth:`add_requests`: one for all requests, or one each, in the order of the requests.
@@ -693,9 +719,9 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            For the reasons of :meth:`add_requests`; also if the table lacks a column, is empty or has columns
-            of different lengths, and if a request's column has two costs or two rows of one resource: names
-            the request, its column and the value.
+            For the reasons of :meth:`add_requests`; if the table lacks a column, is empty or has columns of
+            different lengths; or if a request's column has two costs or two rows with one resource. The error
+            names the request, its column and the value.
         """
         found = read_table("add_table", table, self._resources)
         edit = self._parser.new_requests(
@@ -728,18 +754,18 @@ class ContinualProgram:
         scales: float | ArrayLike | None = None,
         integral: bool | ArrayLike | None = None,
     ) -> None:
-        """Replace the columns of the requests in a long table; all of them or, if anything is wrong, none.
+        """Replace the columns of the requests in a long table; if an argument is invalid, replace none.
 
-        Other requests stay as they are, and so does every argument that is not given. As with a new usage in
-        :meth:`update_requests`, the new columns begin without overrides.
+        Other requests do not change. Arguments that are not given leave their part unchanged. As with a new
+        usage in :meth:`update_requests`, the new columns have no overrides.
 
         Parameters
         ----------
         table : mapping of arrays or lists, structured array, data frame, or Arrow table
             As in :meth:`add_table`.
         totals, relation, upper, scales, integral
-            As in :meth:`update_requests`: one for all requests, or one each, in the order in which the
-            requests first come in the table.
+            As in :meth:`update_requests`: one for all requests, or one each, in the order of the requests'
+            first rows.
 
         Raises
         ------
@@ -768,16 +794,27 @@ class ContinualProgram:
 
     @exclusive
     def remove_request(self, id: Hashable) -> None:
-        """Remove a request with its columns and its sum row."""
+        """Remove a request with its columns and its sum row.
+
+        Raises
+        ------
+        EditError
+            If the id is unknown.
+        """
         self.apply(Edit("remove_requests", slots=self._requests.slots([id], "remove_request"), ids=[id]))
 
     @exclusive
     def remove_requests(self, ids: Ids) -> None:
-        """Remove one or many requests; all of them or, if an id is unknown or given twice, none.
+        """Remove one or many requests with their columns and sum rows.
 
         Parameters
         ----------
         ids : hashable, or sequence of hashables
+
+        Raises
+        ------
+        EditError
+            If an id is unknown or given twice. No request is removed.
         """
         ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
@@ -787,27 +824,30 @@ class ContinualProgram:
     def price_moves(
         self, ids: Ids, columns: ArrayLike | Sequence[Hashable], prices: float | ArrayLike
     ) -> None:
-        """Charge for moving: a request pays its price unless it stays on its column.
+        """Charge requests for leaving their present columns.
 
-        The method writes an override of that column: the given cost, times the scale, less the price. Shared
-        costs stay shared. The new override replaces all earlier overrides of the request, which do not count,
-        so that a second call with the same arguments changes nothing. Call it again when costs or scales
-        change. Objectives are lower, by the sum of the prices, than if moves were paid for. In a maximisation
-        the price is added to the column's value, and objectives are higher by the sum of the prices.
+        The method writes an override for the present column of each request: its given cost, times the scale,
+        minus the price. So a request that leaves the column loses this discount. Shared costs stay shared.
+        The new override replaces all earlier overrides of the request. A second call with the same arguments
+        therefore changes nothing. Call the method again when costs or scales change.
+
+        The discounts lower the objective: it is smaller, by the sum of the prices, than an objective with
+        charges for moves. In a maximisation the price is added to the column's value, and the objective is
+        higher by the sum of the prices.
 
         Parameters
         ----------
         ids : hashable, or sequence of k hashables
         columns : sequence of k ints, names or None
-            Present column of each, as in ``rounded.choice``; None or a negative one for none: no charge. An
-            array has numbers, also for columns with names.
+            Present column of each request, as in ``rounded.choice``. None or a negative number means no
+            column and no charge. An array has numbers, also for columns with names.
         prices : float or (k,) array_like
-            Finite, not negative.
+            Price of leaving the column, in objective units, finite and >= 0.
 
         Raises
         ------
         EditError
-            An id is unknown or given twice, a request has no such column, or a price is invalid.
+            If an id is unknown or given twice, a request has no such column, or a price is invalid.
         """
         edit = self._parser.price_of_moves(self._requests.listed(ids), columns, prices)
         if edit is not None:
@@ -825,31 +865,34 @@ class ContinualProgram:
         *,
         upper: float | ArrayLike | None = None,
     ) -> None:
-        """Add columns to one or many requests; all of them or, if anything is invalid, none.
+        """Add columns to one or many requests; if an argument is invalid, add none.
 
-        The other columns keep their costs, overrides and bounds, and the next solve begins with their values
-        in the last allocation. A request that shares columns or costs has its own from then on. In the image
-        of a convex term a new column has 0.
+        The other columns keep their costs, overrides and bounds. The next solve begins with their values in
+        the last allocation. A request with shared columns or costs gets columns and costs of its own. The
+        image of a convex term has 0 for a new column.
 
         Parameters
         ----------
         request : hashable, or sequence of m hashables
-            The request of all new columns, or of each.
+            The request of all new columns, or of each new column.
         names : sequence of m hashables, or None
-            Names of the new columns; None, also in a sequence, for a request whose columns have numbers: they
-            go on. With one request and no names, there are as many new columns as costs.
+            Names of the new columns. None, also in a sequence, if the columns of the request have numbers:
+            new columns get the next numbers. With one request and no names, `costs` sets the number of
+            columns.
         costs : float or (m,) array_like
+            Cost of all new columns, or of each.
         usage : mapping or sparse array
             Coefficients of the m columns, as in :meth:`add_request`: ``{resource id: coefficients}``, or a
             matrix of shape (number of resources, m).
         upper : float or (m,) array_like, optional
-            Upper bounds. By default the bound that all columns of the request have; infinite if they differ.
+            Upper bounds. The default is the bound that all columns of the request have, or infinity if their
+            bounds differ.
 
         Raises
         ------
         EditError
-            A request or resource is unknown, a name is not new, or a number is invalid: names the request,
-            the field and the value.
+            If a request or resource is unknown, a name is not new, or a number is invalid. The error names
+            the request, the field and the value.
         """
         edit = added_columns(self._parser, request, names, costs, usage, upper)
         if edit is not None:
@@ -857,22 +900,22 @@ class ContinualProgram:
 
     @exclusive
     def remove_columns(self, request: Ids, names: Sequence[Hashable]) -> None:
-        """Remove columns of one or many requests; all of them or, if anything is invalid, none.
+        """Remove columns of one or many requests; if an argument is invalid, remove none.
 
-        The other columns stay as in :meth:`add_columns`.
+        The other columns keep their data and their start, as in :meth:`add_columns`.
 
         Parameters
         ----------
         request : hashable, or sequence of m hashables
-            The request of all these columns, or of each.
+            The request of all these columns, or of each column.
         names : sequence of m hashables
-            Names of the columns, or numbers where they have no names. Numbers are those before the edit;
-            later columns move down.
+            Names of the columns, or their numbers before the edit if they have no names. Columns after a
+            removed column get lower numbers.
 
         Raises
         ------
         EditError
-            A request or column is unknown, a column is given twice, or a request would have none.
+            If a request or column is unknown, a column is given twice, or a request would have no column.
         """
         edit = removed_columns(self._parser, request, names)
         if edit is not None:
@@ -888,9 +931,9 @@ class ContinualProgram:
         usage: Mapping[Any, Any] | Any | None = None,
         upper: float | ArrayLike | None = None,
     ) -> None:
-        """Change columns of one or many requests; arguments that are not given leave their part as it is.
+        """Change columns of one or many requests; arguments that are not given leave their part unchanged.
 
-        Costs and bounds are changed in place. An override stays above a new cost.
+        An override takes precedence over a new cost.
 
         Parameters
         ----------
@@ -904,16 +947,16 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            A request, column or resource is unknown, a column is given twice, or a number is invalid.
+            If a request, column or resource is unknown, a column is given twice, or a number is invalid.
         """
         edit = changed_columns(self._parser, request, names, costs, usage, upper)
         if edit is not None:
             self.apply(edit)
 
     def apply(self, edit: Edit) -> Any:
-        """Make a checked edit of the program as it is now; every edit method ends in this call.
+        """Apply a checked edit to the program; every edit method ends in this call.
 
-        Return the handle (SharedColumns or SharedCosts) of an object that is shared from now on, or None.
+        Return the handle (SharedColumns or SharedCosts) if the edit registers a shared object, else None.
         """
         if not isinstance(edit, Edit):
             raise ArgumentTypeError("apply", "edit", edit, "must be an Edit")
@@ -950,8 +993,9 @@ class ContinualProgram:
     def _move_starts(
         self, slots: NDArray[np.int64], generations: NDArray[np.int64], kept: Runs | None
     ) -> None:
-        """Let starts be of the new columns of requests, or of none; `generations` are those of the old
-        columns.
+        """Move the starts of requests to their new columns, or drop the starts if no column is kept.
+
+        `generations` (k,) are the generations of the old columns.
         """
         if kept is not None:
             self._starts |= moved(self._starts, slots, generations, kept)
@@ -959,7 +1003,7 @@ class ContinualProgram:
             for slot in slots.tolist():
                 self._starts.pop(slot, None)
 
-    # ---- what it holds ----------------------------------------------------------------------------------
+    # ---- sizes and starts -------------------------------------------------------------------------------
 
     @property
     def n_variables(self) -> int:
@@ -978,33 +1022,33 @@ class ContinualProgram:
         return self.store.nnz
 
     def take_starts(self) -> Pending:
-        """Return starts given since the last call, by request slot; for solvers.
+        """Return the starts given since the last call, by request slot; solvers call this method.
 
-        A start is (columns, values), or a :class:`copter.store.edit.Moved` for a request whose columns were
-        added, removed or replaced, and which begins with its values in the last allocation.
+        A start is (columns, values). It is a :class:`copter.store.edit.Moved` for a request whose columns
+        were added, removed or replaced. Such a request begins with its values in the last allocation.
         """
         starts = self._starts.copy()
         self._starts.clear()
         return starts
 
     def return_starts(self, starts: Pending) -> None:
-        """Give back starts that :meth:`take_starts` returned for a solve without a result; for solvers."""
+        """Return starts to the program after a solve without a result; solvers call this method."""
         self._starts.update(starts | self._starts)
 
     # ---- copies and files -------------------------------------------------------------------------------
 
     def __copy__(self) -> Self:
-        return copy.deepcopy(self)  # half a copy would be edited along with the original
+        return copy.deepcopy(self)  # a shallow copy would share its data with the original
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self._twin(memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        twin = self._twin({}, without="primal_repair")  # nobody edits that one while it is pickled
+        twin = self._twin({}, without="primal_repair")  # a private copy, which cannot change during pickling
         return _empty, (type(twin),), vars(twin)
 
     def _twin(self, memo: dict[int, Any], without: str = "") -> Any:
-        """A copy, but for one attribute."""
+        """Return a copy without one attribute."""
         with self.guard.using("copy"):
             kind, content = self._content()
             twin = memo[id(self)] = _empty(kind)
@@ -1014,25 +1058,26 @@ class ContinualProgram:
         return twin
 
     def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
-        """Class and attributes of a copy."""
+        """Return the class and the attributes of a copy."""
         return type(self), vars(self)
 
     @exclusive
     def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-        """Write the program to a file, atomically and to disk; an older one is replaced.
+        """Write the program to a file, atomically and synchronised to disk; replace an existing file.
 
         Parameters
         ----------
+        path : path-like
         solver : Solver, optional
-            Its state is written too, so that the next round continues from this one.
+            Solver whose state is written, too, so that the next round continues from this one.
 
         Raises
         ------
         EditError
-            An id cannot be written: names it. Ids may be str, int, float, bool, bytes, None, numpy's numbers
-            (which are read as Python's), and tuples of these.
+            If an id cannot be written. Ids may be str, int, float, bool, bytes, None, numpy numbers (which
+            are read as Python numbers), and tuples of these.
         CopterError
-            The solver's state cannot be written; that of :class:`copter.ProximalPoint` can.
+            If the solver's state cannot be written. The state of :class:`copter.ProximalPoint` can.
         """
         from copter.durable.snapshot import save
 
@@ -1042,22 +1087,28 @@ class ContinualProgram:
     def load(
         path: str | PathLike[str], solver: Remembers | None = None, terms: Iterable[type[ConvexTerm]] = ()
     ) -> ContinualProgram:
-        """Read a program from a file that :meth:`save` wrote, with the same slots, revision and next answers.
+        """Read a program from a file that :meth:`save` wrote.
 
+        The program has the same slots and the same revision, and the next solve returns the same solution.
         Reading runs no code from the file.
 
         Parameters
         ----------
+        path : path-like
         solver : Solver, optional
-            Gets the state of the saved solver, but no settings: make it with the same.
+            Solver that gets the saved solver's state, but not its settings: make it with the same settings.
         terms : iterable of classes
             Your own classes of convex terms that the program uses.
+
+        Returns
+        -------
+        ContinualProgram
 
         Raises
         ------
         FileError
-            The file is damaged, incomplete or not copter's, needs a class of terms, or has no state for this
-            solver; names the file and the problem.
+            If the file is damaged, incomplete or not written by copter, needs a class of terms, or has no
+            state for this solver. The error names the file and the problem.
         """
         from copter.durable.snapshot import load
 
@@ -1066,19 +1117,19 @@ class ContinualProgram:
         return program
 
     def to_arrays(self) -> GeneralLP:
-        """Return the program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
+        """Return the present program as arrays with names: costs, sparse matrix, bounds and integrality.
 
         Returns
         -------
         GeneralLP
-            Columns request after request, named ``request[column]`` by number or name; rows are the
-            resources, by their ids, and then ``total[request]`` for each request that has a total. As for
-            every GeneralLP, ``c`` of a maximisation is the negated objective, and ``maximize`` is True.
+            Columns are in the order of the requests and named ``request[column]``, by number or name. Rows
+            are the resources, named by their ids, followed by ``total[request]`` for each sum row. For a
+            maximisation, ``c`` is the negated objective and ``maximize`` is True, as in every GeneralLP.
 
         Raises
         ------
-        CopterError
-            A request has a convex term: names it.
+        UnsupportedError
+            If a request has a convex term. The error names the request.
         """
         from copter.models.arrays import program_arrays
 
@@ -1087,17 +1138,17 @@ class ContinualProgram:
     def write(self, path: str | PathLike[str]) -> None:
         """Write the program to an MPS file for other solvers; use :meth:`save` to continue with copter.
 
-        A maximisation is written as one (OBJSENSE MAX).
+        The file of a maximisation has OBJSENSE MAX.
 
         Parameters
         ----------
         path : path-like
-            Ends in ``.mps``.
+            Path that ends in ``.mps``.
 
         Raises
         ------
         CopterError
-            It cannot be written there, or a request has a convex term.
+            If the file cannot be written, or a request has a convex term.
         """
         from copter.models.files import write_mps
 
@@ -1105,7 +1156,7 @@ class ContinualProgram:
 
 
 def _by_slot(slots: NDArray[np.int64], starts: Entries) -> Pending:
-    """Columns and values of the requests for which they are given."""
+    """Return the starts, (columns, values) by slot, of the requests for which a start is given."""
     ends = np.cumsum(starts.counts).tolist()
     given = [True] * slots.size if starts.given is None else starts.given.tolist()
     return {
@@ -1116,5 +1167,5 @@ def _by_slot(slots: NDArray[np.int64], starts: Entries) -> Pending:
 
 
 def _empty(kind: type[ContinualProgram]) -> Any:
-    """A program to be filled from another."""
+    """Make a program without attributes, to be filled from another program."""
     return kind.__new__(kind)

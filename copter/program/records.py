@@ -1,4 +1,4 @@
-"""What verbs of a program take and give: how requests and resources are read, and the types of arguments."""
+"""Records of requests and resources as they are read from a program, and types of edit methods' arguments."""
 
 from __future__ import annotations
 
@@ -27,17 +27,33 @@ if TYPE_CHECKING:
 
 Relation: TypeAlias = Literal["<=", "=="]
 EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[Any, float] | None]
-"""Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
+"""Numbers for single columns of many requests: (counts, columns, values), or one mapping for each request."""
 
 
 @dataclass(frozen=True, eq=False)
 class ResourceData:
-    """Resources as :meth:`copter.ContinualProgram.add_resources` takes them: ``add_resources(**vars(data))``.
+    """Resources in the form of the arguments of :meth:`copter.ContinualProgram.add_resources`.
+
+    ``program.resources[ids]`` returns it, and ``add_resources(**vars(data))`` adds the same resources.
 
     Attributes
     ----------
     ids : list of k
     lower, upper : (k,) ndarrays
+        Bounds of the usage, in units of each resource. They may be infinite.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram
+    >>> program = ContinualProgram()
+    >>> program.add_resources(["gpu", "cpu"], upper=[8, 64])
+    >>> data = program.resources[:]
+    >>> data.ids, data.upper
+    (['gpu', 'cpu'], array([ 8., 64.]))
+    >>> other = ContinualProgram()
+    >>> other.add_resources(**vars(data))
+    >>> other.resource_ids
+    ['gpu', 'cpu']
     """
 
     ids: list[Hashable]
@@ -47,7 +63,9 @@ class ResourceData:
 
 @dataclass(frozen=True, eq=False)
 class RequestData:
-    """Requests as :meth:`copter.ContinualProgram.add_requests` takes them: ``add_requests(**vars(data))``.
+    """Requests in the form of the arguments of :meth:`copter.ContinualProgram.add_requests`.
+
+    ``program.requests[ids]`` returns it, and ``add_requests(**vars(data))`` adds the same requests.
 
     Attributes
     ----------
@@ -55,20 +73,39 @@ class RequestData:
     costs : (sum(sizes),) ndarray
         Costs as they were given, without scale and overrides.
     sizes : (k,) ndarray
-    usage : csc_array of shape (number of resources, sum(sizes))
+        Number of columns of each request.
+    usage : csc_array, shape (number of resources, sum(sizes))
     totals, relation : lists of k
-        A total of None where there is no sum row; the relation is "<=" there.
+        Total and relation of each sum row. The total is None for a request without a sum row; its relation is
+        then "<=".
     upper : float or (sum(sizes),) ndarray
-        One number if no request has bounds column by column, and all have the same.
+        Upper bounds of the columns. One number if all columns have the same bound and no request has bounds
+        column by column.
     scales : (k,) ndarray
     overrides : (counts (k,), columns, costs) ndarrays
+        Number of overridden columns of each request; then the columns and their costs, request after request.
     integral : (k,) ndarray of bool
     starts : list of k mappings of column to value, or None
-        Starts that no solve has taken yet; None for a request without one. Named columns are given by name.
+        Starts that no solve has taken yet. None for a request without a start. Named columns are given by
+        name.
     terms : list of k terms
-        None where there is none.
+        None for a request without a convex term.
     columns : list of k tuples, or None
-        Names of the columns; None where columns have numbers, or if all have.
+        Names of the columns of each request. None for a request with numbered columns, or if all requests
+        have numbered columns.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("a", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> program.add_request("b", costs=[-2.0], usage={"gpu": 4}, upper=1.0)
+    >>> data = program.requests[["b", "a"]]
+    >>> data.costs, data.sizes, data.totals
+    (array([-2. , -1. , -1.8]), array([1, 2]), [None, 1.0])
+    >>> data.usage.toarray()
+    array([[4., 1., 2.]])
     """
 
     ids: list[Hashable]
@@ -87,11 +124,11 @@ class RequestData:
 
 
 class Resources:
-    """The resources of a program, by id; made by :attr:`copter.ContinualProgram.resources`.
+    """Resources of a program, by id; made by :attr:`copter.ContinualProgram.resources`.
 
-    ``resources[id]`` is a :class:`Resource`; ``resources[ids]``, for a list, tuple or another sequence of
-    ids, is a :class:`ResourceData`, and so is ``resources[:]``, for all. A tuple that is itself an id counts
-    as one.
+    ``resources[id]`` returns a :class:`Resource`. ``resources[ids]``, for a sequence of ids, returns a
+    :class:`ResourceData`, and ``resources[:]`` returns one with all resources. A tuple that is itself an id
+    is treated as one id.
     """
 
     def __init__(self, store: ConstraintStore, index: Index) -> None:
@@ -119,12 +156,20 @@ class Resources:
 
 
 class Resource(NamedTuple):
-    """A resource, as it is when it is read.
+    """Bounds of a resource when it was read; ``program.resources[id]`` returns it.
 
     Attributes
     ----------
     lower, upper : float
-        Bounds of its use.
+        Bounds of the usage, in units of the resource.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.resources["gpu"]
+    Resource(lower=-inf, upper=8.0)
     """
 
     lower: float
@@ -132,10 +177,11 @@ class Resource(NamedTuple):
 
 
 class Requests:
-    """The requests of a program, by id; made by :attr:`copter.ContinualProgram.requests`.
+    """Requests of a program, by id; made by :attr:`copter.ContinualProgram.requests`.
 
-    ``requests[id]`` is a :class:`Request`; ``requests[ids]``, for a list, tuple or another sequence of ids,
-    is a :class:`RequestData`, and so is ``requests[:]``, for all. A tuple that is itself an id counts as one.
+    ``requests[id]`` returns a :class:`Request`. ``requests[ids]``, for a sequence of ids, returns a
+    :class:`RequestData`, and ``requests[:]`` returns one with all requests. A tuple that is itself an id is
+    treated as one id.
     """
 
     def __init__(
@@ -173,14 +219,33 @@ class Requests:
 
 
 class Request:
-    """A request, as it is when an attribute is read; of one that was removed nothing can be read."""
+    """View of one request of a program; ``program.requests[id]`` returns it.
+
+    An attribute has the value at the time when it is read. After the request is removed, reading an attribute
+    raises :class:`copter.errors.UnknownIdError`.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1, columns=["one", "two"])
+    >>> job = program.requests["job"]
+    >>> job
+    <request 'job': 2 columns, sum <= 1>
+    >>> program.update_request("job", scale=2.0, override={"two": -3.0})
+    >>> job.costs, job.override
+    (array([-2., -3.]), {'two': -3.0})
+    >>> job.usage["gpu"]
+    (array([0, 1]), array([1., 2.]))
+    """
 
     def __init__(self, among: Requests, id: Hashable) -> None:
         self._among, self.id = among, id
 
     @property
     def slot(self) -> int:
-        """Its slot in the store."""
+        """Slot of the request in the store."""
         return self._among.index.slot(self.id)
 
     @property
@@ -195,12 +260,12 @@ class Request:
 
     @property
     def shared_costs(self) -> SharedCosts | None:
-        """Handle of the costs that it shares, None if they are its own or the handle was forgotten."""
+        """Handle of its shared costs; None if it has costs of its own or the handle was forgotten."""
         return self._among.costs.get(int(self._among.store.requests.vector[self.slot]))
 
     @property
     def scale(self) -> float:
-        """Factor on all costs that are not overridden."""
+        """Factor that multiplies all costs that are not overridden."""
         return float(self._among.store.requests.scale[self.slot])
 
     @property
@@ -212,14 +277,14 @@ class Request:
 
     @property
     def override(self) -> dict[Any, float]:
-        """Costs by column, or by name, that the scale does not touch."""
+        """Costs, by column number or name, that the scale does not multiply."""
         slot = self.slot
         columns, costs = self._among.store.get_override(slot)
         return by_name(_by_column((columns, in_sense(costs, self._among.sense))), self._among.names.of(slot))
 
     @property
     def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Usage of its columns: (columns, coefficients) by resource id, without unused resources."""
+        """Usage of its columns by resource id, as (columns, coefficients), without unused resources."""
         resources = self._among.resources
         column, row, value = self._among.store.request_entries(self.slot)
         id_of = dict(zip(resources.all_slots.tolist(), resources.ids, strict=True))
@@ -228,18 +293,18 @@ class Request:
 
     @property
     def shared_columns(self) -> SharedColumns | None:
-        """Handle of the columns that it shares, None if they are its own or the handle was forgotten."""
+        """Handle of its shared columns; None if it has columns of its own or the handle was forgotten."""
         return self._among.columns.get(int(self._among.store.requests.usage[self.slot]))
 
     @property
     def total(self) -> float | None:
-        """Total of its sum row, None if it has none."""
+        """Total of its sum row; None without a sum row."""
         table, slot = self._among.store.requests, self.slot
         return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
 
     @property
     def relation(self) -> Relation | None:
-        """Relation of its sum row, "<=" or "==", None if it has none."""
+        """Relation of its sum row, "<=" or "=="; None without a sum row."""
         kind = int(self._among.store.requests.relation[self.slot])
         return None if kind == NO_TOTAL else _relation_of(kind)
 
@@ -250,21 +315,21 @@ class Request:
 
     @property
     def integral(self) -> bool:
-        """Whether an integral allocation is wanted."""
+        """True if the request asks for an integral allocation."""
         return bool(self._among.store.requests.integral[self.slot])
 
     @property
     def start(self) -> dict[Any, float] | None:
-        """Values by column, or by name, from which the next warm start begins.
+        """Values, by column number or name, from which the next warm start begins.
 
-        None if none were given since the last.
+        None if no start was given since the last solve.
         """
         slot = self.slot
         return _start_of(self._among.starts, slot, self._among.names.of(slot))
 
     @property
     def term(self) -> ConvexTerm | None:
-        """Convex term, None if it has none."""
+        """Convex term; None without a convex term."""
         return self._among.store.terms.get(self.slot)
 
     def __repr__(self) -> str:
@@ -283,7 +348,7 @@ def _some(ids: Iterable[Hashable]) -> str:
 
 
 def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]) -> RequestData:
-    """Everything that the requests in some slots of a store hold."""
+    """Read all data of the requests in some slots of a store."""
     from scipy.sparse import csc_array
 
     from copter.store.reading import given_costs, overrides_of, row_positions, upper_bounds, usage_columns
@@ -319,17 +384,17 @@ def _request_data(among: Requests, ids: list[Hashable], slots: NDArray[np.int64]
 
 
 def _start_of(starts: Pending, slot: int, names: Names) -> dict[Any, float] | None:
-    """Return the start that was given for a request, by column, or by name; None if none was."""
+    """Return the start that was given for a request, by column number or name; None without a start."""
     start = starts.get(slot)
     return None if start is None or isinstance(start, Moved) else by_name(_by_column(start), names)
 
 
 def _relation_of(kind: int) -> Relation:
-    """How users write a kind of sum row; "<=" for none."""
+    """Return the relation of a kind of sum row, as users write it; "<=" if there is no sum row."""
     return "==" if kind == EXACTLY else "<="
 
 
 def _by_column(entries: tuple[NDArray[Any], NDArray[np.float64]]) -> dict[int, float]:
-    """{column: value} of columns and values."""
+    """Return a mapping of column to value."""
     columns, values = entries
     return dict(zip(columns.tolist(), values.tolist(), strict=True))

@@ -1,4 +1,8 @@
-"""Sense of a program: stores and solvers minimise, and figures are converted where users give or get them."""
+"""Sense of a program, minimisation or maximisation, and the conversion of figures.
+
+Stores and solvers always minimise. A program with the sense "max" converts figures where users give or read
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests from a long table: one row for each column of a request and resource that the column uses.
+"""Requests from a long table with one row for each pair of a request's column and a resource that it uses.
 
-The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``.  Requests are taken in
-the order of their first rows, and the columns of a request in the order of theirs.
+The table has the columns ``request``, ``column``, ``resource``, ``use`` and ``cost``. Requests are in the
+order of their first rows. The columns of a request are in the order of their first rows, too.
 """
 
 from __future__ import annotations
@@ -29,16 +29,23 @@ if TYPE_CHECKING:
 _NAMES = ("request", "column", "resource", "use", "cost")
 _NUMBERS = {float, int, np.float64, np.int64}
 _NOTHING, _UNKNOWN = -1, -2
-"""Stand-ins for a position: of an entry that says that a column uses no resource, and of an unknown id."""
+"""Codes instead of a position: the entry says that the column uses no resource, or the id is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class LongTable:
-    """Requests as the flat forms of bulk edit methods take them.
+    """Requests in the flat form that bulk edit methods take.
 
-    `ids` (k,), `sizes` (k,): requests, and their numbers of columns. `names` (k,): names of the columns of
-    each; None where they are the numbers from 0 on. `costs` (sum(sizes),): request after request. `usage`: of
-    shape (number of resources, sum(sizes)).
+    Attributes
+    ----------
+    ids : list of k
+    sizes : (k,) ndarray
+        Number of columns of each request.
+    names : list of k tuples or None
+        Names of the columns of each request. None if the columns are numbered from 0.
+    costs : (sum(sizes),) ndarray
+        Costs of all columns, request after request.
+    usage : csc_array, shape (number of resources, sum(sizes))
     """
 
     ids: list[Hashable]
@@ -51,8 +58,8 @@ class LongTable:
 def read_table(label: str, table: Any, resources: Index) -> LongTable:
     """Return the requests of a long table.
 
-    `label`: the edit method, for errors that are about no request. Raise EditError with the request, its
-    column and the value.
+    Errors that do not concern a single request name `label`, the edit method. Raise EditError, with the
+    request, its column and the value, if the table is invalid.
     """
     series = _series(label, table)
     requests, ids = _numbered(label, "request", series["request"])
@@ -72,11 +79,11 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     costs = cost[first]
     row = _first(~(abs(cost) <= LARGEST_COST))
     if row is not None:
-        why = f"must be finite, and at most {LARGEST_COST:g} in size"
+        why = f"must be finite, and at most {LARGEST_COST:g} in absolute value"
         raise error(row, "cost", float(cost[row]), why)
     row = _first(cost != costs[column])
     if row is not None:
-        why = f"another row of this column has {float(costs[column[row]])!r}"
+        why = f"must be equal in all rows of a column; another row has {float(costs[column[row]])!r}"
         raise error(row, "cost", float(cost[row]), why)
 
     used = _listed(series["resource"])
@@ -89,7 +96,7 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
     row = _first(~(abs(use[uses]) <= LARGEST_COST))
     if row is not None:
         row = int(uses[row])
-        why = f"must be finite, and at most {LARGEST_COST:g} in size"
+        why = f"must be finite, and at most {LARGEST_COST:g} in absolute value"
         raise error(row, f"use of resource {used[row]!r}", float(use[row]), why)
     usage = _matrix(known[uses], column[uses], use[uses], (len(resources), order.size))
     if usage.nnz < uses.size:  # entries that were given twice were summed
@@ -97,13 +104,13 @@ def read_table(label: str, table: Any, resources: Index) -> LongTable:
         again = np.ones(uses.size, np.bool_)
         again[np.unique(cell, return_index=True)[1]] = False
         row = int(uses[again.argmax()])
-        raise error(row, "resource", used[row], "is in two rows of this column")
+        raise error(row, "resource", used[row], "must be in one row of the column only")
     sizes = np.bincount(requests[first])
     return LongTable(ids, sizes, _each(columns.tolist(), sizes), costs, usage)
 
 
 def _each(names: list[Hashable], sizes: NDArray[np.int64]) -> list[tuple[Hashable, ...] | None]:
-    """Names of the columns of each request; the same names are the same tuple."""
+    """Return the names of the columns of each request; equal names are the same tuple object."""
     known: dict[tuple[Hashable, ...], tuple[Hashable, ...] | None] = {
         tuple(range(n)): None for n in np.unique(sizes).tolist()
     }
@@ -113,14 +120,14 @@ def _each(names: list[Hashable], sizes: NDArray[np.int64]) -> list[tuple[Hashabl
 
 
 def _series(label: str, table: Any) -> dict[str, Any]:
-    """The columns of a table, all of one length: lists, or arrays of one dimension."""
+    """Return the columns of a table, all of one length, as lists or arrays of one dimension."""
     if not hasattr(table, "__getitem__") and hasattr(table, "__dataframe__"):
         table = _interchanged(label, table)
     found = {name: _one_series(label, table, name) for name in _NAMES}
     n = len(found["request"])
     for name, values in found.items():
         if len(values) != n:
-            raise EditError(label, name, len(values), f"needs as many rows as request, which has {n}")
+            raise EditError(label, name, len(values), f"must have as many rows as request, which has {n}")
     if not n:
         raise EditError(label, "table", n, "must have at least one row")
     return found
@@ -132,10 +139,10 @@ def _one_series(label: str, table: Any, name: str) -> list[Any] | NDArray[Any]:
         raise EditError(label, "table", type(table).__name__, why)
     try:
         values = table[name]
-    except Exception as wrong:  # structured arrays and data frames each have an error of their own
+    except Exception as wrong:  # structured arrays and data frames raise different errors
         there = list(table) if isinstance(table, Mapping) else getattr(table, "columns", ())
-        why = f"the table needs this column; it has {[str(each) for each in there]}" if len(there) else ""
-        raise EditError(label, "table", name, why or "the table needs this column") from wrong
+        why = f"the table must have this column; it has {[str(each) for each in there]}" if len(there) else ""
+        raise EditError(label, "table", name, why or "the table must have this column") from wrong
     if isinstance(values, list):
         return values
     if isinstance(values, tuple):
@@ -147,22 +154,25 @@ def _one_series(label: str, table: Any, name: str) -> list[Any] | NDArray[Any]:
 
 
 def _interchanged(label: str, table: Any) -> Any:
-    """A data frame of an object that has the data frame interchange protocol only."""
+    """Convert an object that has only the data frame interchange protocol to a data frame."""
     try:
         from pyarrow.interchange import from_dataframe
     except ImportError:
         try:
             from pandas.api.interchange import from_dataframe
         except ImportError:
-            why = "is read by the data frame interchange protocol: install pyarrow or pandas"
+            why = "needs the data frame interchange protocol; install pyarrow or pandas"
             raise EditError(label, "table", type(table).__name__, why) from None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas warns that it will give up the protocol
+        warnings.simplefilter("ignore")  # pandas warns that the protocol is deprecated
         return from_dataframe(table)
 
 
 def _numbered(label: str, name: str, values: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """The number of each value among the distinct ones, and these, in the order in which they first come."""
+    """Return the number of each value among the distinct values, and the distinct values.
+
+    Distinct values are in the order of their first occurrences.
+    """
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
         return _looked_up(label, name, _listed(values), numbers), list(numbers)
@@ -173,7 +183,7 @@ def _numbered(label: str, name: str, values: Any) -> tuple[NDArray[np.int64], li
 
 
 def _looked_up(label: str, name: str, keys: list[Any], numbers: Mapping[Any, int]) -> NDArray[np.int64]:
-    """The number of each key."""
+    """Return the number of each key."""
     try:
         return np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
     except TypeError:
@@ -193,7 +203,7 @@ class _Positions(dict[Any, int]):
 
 
 def _floats(label: str, name: str, values: list[Any] | NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers; NaN for None and other missing values."""
+    """Return values as floats, with NaN for None and other missing values."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         return values.astype(np.float64)
     listed = _listed(values)
@@ -207,7 +217,7 @@ def _floats(label: str, name: str, values: list[Any] | NDArray[Any]) -> NDArray[
 
 
 def _is_nothing(resource: Any) -> bool:
-    """Whether an entry says that a column uses no resource: None, an empty text, or a missing value."""
+    """Return whether an entry is None, an empty text or a missing value: the column uses no resource."""
     try:
         return resource is None or resource == "" or bool(resource != resource)  # NaN
     except TypeError:  # pandas.NA
@@ -215,7 +225,7 @@ def _is_nothing(resource: Any) -> bool:
 
 
 def _first(wrong: NDArray[np.bool_]) -> int | None:
-    """The first place where something is wrong."""
+    """Return the first position where `wrong` is True, or None."""
     return int(wrong.argmax()) if wrong.any() else None
 
 

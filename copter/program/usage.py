@@ -1,7 +1,7 @@
-"""What columns use of the resources, as users say it, brought into compressed columns.
+"""Conversion of a usage (coefficients of columns in the resources) to compressed columns.
 
-A usage is a mapping of resource id to coefficients, a sparse matrix of many requests' columns, or a
-:class:`.handles.SharedColumns`: the handle of columns that many requests share.
+A usage is a mapping of resource id to coefficients, a sparse matrix for the columns of many requests, or a
+:class:`.handles.SharedColumns`, the handle of columns that many requests share.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ Usage: TypeAlias = "SharedColumns | Mapping[Any, Any] | sparray"
 
 
 class Compressed(NamedTuple):
-    """Columns in compressed form: starts of the columns in the other two, rows, values."""
+    """Sparse columns in compressed form (CSC).
+
+    `pointer` (n + 1,) has the start of each column in `row` (nnz,) and `value` (nnz,).
+    """
 
     pointer: NDArray[Any]
     row: NDArray[Any]
@@ -43,8 +46,8 @@ class Compressed(NamedTuple):
 def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
     """Return the n columns of a mapping of resource id to coefficients, with slots as rows.
 
-    Coefficients are a number, (n,) numbers, or (columns, values). Raise EditError with the request, the field
-    and the value.
+    Coefficients are a number, (n,) numbers, or (columns, values). Raise EditError, with the request, the
+    field and the value, if one is invalid.
     """
     if not isinstance(usage, Mapping):
         why = f"must be a mapping of resource id to coefficients, {_MATRIX_OR_HANDLE}"
@@ -67,7 +70,7 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
 
 
 def joined(parts: Sequence[Compressed]) -> Compressed:
-    """Columns side by side."""
+    """Concatenate parts with the same rows into one set of columns."""
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([part.row.size for part in parts], dtype=np.int64)
@@ -79,11 +82,10 @@ def joined(parts: Sequence[Compressed]) -> Compressed:
 
 
 def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compressed:
-    """Return the columns of a sparse matrix of a required shape, without a copy if it is CSC with sorted
-    columns.
+    """Return the columns of a sparse matrix of a required shape.
 
-    `label`: the request or the edit method, for messages. Raise EditError with the request, the field and the
-    value.
+    A CSC matrix with sorted columns is not copied. `label`, the request or the edit method, is used in
+    messages. Raise EditError, with the label, the field and the value, if the matrix is invalid.
     """
     from scipy.sparse import csc_array, csc_matrix, issparse
 
@@ -92,7 +94,7 @@ def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compress
         raise EditError(label, "usage", usage if usage is None else type(usage).__name__, why)
     matrix = usage if isinstance(usage, (csc_array, csc_matrix)) else csc_array(usage)
     if matrix.shape != shape:
-        raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")
+        raise EditError(label, "usage", matrix.shape, f"must have the shape {shape}: resources, columns")
     columns = _sound(label, matrix, shape[0])
     if matrix.has_canonical_format:
         return columns
@@ -106,9 +108,9 @@ def _sound(label: Hashable, matrix: Any, n_rows: int) -> Compressed:
     columns = Compressed(*(contiguous(part) for part in (matrix.indptr, matrix.indices, value)))
     known, within = sound_columns(*columns, n_rows, LARGEST_COST)
     if not known:
-        raise EditError(label, "usage", "indices", "row indices or column pointers are out of range")
+        raise EditError(label, "usage", "indices", "row indices and column pointers must be in range")
     if not within:
         worst = value[int((~(abs(value) <= LARGEST_COST)).argmax())]
-        why = f"coefficients must be finite, and at most {LARGEST_COST:g} in size"
+        why = f"coefficients must be finite, and at most {LARGEST_COST:g} in absolute value"
         raise EditError(label, "usage", float(worst), why)
     return columns

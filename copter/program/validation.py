@@ -1,4 +1,7 @@
-"""Validation of what users hand to the program: clean values, or an EditError that names what is wrong."""
+"""Validation of the arguments of edit methods.
+
+The functions return checked values, or raise an EditError with the request, the field and the value.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +27,28 @@ LARGEST_COST, _LARGEST_SCALE = 1e150, 1e100
 _RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 _LARGEST = sys.float_info.max
 INFINITE = 1e20
-"""Bounds of this size and more are infinite, as they are for other solvers."""
+"""Bounds of at least this absolute value are infinite, as in other solvers."""
 _SMALLER = math.nextafter(INFINITE, 0.0)
 
 _Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
-"""Ids, and how many entries of a flat array each has; None: one entry each."""
+"""Ids, and the number of entries of a flat array that each has; None means one entry each."""
 
 _FEW = 64
 _PLAIN, _PLAIN_MOST = 2.0**10, 2.0**42
-"""Multiples of 1/1024 of this size stand for themselves, and their sums are exact."""
+"""Sums of multiples of 1/1024 that are smaller than 2**42 are exact."""
 _LOST = 1e-12
-"""Share of a change by which rounding errors may miss a bound."""
+"""Tolerance, relative to a change, within which a bound counts as reached."""
 MOST_COLUMNS = 2**31 - 1
 """Largest number that the store's pointers can hold."""
 _FLAGS = (bool, np.bool_)
 _NO_NUMBERS = (*_FLAGS, str, bytes, type(None), np.datetime64, np.timedelta64, np.ma.core.MaskedConstant)
-"""Types that Python converts to numbers but that are refused as such."""
+"""Types that are rejected although Python or numpy can convert them to numbers."""
 _NONE_GIVEN = np.empty(0)
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def number(subject: Hashable, field: str, value: Any) -> float:
-    """``value`` as a float that is not NaN."""
+    """Return ``value`` as a float that is not NaN."""
     if isinstance(value, _NO_NUMBERS) or (isinstance(value, np.ndarray) and value.ndim):
         raise EditError(subject, field, value, "must be a number")
     try:
@@ -58,7 +61,7 @@ def number(subject: Hashable, field: str, value: Any) -> float:
 
 
 def whole_number(subject: Hashable, field: str, value: Any) -> int:
-    """``value`` as an integer from 1 to 2^31 - 1, what the store's pointers can count."""
+    """Return ``value`` as an integer from 1 to 2^31 - 1, the range of the store's pointers."""
     given = number(subject, field, value)
     if not (1 <= given <= MOST_COLUMNS and given == math.floor(given)):
         raise EditError(subject, field, value, f"must be a whole number from 1 to {MOST_COLUMNS}")
@@ -66,10 +69,10 @@ def whole_number(subject: Hashable, field: str, value: Any) -> int:
 
 
 def _row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
-    """Bounds of a row, lower <= upper; infinite from 1e20 on."""
+    """Return the checked bounds of a row, lower <= upper; absolute values from 1e20 on are infinite."""
     lower, upper = (_bound(number(id, *each)) for each in (("lower", lower), ("upper", upper)))
     if lower > upper:
-        raise EditError(id, "lower", lower, f"is above the upper bound {upper}")
+        raise EditError(id, "lower", lower, f"must not be above the upper bound {upper}")
     if lower == math.inf:
         raise EditError(id, "lower", lower, "must be below infinity")
     if upper == -math.inf:
@@ -85,7 +88,7 @@ def check_single(id: Hashable, **given: Any) -> None:
 
 
 def costs_of_one(id: Hashable, costs: Any) -> Any:
-    """Costs of the columns of one request: a vector, or what requests share."""
+    """Return the costs of one request if they are a vector or shared costs; else raise EditError."""
     return costs if isinstance(costs, SharedCosts) or is_vector(costs) else cost_vector(id, "costs", costs)
 
 
@@ -94,7 +97,10 @@ def _bound(value: float) -> float:
 
 
 def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bounds of which those of 1e20 and more are infinite; the values themselves if none is as large."""
+    """Return bounds with absolute values from 1e20 on replaced by infinity.
+
+    Return the array itself if no value is that large.
+    """
     if within(values, -_SMALLER, _SMALLER):
         return values
     return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
@@ -103,9 +109,9 @@ def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         where = int(np.ma.getmaskarray(values).ravel().argmax())
-        raise EditError(subject, field, np.ma.masked, f"entry {where} is masked, and has no number")
+        raise EditError(subject, field, np.ma.masked, f"entry {where} must be a number, and is masked")
     try:
-        # numpy makes numbers of truth values, and NaN of what is masked, beside numbers
+        # In a list with numbers, numpy converts truth values to numbers and masked entries to NaN.
         kinds = set(map(type, values)) if isinstance(values, (list, tuple)) else ()
         if any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
             raise TypeError
@@ -121,17 +127,17 @@ def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
 
 
 def _plain(values: Any, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
-    """Whether values are a vector that a kernel can check as it is, which is quicker than looking closely."""
+    """Return whether a kernel can check values without a conversion: a contiguous vector of this dtype."""
     return type(values) is np.ndarray and values.dtype is dtype and values.ndim == 1 and values.flags.carray
 
 
 def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.int64]:
-    """Column indices: whole numbers from 0 to n - 1."""
+    """Return checked column numbers: whole numbers from 0 to n - 1."""
     given = _numbers(subject, field, values)
     wrong = ~((given >= 0) & (given < n) & (given == np.floor(given)))
     if given.ndim != 1 or wrong.any():
         value = given.shape if given.ndim != 1 else _as_written(float(given[wrong][0]))
-        raise EditError(subject, field, value, f"no such column (there are {n})")
+        raise EditError(subject, field, value, f"the request has no such column; it has {n} columns")
     return given.astype(np.int64)
 
 
@@ -141,7 +147,7 @@ def _as_written(value: float) -> int | float:
 
 
 def is_vector(value: Any) -> bool:
-    """Whether a value has entries, and is not one number, text, or thing."""
+    """Return whether a value is a sequence or array, and not one number, text or other object."""
     if type(value) is np.ndarray:
         return value.ndim > 0
     if isinstance(value, (float, int)):
@@ -152,32 +158,32 @@ def is_vector(value: Any) -> bool:
 
 
 def within(values: NDArray[Any], low: float, high: float) -> bool:
-    """Whether all of ``low <= values <= high`` hold; not for a NaN."""
+    """Return whether ``low <= value <= high`` holds for all values; False with a NaN."""
     return all_within(values, float(low), float(high))
 
 
 def all_are(counts: NDArray[np.int64], count: int) -> bool:
-    """Whether all of some whole numbers are this one."""
+    """Return whether all of `counts` are equal to `count`."""
     if counts.size <= _FEW:
         return counts.tolist().count(count) == counts.size
     return within(counts, count, count)
 
 
 def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> NDArray[np.float64]:
-    """``values`` as a float vector of ``length`` entries, or of at least one."""
+    """Return ``values`` as a float vector of ``length`` entries, or of at least one entry."""
     vector = _numbers(subject, field, values)
     if vector.ndim != 1 or (length is not None and vector.size != length):
         wanted = "n" if length is None else length
-        raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
+        raise EditError(subject, field, vector.shape, f"must have the shape ({wanted},)")
     if length is None and vector.size == 0:
-        raise EditError(subject, field, vector.shape, "needs at least one column")
+        raise EditError(subject, field, vector.shape, "must have at least one column")
     return vector
 
 
 def vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
-    """Return ``values`` as a finite float vector; ``owner`` finds whose entry is wrong, for the error."""
+    """Return ``values`` as a finite float vector; ``owner`` finds the request of an invalid entry."""
     vector = _shaped(subject, field, values, length)
     if not within(vector, -_LARGEST, _LARGEST):
         where = int(np.isfinite(vector).argmin())
@@ -187,7 +193,7 @@ def vector(
 
 
 def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
-    """``values`` as integers."""
+    """Return ``values`` as ``length`` integers."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
         return contiguous(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
@@ -199,7 +205,7 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
 
 
 def flag(subject: Hashable, field: str, value: Any) -> bool:
-    """True or False."""
+    """Return a truth value as a bool."""
     if value is False or value is True:
         return value
     if not isinstance(value, _FLAGS):
@@ -210,12 +216,12 @@ def flag(subject: Hashable, field: str, value: Any) -> bool:
 def cost_vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: _Owner | None = None
 ) -> NDArray[np.float64]:
-    """Return costs, or coefficients: finite, and so small that no scale makes them infinite."""
+    """Return checked costs or coefficients: finite, and so small that no scale makes them infinite."""
     costs = _shaped(subject, field, values, length)
     if not within(costs, -LARGEST_COST, LARGEST_COST):
         vector(subject, field, costs, length, owner)
         where = int(abs(costs).argmax())
-        why = f"must be at most {LARGEST_COST:g} in size"
+        why = f"must be at most {LARGEST_COST:g} in absolute value"
         raise EditError(owner_of(subject, owner, where), field, float(costs[where]), why)
     return costs
 
@@ -229,7 +235,7 @@ def owner_of(subject: Hashable, owner: _Owner | None, entry: int) -> Hashable:
 
 
 def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
-    """Kind of sum row, as the store keeps it."""
+    """Return the kind of a sum row, as the store keeps it."""
     kind = _RELATIONS.get(relation) if isinstance(relation, str) else None
     if kind is None:
         raise EditError(subject, "relation", relation, "must be '<=' or '=='")
@@ -241,7 +247,7 @@ def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
 
 
 def _scale_factor(subject: Hashable, scale: float) -> float:
-    """A finite, positive scale."""
+    """Return a checked scale: finite, positive, and in the allowed range."""
     factor = number(subject, "scale", scale)
     if not 0 < factor < math.inf:
         raise EditError(subject, "scale", scale, "must be finite and positive")
@@ -255,12 +261,12 @@ def _scale_factor(subject: Hashable, scale: float) -> float:
 def upper_bounds(
     subject: Hashable, upper: float | ArrayLike, n: int, owner: _Owner | None = None
 ) -> float | NDArray[np.float64]:
-    """Return the upper bounds of n columns: a number for all, or one each."""
+    """Return the checked upper bounds of n columns: one number for all, or one each."""
     if isinstance(upper, float) and upper >= 0:
         return _bound(upper)
     bound = _numbers(subject, "upper", upper)
     if bound.ndim and bound.shape != (n,):
-        raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
+        raise EditError(subject, "upper", bound.shape, f"must be a number or have the shape ({n},)")
     wrong = ~(bound >= 0)
     if wrong.any():
         value = float(bound[wrong][0]) if bound.ndim else float(bound)
@@ -270,7 +276,7 @@ def upper_bounds(
 
 
 def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[np.float64]]:
-    """A convex term and its image on n columns."""
+    """Return a checked convex term and its image, one coefficient for each of n columns."""
     if not isinstance(term, ConvexTerm):
         raise EditError(subject, "term", term, "must be a copter.ConvexTerm, for example a LogTerm")
     try:
@@ -303,12 +309,12 @@ def parameters_of(
     wrong = kind < 0 if (kind < 0).any() else kind != first
     if wrong.any():
         where = int(wrong.argmax())
-        why = "the request has no convex term" if kind[where] < 0 else "its term is of another class"
+        why = "the request has no convex term" if kind[where] < 0 else "its convex term is of another class"
         raise EditError(ids[where], "terms", ", ".join(given), why)
     cls, names = table.kinds[first]
     for name in given:
         if name not in names:
-            raise EditError(label, "terms", name, f"no such parameter; there are {', '.join(names)}")
+            raise EditError(label, "terms", name, f"must be a parameter of the terms: {', '.join(names)}")
     values = {
         name: vector(label, f"term.{name}", value, len(ids), owner=(ids, None))
         for name, value in given.items()
@@ -338,7 +344,7 @@ def _check_terms(
 def checked_requests(
     count: int, sizes: Any, costs: Any, totals: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Return sizes and flat costs of new requests if a kernel finds them, and totals, valid, else None."""
+    """Return sizes and flat costs of new requests if a kernel finds these and the totals valid, else None."""
     if _plain(sizes, _WHOLE) and sizes.size == count and _plain(costs, _REAL):
         amounts = _NONE_GIVEN if totals is None else totals
         if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
@@ -348,7 +354,7 @@ def checked_requests(
 
 
 def totals_of(label: Hashable, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
-    """Totals of many requests: finite, not negative, and so small that no cost makes them infinite."""
+    """Return checked totals: finite, not negative, and so small that no cost makes them infinite."""
     amounts = _shaped(label, "totals", totals, len(ids))
     if not within(amounts, 0.0, LARGEST_COST):
         worst = int((~((amounts >= 0.0) & (amounts <= LARGEST_COST))).argmax())
@@ -357,7 +363,7 @@ def totals_of(label: Hashable, ids: Sequence[Hashable], totals: ArrayLike) -> ND
 
 
 def total_of(subject: Hashable, total: Any) -> float:
-    """A finite total, not negative, and so small that no cost makes it infinite."""
+    """Return a checked total: finite, not negative, and so small that no cost makes it infinite."""
     amount = number(subject, "total", total)
     if not 0 <= amount <= LARGEST_COST:
         finite = 0.0 <= amount < math.inf
@@ -367,7 +373,7 @@ def total_of(subject: Hashable, total: Any) -> float:
 
 
 def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
-    """Scales of many requests, one for all or one each: finite and positive."""
+    """Return the checked scales of many requests, given as one for all or one each."""
     if not is_vector(scales):
         return np.full(len(ids), _scale_factor(label, cast(float, scales)))
     factors = _shaped(label, "scales", scales, len(ids))
@@ -381,7 +387,7 @@ def scales_of(label: Hashable, ids: Sequence[Hashable], scales: ArrayLike) -> ND
 def checked_overrides(
     counts: Any, columns: Any, values: Any, table: SlotTable, slots: NDArray[np.int64]
 ) -> bool:
-    """Whether a kernel finds the overrides of the requests in some slots valid as given."""
+    """Return whether a kernel finds the flat overrides of the requests in some slots valid."""
     if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
         return False
     return counts.size == slots.size and bool(
@@ -395,7 +401,7 @@ def row_bounds_of(
     bounds: tuple[ArrayLike | None, ArrayLike | None],
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return lower and upper bounds of many rows; None leaves the old ones."""
+    """Return checked lower and upper bounds of many rows; None keeps the old bounds."""
     lower, upper = (
         before if given is None else as_bounds(_shaped(label, field, given, len(ids)))
         for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
@@ -413,11 +419,12 @@ def moved_bounds(
     by: ArrayLike,
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Return upper bounds of many rows with numbers added; what is subtracted must be there.
+    """Return the upper bounds of many rows plus a change of each.
 
-    A number stands for the simplest fraction that rounds to it: 0.3 is three tenths. So a change that is
-    added and subtracted equally often leaves no trace. Where numbers have no simple fraction, a bound that is
-    missed by a rounding error is reached.
+    Raise EditError if a bound would fall below 0 or below the lower bound. The sum is computed with the
+    simplest fractions that round to the numbers: 0.3 is treated as three tenths. So a change that is added
+    and then subtracted restores the bound exactly. A sum that misses 0 or the lower bound by a rounding error
+    is set to it.
     """
     change = np.asarray(_shaped(label, "by", by, len(ids)), np.float64)
     lower, upper = old[0], _moved(old[1], change)
@@ -437,7 +444,7 @@ def moved_bounds(
 
 
 def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of what pairs of numbers stand for."""
+    """Return the sums of the simplest fractions that round to `old` and `change`."""
     total = old + change
     fine = np.isfinite(total) & (abs(old) + abs(change) < _PLAIN_MOST)
     plain = (old * _PLAIN == np.rint(old * _PLAIN)) & (change * _PLAIN == np.rint(change * _PLAIN))
@@ -447,13 +454,13 @@ def _moved(old: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.
 
 
 def _simplest(value: float) -> Fraction:
-    """The fraction with the least denominator that rounds to a finite number."""
+    """Return the fraction with the least denominator that rounds to a finite number."""
     if value < 0.0:
         return -_simplest(-value)
     whole = Fraction(value)
     room = Fraction(math.ulp(value)) * Fraction(499, 1000)
     low, high = whole - room, whole + room
-    # The convergents of both ends' common continued fraction (Stern and Brocot).
+    # Convergents of the common continued fraction of both ends (Stern-Brocot tree).
     before, now = (0, 1), (1, 0)
     while True:
         part = math.ceil(low) if math.ceil(low) <= high else math.floor(low)
@@ -466,23 +473,26 @@ def _simplest(value: float) -> Fraction:
 def places_of(
     label: Hashable, ids: Sequence[Hashable], columns: Any, widths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """One column of each of many requests; -1 where none is given."""
+    """Return one column for each of many requests; -1 if no column is given."""
     given = [columns] if columns is None or isinstance(columns, int | np.integer) else list(columns)
     if len(given) != len(ids):
-        raise EditError(label, "columns", len(given), f"needs one for each of {len(ids)} requests")
+        raise EditError(label, "columns", len(given), f"must have one for each of {len(ids)} requests")
     places: list[Any] = [-1 if at is None else at for at in given]
     checked = whole_numbers(label, "columns", places, len(ids))
     wrong = checked >= widths
     if wrong.any():
         where = int(wrong.argmax())
         raise EditError(
-            ids[where], "columns", int(checked[where]), f"the request has {widths[where]} columns"
+            ids[where],
+            "columns",
+            int(checked[where]),
+            f"must be below {widths[where]}, its number of columns",
         )
     return np.maximum(checked, -1)
 
 
 def prices_of(label: Hashable, ids: Sequence[Hashable], prices: ArrayLike) -> NDArray[np.float64]:
-    """One finite number a request, none of them negative."""
+    """Return checked prices, one for each request: finite and not negative."""
     checked = np.asarray(_shaped(label, "prices", prices, len(ids)), np.float64)
     wrong = ~((checked >= 0.0) & (checked < math.inf))
     if wrong.any():
@@ -494,9 +504,10 @@ def prices_of(label: Hashable, ids: Sequence[Hashable], prices: ArrayLike) -> ND
 def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(columns, values) of a mapping from column to finite number, ascending by column."""
+    """Return (columns, values) of a mapping from column to finite number, ascending by column."""
     if not isinstance(entries, Mapping):
-        raise EditError(subject, field, entries, "needs a mapping of column to number, for example {0: -1.5}")
+        why = "must be a mapping of column to number, for example {0: -1.5}"
+        raise EditError(subject, field, entries, why)
     if len(entries) <= _FEW and all([_sound_entry(j, value, n) for j, value in entries.items()]):
         each = sorted(entries.items())
         return np.array([j for j, _ in each], np.int64), np.array([value for _, value in each], np.float64)
@@ -506,7 +517,7 @@ def sparse_entries(
 
 
 def _sound_entry(column: Any, value: Any, n: int) -> bool:
-    """Whether column and value are right, said as they most often are."""
+    """Return whether an entry is valid and of the most common types, an int and a float."""
     return type(column) is int and 0 <= column < n and isinstance(value, float) and abs(value) <= LARGEST_COST
 
 
@@ -525,7 +536,7 @@ def coefficients_of(
     field = f"usage[{resource!r}]"
     if isinstance(coefficients, tuple):
         if len(coefficients) != 2:
-            raise EditError(subject, field, len(coefficients), "a pair (columns, values) is wanted")
+            raise EditError(subject, field, len(coefficients), "must be a pair (columns, values)")
         columns = _columns(subject, field, coefficients[0], n)
         values = cost_vector(subject, field, coefficients[1], columns.size)
         if np.unique(columns).size < columns.size:

@@ -83,6 +83,6 @@ def test_many_are_replaced_as_one_after_the_other(seed, count, starts):
 def test_a_wrong_one_among_many_changes_nothing():
     (one, templates), (other, _) = (build(np.random.default_rng(1), 4) for _ in range(2))
     four = templates[3]
-    with pytest.raises(EditError, match="its shared columns are 4"):
+    with pytest.raises(EditError, match="must have 4 entries, one for each of its shared columns"):
         one.update_requests([0, 1], costs=[np.ones(4), np.ones(3)], usage=[four, four])
     same(one, other)

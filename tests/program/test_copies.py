@@ -8,7 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, EditError, ProximalPoint, make_solver
+from copter import ContinualProgram, ProximalPoint, make_solver
+from copter.errors import CopterError, EditError
 from rounds.reading import bits
 from support.rich_program import edit, rich, same_answers
 from support.strategies import random_plain, snapshot
@@ -96,7 +97,7 @@ def test_handles_of_templates_are_good_for_copies_but_not_for_other_programs():
     for way in WAYS.values():
         twin = way(one)
         twin.add_request("x", [1.0], template)
-        with pytest.raises(EditError, match="no shared columns of this program"):
+        with pytest.raises(EditError, match="must be a handle of shared columns that this program made"):
             twin.add_request("y", [1.0], others)
     twin = copy.copy(one)
     mine, its = one.share_columns({"a": 2.0}, 1), twin.share_columns({"a": 3.0}, 1)

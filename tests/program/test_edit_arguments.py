@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from copter import ContinualProgram, EditError, ProximalPoint
+from copter import ContinualProgram, ProximalPoint
+from copter.errors import EditError
 
 
 def small():
@@ -57,7 +58,12 @@ def test_what_is_no_number_is_named(verb, value):
 @pytest.mark.parametrize("field", ["override", "start"])
 @pytest.mark.parametrize(
     ("column", "shown"),
-    [("0", ""), (True, ""), (None, ""), *((each, f"{each}: no such column") for each in (2, -1, 0.5))],
+    [
+        ("0", ""),
+        (True, ""),
+        (None, ""),
+        *((each, f"{each}: the request has no such column") for each in (2, -1, 0.5)),
+    ],
 )
 def test_what_is_no_column_is_named(field, column, shown):
     with pytest.raises(EditError, match=f"'a': {field}.* = {shown}"):
@@ -141,13 +147,22 @@ WRONG = {
     "empty relation": (lambda p: p.update_request("a", relation={}), "'a': relation = {}"),
     "empty text": (lambda p: p.update_request("a", relation=""), "'a': relation = ''"),
     "array": (lambda p: p.update_request("a", relation=np.array(["<=", "=="])), "'a': relation = array"),
-    "list as id": (lambda p: p.add_request(["b"], **ADD), r"\['b'\]: id = .* is no id"),
-    "lists as ids": (lambda p: p.remove_requests([["b"]]), r"\['b'\]: id = .* is no id"),
-    "mapping as id": (lambda p: p.update_resources({}, upper=1.0), "{}: id = {}: is no id"),
-    "lists of resources": (lambda p: p.add_resources([[1]]), r"\[1\]: id = .* is no id"),
-    "text is one id": (lambda p: p.remove_requests("ab"), "'ab': id = 'ab': no request of this id"),
-    "no ids": (lambda p: p.remove_requests(None), "None: id = None: no request of this id"),
-    "a slice": (lambda p: p.requests[1:], r"'requests': ids = slice.*: of slices there is only \[:\]"),
+    "list as id": (lambda p: p.add_request(["b"], **ADD), r"\['b'\]: id = .* must be hashable to be an id"),
+    "lists as ids": (lambda p: p.remove_requests([["b"]]), r"\['b'\]: id = .* must be hashable to be an id"),
+    "mapping as id": (
+        lambda p: p.update_resources({}, upper=1.0),
+        "{}: id = {}: must be hashable to be an id",
+    ),
+    "lists of resources": (lambda p: p.add_resources([[1]]), r"\[1\]: id = .* must be hashable to be an id"),
+    "text is one id": (
+        lambda p: p.remove_requests("ab"),
+        "'ab': id = 'ab': there is no request with this id",
+    ),
+    "no ids": (lambda p: p.remove_requests(None), "None: id = None: there is no request with this id"),
+    "a slice": (
+        lambda p: p.requests[1:],
+        r"'requests': ids = slice.*: must be an id, a sequence of ids, or \[:\] for all; slices",
+    ),
     "dates": (lambda p: p.update_request("a", costs=np.array(["2020-01-01"] * 2, "M8[D]")), "'a': costs = "),
     "times": (lambda p: p.update_request("a", costs=np.array([1, 2], "m8[ns]")), "'a': costs = "),
     "a time": (
@@ -161,7 +176,10 @@ WRONG = {
         "upper = .* must be numbers",
     ),
     "None beside": (lambda p: p.update_request("a", costs=[None, 1.0]), "'a': costs = .* must be numbers"),
-    "masked": (lambda p: p.update_request("a", costs=MASKED), "'a': costs = masked: entry 1 is masked"),
+    "masked": (
+        lambda p: p.update_request("a", costs=MASKED),
+        "'a': costs = masked: entry 1 must be a number, and is masked",
+    ),
     "masked usage": (lambda p: p.add_request("b", [1, 1], {"cpu": MASKED}), r"'b': usage\['cpu'\] = masked"),
     "masked bounds": (lambda p: p.update_request("a", upper=MASKED), "'a': upper = masked"),
     "masked beside": (lambda p: p.update_request("a", costs=[1.0, np.ma.masked]), "'a': costs = "),
@@ -213,12 +231,12 @@ def test_a_mask_that_hides_nothing_is_none():
 def test_an_allocation_names_a_request_that_it_does_not_have():
     x = ProximalPoint().solve(small()).x
     assert repr(x) == "<Allocation of 1 requests: 0 nonzeros>"
-    with pytest.raises(KeyError, match="'zz'.*was no request when this answer was given"):
+    with pytest.raises(KeyError, match="'zz'.*there was no such request when this solution was returned"):
         x["zz"]
 
 
 def test_prices_name_a_resource_that_they_do_not_have():
     price = ProximalPoint().solve(small()).price
     assert price == dict(price)
-    with pytest.raises(KeyError, match="'zz'.*was no resource when this answer was given"):
+    with pytest.raises(KeyError, match="'zz'.*there was no such resource when this solution was returned"):
         price["zz"]

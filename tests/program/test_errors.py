@@ -462,7 +462,7 @@ def test_an_id_that_equals_nothing_is_refused(program):
         lambda: program.add_requests(["x", NAN], [[1.0], [2.0]], None, [{}, {}]),
         lambda: program.add_resources([1.5, NAN]),
     ):
-        with pytest.raises(EditError, match="equals nothing"):
+        with pytest.raises(EditError, match="must not be NaN, because NaN does not equal itself"):
             edit()
     assert snapshot(program) == before
 

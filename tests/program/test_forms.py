@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from copter import ContinualProgram, EditError, LogTerm
+from copter import ContinualProgram, LogTerm
+from copter.errors import EditError
 from copter.store.compiled import compile_program
 from support.edit_forms import bulk, empty, requests, same
 from support.numpy_twins import INF
@@ -182,7 +183,7 @@ def test_one_id_or_many():
 def test_what_is_added_to_a_bound_replaces_none():
     program = empty()
     before = program.resources[:]
-    with pytest.raises(EditError, match="instead of upper"):
+    with pytest.raises(EditError, match="must not be given together with upper"):
         program.update_resources("cpu", upper=3.0, by=1.0)
     assert program.resources[:].upper.tolist() == before.upper.tolist()
 

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter.errors import EditError
 from support.in_parts import made
 from support.rich_program import rich
 from support.strategies import snapshot
@@ -124,10 +125,10 @@ def test_a_journal_has_it(tmp_path):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ((["nobody"], [0], 1.0), "no request of this id"),
-        ((["free"], [9], 1.0), "'free': columns = 9: the request has"),
+        ((["nobody"], [0], 1.0), "no request with this id"),
+        ((["free"], [9], 1.0), "'free': columns = 9: must be below "),
         ((["free"], [0.5], 1.0), "columns = 0.5: must be a whole number"),
-        ((["free"], [0, 1], 1.0), "columns = 2: needs one for each of 1"),
+        ((["free"], [0, 1], 1.0), "columns = 2: must have one for each of 1"),
         ((["free"], [0], -1.0), "'free': prices = -1.0: must be finite and not negative"),
         ((["free"], [0], np.inf), "prices = inf"),
         ((["free"], [0], [1.0, 2.0]), "'price_moves': prices"),

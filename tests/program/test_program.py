@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
-from copter import ContinualProgram, EditError
+from copter import ContinualProgram
+from copter.errors import EditError
 from copter.solvers.proximal import solver as proximal
 from copter.store.compiled import compile_program
 
@@ -308,7 +309,7 @@ def test_ids_that_were_mapped_before_follow_the_requests(kind):
         program.update_requests(every, totals=totals)
         assert [program.requests[k].total for k in range(n)] == totals.tolist()
     program.remove_requests([0, 1, 2])
-    with pytest.raises(EditError, match="no request of this id"):
+    with pytest.raises(EditError, match="no request with this id"):
         program.update_requests(every, totals=np.ones(n))
     # the three come back in another order, and so in other slots
     program.add_requests([2, 0, 1], np.ones(3), np.ones(3, int), csc_array((0, 3)), totals=np.ones(3))

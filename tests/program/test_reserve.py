@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError
+from copter import ContinualProgram
+from copter.errors import EditError
 from support.rich_program import rich
 from support.strategies import snapshot
 
@@ -41,6 +42,6 @@ def test_what_is_no_number_of_columns_is_refused(columns):
 def test_more_than_any_machine_has_is_refused(columns):
     program = rich()
     before = snapshot(program)
-    with pytest.raises(EditError, match="more than there is memory for"):
+    with pytest.raises(EditError, match="there is not enough memory"):
         program.reserve(columns)
     assert snapshot(program) == before

@@ -6,7 +6,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError, UnknownIdError, make_solver
+from copter import ContinualProgram, make_solver
+from copter.errors import EditError, UnknownIdError
 from support.strategies import snapshot
 
 LIBRARIES = {}
@@ -236,32 +237,38 @@ def without(name):
 WRONG = [
     (
         with_row(resource="gpus"),
-        "'a': resource of column 'large' = 'gpus': no resource of this id; did you mean",
+        "'a': resource of column 'large' = 'gpus': there is no resource with this id; did you mean",
     ),
     (with_row(cost=np.nan), r"'a': cost of column 'large' = nan: must be finite"),
     (with_row(cost=np.inf), r"'a': cost of column 'large' = inf: must be finite"),
     (with_row(cost=None), r"'a': cost of column 'large' = nan: must be finite"),
-    (with_row(cost=-1.6), r"'a': cost of column 'large' = -1.\d: another row of this column has -1.\d"),
+    (
+        with_row(cost=-1.6),
+        r"'a': cost of column 'large' = -1.\d: must be equal in all rows of a column; another row has -1.\d",
+    ),
     (with_row(use=np.nan), r"'a': use of resource 'gpu' of column 'large' = nan: must be finite"),
     (with_row(use=None), r"'a': use of resource 'gpu' of column 'large' = nan: must be finite"),
-    (with_row(resource="link"), r"'a': resource of column 'large' = 'link': is in two rows of this column"),
+    (
+        with_row(resource="link"),
+        r"'a': resource of column 'large' = 'link': must be in one row of the column only",
+    ),
     (with_row(cost="much"), r"cost = 'much': must be a number"),
     (with_row(use=True), r"use = True: must be a number"),
     (with_row(request=["a"]), r"request = \['a'\]: must be hashable"),
     (with_row(resource=["gpu"]), r"resource = \['gpu'\]: must be hashable"),
     (
         without("use"),
-        r"table = 'use': the table needs this column; it has \['request', 'column', 'resource', 'cost'\]",
+        r"table = 'use': the table must have this column; it has \['request', 'column', 'resource', 'cost'\]",
     ),
-    (structured(ROWS)[["request", "column"]], r"table = 'resource': the table needs this column"),
-    (table_of(ROWS) | {"cost": [1.0]}, r"cost = 1: needs as many rows as request, which has 8"),
+    (structured(ROWS)[["request", "column"]], r"table = 'resource': the table must have this column"),
+    (table_of(ROWS) | {"cost": [1.0]}, r"cost = 1: must have as many rows as request, which has 8"),
     (
         table_of(ROWS) | {"cost": np.ones((8, 1))},
         r"cost = \(8, 1\): must be a list or an array of one dimension",
     ),
     (table_of([]), r"table = 0: must have at least one row"),
     (None, r"table = 'NoneType': must be a mapping of arrays, a structured array or a data frame"),
-    (ROWS, r"table = 'request': the table needs this column"),
+    (ROWS, r"table = 'request': the table must have this column"),
 ]
 
 
