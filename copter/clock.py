@@ -1,9 +1,9 @@
-"""The clock of a solve: how long it may go on, and the word to stop, wherever its work is done.
+"""Clock of a solve: its deadline and its cancellation.
 
-Much of a solve is passes over all columns, deep below the solver: certificates, rays, builds of models.  They
-ask :func:`check` between pieces of work, which raises :class:`Interrupted` once the solve that this thread is
-in has used up its deadline, or was cancelled.  Outside a solve it does nothing.  A solver looks ahead: it
-stops in good time by itself, so that the exception is left for what took longer than it looked.
+A large part of a solve is spent in functions called by the solver: certificates, rays and builds of models.
+These call :func:`check` between pieces of work. It raises :class:`Interrupted` if the present thread runs a
+solve that is past its deadline or was cancelled; outside a solve it does nothing. A solver usually stops
+before its deadline. The exception handles work that takes longer than the solver expected.
 """
 
 from __future__ import annotations
@@ -19,19 +19,25 @@ from types import FrameType
 from copter.errors import CopterError
 
 _GRACE, _GRACE_SHARE = 0.025, 0.05
-"""Seconds, and share of the deadline, by which work under way may overrun it before it is interrupted."""
+"""Seconds, and fraction of the deadline, by which running work may exceed it before it is interrupted."""
 _LOOK = 0.01
 """Seconds between checks for cancellation while waiting for another thread."""
 
 
 class Interrupted(CopterError, RuntimeError):
-    """The solve has no time left, or was cancelled; solvers catch this error, users never get it."""
+    """A solve has no time left or was cancelled; solvers catch this error, so that users never see it."""
 
 
 class Clock:
-    """Seconds of a solve, by calling it; its deadline in seconds, if any; and whether it was cancelled.
+    """Clock of a solve; calling it returns the seconds since the solve began.
 
-    A solve that is part of another one ends when the `parent` clock is cancelled or late.
+    Parameters
+    ----------
+    deadline : float, optional
+        Seconds from now until the solve must end.
+    parent : Clock, optional
+        Clock of the solve or round that this solve is a part of. The solve ends when `parent` is cancelled or
+        late.
     """
 
     def __init__(self, deadline: float | None = None, parent: Clock | None = None) -> None:
@@ -46,11 +52,11 @@ class Clock:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it, or the solve that it is a part of, was cancelled."""
+        """True if this solve, or the solve that it is a part of, was cancelled."""
         return self._cancelled or (self._parent is not None and self._parent.cancelled)
 
     def cancel(self) -> None:
-        """Say, from any thread, that it is to end now."""
+        """Cancel the solve; any thread can call it."""
         self._cancelled = True
 
     def left(self, reserve: float = 0.0) -> float:
@@ -59,12 +65,12 @@ class Clock:
         return left if self._parent is None else min(left, self._parent.left(reserve))
 
     def over(self, reserve: float = 0.0) -> bool:
-        """Whether it is time to end, if ending takes ``reserve`` seconds."""
+        """Return whether the solve must end now, if ending takes ``reserve`` seconds."""
         return self.left(reserve) <= 0.0
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """Let work in this context overrun the deadline; a cancelled solve ends all the same."""
+        """Allow work in this context to exceed the deadline; a cancelled solve still ends."""
         before, self._patient = self._patient, True
         try:
             yield
@@ -72,7 +78,7 @@ class Clock:
             self._patient = before
 
     def check(self) -> None:
-        """Raise Interrupted if the solve was cancelled, or is later than work in progress may make it."""
+        """Raise Interrupted if the solve was cancelled or is later than its deadline plus a grace time."""
         late = self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline)
         if self.cancelled or (late and not self._patient):
             raise Interrupted(self.why())
@@ -80,7 +86,7 @@ class Clock:
             self._parent.check()
 
     def why(self) -> str:
-        """Return why it ended, in words."""
+        """Return the reason why the solve ended, in words."""
         if self.cancelled:
             return "cancelled"
         if self._parent is not None and self._parent.over():
@@ -88,10 +94,9 @@ class Clock:
         return f"deadline of {self.deadline:g} s reached"
 
     def wait(self, finished: threading.Event, reserve: float = 0.0) -> bool:
-        """Wait until another thread sets ``finished``; return whether it did, ``reserve`` seconds before the
-        deadline.
+        """Wait until another thread sets ``finished``; return False if the time is up before.
 
-        Ctrl-C ends the wait with a KeyboardInterrupt.
+        The time is up ``reserve`` seconds before the deadline. Ctrl-C ends the wait with a KeyboardInterrupt.
         """
         while not finished.is_set():
             left = self.left(reserve)
@@ -103,13 +108,12 @@ class Clock:
 
 @contextmanager
 def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
-    """Let Ctrl-C cancel the solve of a clock, and raise KeyboardInterrupt when it has ended, by an exception
-    or not.
+    """Let Ctrl-C cancel the solve of a clock, and raise KeyboardInterrupt after the solve has ended.
 
-    In the middle of compiled code the exception would leave data inconsistent. A second Ctrl-C raises at
-    once. An existing handler of the process is kept; it may call a solver's ``cancel``.
+    An exception in the middle of compiled code would leave data inconsistent. A second Ctrl-C raises at once.
+    If the process has a handler of its own, it is kept; it may call a solver's ``cancel``.
     """
-    ours = (
+    installs = (
         current() is None
         and threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -123,18 +127,18 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
         pressed = True
         clock.cancel()
 
-    if ours:
+    if installs:
         signal.signal(signal.SIGINT, cancel)
     try:
         yield
     except KeyboardInterrupt:
         raise
     except BaseException as other:
-        if pressed:  # it was asked for, whatever else went wrong
+        if pressed:  # the user asked for the interrupt, so it takes precedence over the other exception
             raise KeyboardInterrupt from other
         raise
     finally:
-        if ours:
+        if installs:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     if pressed:
         raise KeyboardInterrupt
@@ -144,14 +148,14 @@ _local = threading.local()
 
 
 def current() -> Clock | None:
-    """Clock of the solve that this thread is in."""
+    """Return the clock of the solve that this thread runs, or None."""
     clock: Clock | None = getattr(_local, "clock", None)
     return clock
 
 
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
-    """Make a clock the one of this thread."""
+    """Set the clock of this thread for a ``with`` block."""
     before = current()
     _local.clock = clock
     try:
@@ -161,16 +165,15 @@ def running(clock: Clock) -> Iterator[Clock]:
 
 
 def over() -> bool:
-    """Whether this thread is in a solve, or in a round, that has no time left or was cancelled."""
+    """Return whether this thread runs a solve or a round that has no time left or was cancelled."""
     clock = current()
     return clock is not None and clock.over()
 
 
 def check_for(seconds: float) -> None:
-    """Raise Interrupted if this thread's solve has no time for ``seconds`` of uninterrupted work, or was
-    cancelled.
+    """Raise Interrupted if this thread's solve was cancelled or has less than ``seconds`` left.
 
-    Work of less than a moment is always begun.
+    Call it before work that cannot be interrupted. Work of at most 25 ms is always allowed to begin.
     """
     clock = current()
     if clock is not None and seconds > _GRACE and clock.over(seconds):
@@ -178,7 +181,7 @@ def check_for(seconds: float) -> None:
 
 
 def check() -> None:
-    """Raise Interrupted if the solve that this thread is in, if any, is late or was cancelled."""
+    """Raise Interrupted if this thread runs a solve that is late or was cancelled."""
     clock = current()
     if clock is not None:
         clock.check()

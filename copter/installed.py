@@ -1,4 +1,4 @@
-"""What installed packages declare: entry points of a group, by name."""
+"""Entry points that installed packages declare, by group and name."""
 
 from __future__ import annotations
 

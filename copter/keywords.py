@@ -1,4 +1,4 @@
-"""Misspelt keywords and attributes: a TypeError or an AttributeError that names the nearest known one."""
+"""Errors for misspelt keywords and attributes, with the most similar known name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from copter.errors import choices
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 _MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
-"""Keywords that people write for others."""
+"""Keywords that users write by mistake, and the keywords that they mean."""
 
 
 def check_keywords(call: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise a TypeError about a call if a keyword is not known."""
+    """Raise a TypeError about a call if a keyword is unknown."""
     for name in given:
         if name not in known:
-            why = choices(_MEANT.get(name, name), known) if known else "it takes no keyword"
+            why = choices(_MEANT.get(name, name), known) if known else "it takes no keywords"
             raise TypeError(f"{call}() got an unexpected keyword argument {name!r}; {why}")
 
 
@@ -32,7 +32,7 @@ def keywords_of(call: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def suggests(call: Call) -> Call:
-    """Make a function without ``**keywords`` raise a TypeError that names the nearest keyword."""
+    """Make a function without ``**keywords`` raise a TypeError that names the most similar keyword."""
     known = keywords_of(call)
 
     @functools.wraps(call)
@@ -62,11 +62,11 @@ def settings_of(kind: type) -> dict[str, Any]:
 
 
 class _Checking(ABCMeta):
-    """Checks the keywords of a constructor, and marks what it made as complete."""
+    """Metaclass that checks the keywords of a constructor and marks the made object as complete."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """Signature of the constructor, which that of ``__call__`` would hide."""
+        """Signature of the constructor, which the signature of ``__call__`` would hide."""
         _, *parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
         return inspect.Signature(parameters)
 
@@ -81,10 +81,10 @@ class _Checking(ABCMeta):
 
 
 class Checked(metaclass=_Checking):
-    """An object with settings that refuses unknown ones.
+    """Object with settings that rejects unknown settings.
 
-    A constructor may set any attribute. Afterwards a public attribute must be one that the object or its
-    class has.
+    The constructor may set any attribute. Afterwards a public attribute can be set only if the object or its
+    class has it already.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,7 +1,8 @@
-"""Packages whose public names are imported when they are first used, so that importing the package is quick.
+"""Lazy imports of the public names of a package, so that importing the package is fast.
 
-They stand once, in the package's ``__init__.pyi``, as ``from copter.errors import FileError as FileError``:
-type checkers read the stub, and :func:`attach` takes the modules from it (scientific Python's SPEC 1).
+The package's ``__init__.pyi`` lists each public name once, for example
+``from copter.errors import FileError as FileError``. Type checkers read this stub, and :func:`attach` reads
+the modules from it (Scientific Python, SPEC 1).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the stub next to its file."""
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, read from the stub of its file."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
         alias.asname: (str(node.module), alias.name)

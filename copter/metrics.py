@@ -1,12 +1,7 @@
-"""Figures of every round for a monitoring system, as Prometheus metrics in the OpenMetrics text format.
+"""Prometheus metrics of rounds, in the OpenMetrics text format.
 
-    metrics = Metrics()
-    ...
-    metrics.observe(solution, domain="sia")     # after every round
-    metrics.text()                              # what a scrape returns
-
-Needs the extra ``metrics`` (prometheus_client), imported when a :class:`Metrics` is made.
-Labels are bounded whatever happens: a domain is named by the caller, statuses and reasons are closed sets.
+The module needs the extra ``metrics`` (prometheus_client), which is imported when a :class:`Metrics` is made.
+The number of time series is bounded: the caller names the domains, and statuses and reasons are fixed sets.
 """
 
 from __future__ import annotations
@@ -22,20 +17,20 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Upper ends of the buckets of solve times."""
+"""Upper ends of the histogram buckets of solve times, in seconds."""
 _RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
-"""The same of gaps."""
+"""Upper ends of the histogram buckets of gaps."""
 
 
 class Metrics:
-    """Counters and histograms of rounds, by domain.
+    """Counters, gauges and histograms of rounds, by domain.
 
     ======================================= ========= ==================================================
     copter_rounds_total                     counter   rounds by ``domain`` and ``status``
     copter_solve_seconds                    histogram wall-clock time of the solver
     copter_gap                              histogram certified relative gap
-    copter_primal_residual                  gauge     of the last round, relative
-    copter_churn                            gauge     share of nonzeros that changed, of the last round
+    copter_primal_residual                  gauge     relative primal residual of the last round
+    copter_churn                            gauge     share of nonzeros that changed in the last round
     copter_cold_starts_total                counter   rounds that began cold, by ``reason``
     copter_hand_overs_total                 counter   times that HiGHS finished a stalled working set
     copter_played_rounds_total              counter   rounds of :class:`copter.Rounds` by ``path``, ``late``
@@ -45,13 +40,24 @@ class Metrics:
     Parameters
     ----------
     registry : prometheus_client.CollectorRegistry, optional
-        Where the metrics are kept; a new one by default.  With ``prometheus_client.REGISTRY`` they are part
-        of what ``prometheus_client.start_http_server`` serves.
+        Registry of the metrics; a new one by default. ``prometheus_client.start_http_server`` serves the
+        metrics in ``prometheus_client.REGISTRY``.
 
     Raises
     ------
     MissingExtraError
-        prometheus_client is not installed.
+        If prometheus_client is not installed.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, Metrics, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> metrics = Metrics()
+    >>> metrics.observe(ProximalPoint().solve(program), domain="training")
+    >>> [line for line in metrics.text().splitlines() if line.startswith("copter_rounds_total")]
+    ['copter_rounds_total{domain="training",status="optimal"} 1.0']
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -82,21 +88,28 @@ class Metrics:
         )
 
     def observe(self, solution: Solution, *, domain: str = "lp", seconds: float | None = None) -> None:
-        """Count a round.
+        """Count a solve.
 
         Parameters
         ----------
+        solution : Solution
+            Solution of the round.
         domain : str
-            Which program it is of; few different ones, as each is a time series.
+            Label of the program. Use few different labels, because each makes new time series.
         seconds : float, optional
-            Of the round, if more than the solver's own time is wanted.
+            Time of the round, in seconds. The default is the solver's own time.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `solution` is not a Solution.
         """
         if not isinstance(solution, Solution):
-            why = "must be a Solution, as a solver returns it"
+            why = "must be a Solution that a solver returned"
             raise ArgumentTypeError("observe", "solution", solution, why)
         self._rounds.labels(domain, str(solution.status)).inc()
         self._seconds.labels(domain).observe(solution.timings.solve if seconds is None else seconds)
-        # A gap that nobody knows is in the last bucket, not in none.
+        # An unknown gap (NaN) is counted in the last bucket.
         self._gap.labels(domain).observe(math.inf if math.isnan(solution.gap) else solution.gap)
         self._residual.labels(domain).set(solution.primal_residual)
         self._churn.labels(domain).set(solution.churn)
@@ -105,20 +118,23 @@ class Metrics:
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
 
     def observe_round(self, domain: str, path: str, *, late: bool, seconds: float) -> None:
-        """Count a round of :class:`copter.Rounds`; the solve in it is counted by :meth:`observe`.
+        """Count a round of :class:`copter.Rounds`; :meth:`observe` counts the solve in the round.
 
         Parameters
         ----------
         domain : str
             As for :meth:`observe`.
-        path, late, seconds
-            The fields of the round's :class:`copter.RoundRecord`; ``seconds`` is their total.
+        path : "solved" or "fallback"
+        late : bool
+            Fields of the round's :class:`copter.RoundRecord`.
+        seconds : float
+            Total time of the round, in seconds.
         """
         self._played.labels(domain, path, str(late).lower()).inc()
         self._whole.labels(domain).observe(seconds)
 
     def text(self) -> str:
-        """All of the registry in the OpenMetrics text format."""
+        """Return all metrics of the registry in the OpenMetrics text format."""
         from prometheus_client.openmetrics.exposition import generate_latest
 
         return generate_latest(self.registry).decode()

@@ -1,9 +1,9 @@
-"""Calls into libraries that look at no clock while they work, and through which no Ctrl-C gets.
+"""Calls into native libraries that check neither the deadline nor Ctrl-C all the time.
 
-HiGHS keeps its time limit in the loops of its solvers, but not in presolve, in the setting up of a run and in
-the clearing up after it, and GLOP likewise: of a program of 1,000,000 columns both took 5.7 s where 3 s were
-the limit, HiGHS' PDLP 7.7 s.  So they run in a thread of their own, on data of their own, and a solve that is
-over leaves them there: they end when they next look at their limit, and nobody reads what they found.
+HiGHS and GLOP check their time limit in the loops of their solvers, but not in presolve, set-up and clean-up.
+With 1,000,000 columns and a limit of 3 s both took 5.7 s, and HiGHS' PDLP took 7.7 s. Such a call therefore
+runs in a thread of its own, on data of its own. When the solve ends, it abandons the thread. The thread ends
+when the library next checks its limit, and its result is discarded.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ T = TypeVar("T")
 def run_apart(
     work: Callable[[], T], clock: Clock, *, reserve: float = 0.0, stop: Callable[[], Any] | None = None
 ) -> T:
-    """Return ``work()``, called in a thread of its own.
+    """Call ``work()`` in a thread of its own and return its result.
 
-    The work must release the GIL and not touch a program. It must end `reserve` seconds before the deadline;
-    `stop` asks it to end if it is given up. Raise Interrupted if it did not end in time, or the solve was
-    cancelled. The work may continue for a while, so that whatever it uses must not be used again.
+    The work must release the GIL and must not read or change a program. It must end `reserve` seconds before
+    the deadline of `clock`. Raise Interrupted if it does not end in time or the solve is cancelled. In this
+    case `stop` is called to ask the work to end. The work may continue for a while, so the caller must not
+    use its data again.
     """
     finished = threading.Event()
     result: list[T] = []

@@ -1,4 +1,4 @@
-"""Work in chunks on threads: the same chunks, and the same result, whatever the number of threads."""
+"""Work in chunks on threads; chunks and results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CHUNK_WORK = 50_000
 
 
 def one_chunk(total: int) -> bool:
-    """Whether so much work is one chunk: a single kernel does all of it then."""
+    """Return whether the total weight is small enough for one chunk, which a single kernel call processes."""
     return total < _CHUNK_WORK
 
 
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bounds of chunks of about equal weight; their number depends on the weights alone."""
+    """Return the bounds of chunks of about equal weight; their number depends on the weights only."""
     total = int(weights.sum())
     if one_chunk(total):
         return np.array([0, weights.size])
@@ -34,20 +34,23 @@ def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Inner product in one fixed order; BLAS' order depends on its threads, which compete with copter's."""
+    """Return the inner product, summed in a fixed order.
+
+    The order of BLAS depends on its threads, and these would compete with the threads of copter.
+    """
     return float(np.sum(a * b))
 
 
 def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
-    """Return the results of ``task(0) .. task(count - 1)``, in order, by at most `threads` threads, default
-    one a processor.
+    """Return the results of ``task(0) .. task(count - 1)``, in order.
 
-    Kernels release the GIL. The solve's clock is checked between tasks (:mod:`copter.clock`): raise
-    Interrupted if it is late or was cancelled. No task is running when this ends, also by the error of a
-    task, because what they read may change then.
+    At most `threads` threads run the tasks, by default one for each processor. Kernels release the GIL.
+    Between tasks, the function checks the clock of the solve (:mod:`copter.clock`), and raises Interrupted if
+    the solve is late or was cancelled. No task is running when the function returns or raises, because the
+    data that tasks read may change afterwards.
     """
     clock = current()
-    if count == 1:  # most programs are that small: what follows would take as long as the task
+    if count == 1:  # fast path: starting threads would take as long as one small task
         if clock is not None:
             clock.check()
         return [task(0)]
@@ -77,7 +80,7 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
 
 
 def _wait_for(futures: list[Future[None]]) -> None:
-    """Wait until all have ended; a Ctrl-C in between waits with us."""
+    """Wait until all futures are done; raise a KeyboardInterrupt that arrives meanwhile afterwards."""
     interrupted = False
     while not all(future.done() for future in futures):
         try:
@@ -93,12 +96,12 @@ _limits: list[int] = []
 
 
 def limit_threads(count: int) -> None:
-    """Limit the threads of all work in this process."""
+    """Limit the number of threads of all work in this process."""
     _limits[:] = [count]
 
 
 def available_threads() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use, or the limit of :func:`limit_threads`."""
     if _limits:
         return _limits[0]
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -109,5 +112,5 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="copter")
 
 
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own pool
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so the child makes its own pool
     os.register_at_fork(after_in_child=_pool.cache_clear)

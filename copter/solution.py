@@ -1,4 +1,4 @@
-"""Solution: what a solver answers, in the program's own ids, with its certificate."""
+"""Solution: the result of a solve, in the program's ids, with its certificate."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from copter.proof.integer import IntegerProof
 
 CHURN_THRESHOLD = 1e-3
-"""A column counts as changed if its value moved by more than this."""
+"""A column counts as changed if its value changed by more than this."""
 
 
 class Status(enum.StrEnum):
-    """Why a solver stopped.
+    """Reason why a solver stopped.
 
-    "optimal", "infeasible" and "unbounded" are proved, on the program itself. "unproved": the solver ended
-    without a proof of any of them; the answer has what it found, with its residuals and its bound.
-    "numerical_error": it failed without a usable answer.
+    - "optimal", "infeasible" and "unbounded" are proved for the program itself.
+    - "deadline", "iteration_limit" and "cancelled" mean that the solver stopped before it had a proof.
+    - "unproved" means that the solver finished without a proof. The solution has its residuals and bound.
+    - "numerical_error" means that the solver failed without a usable solution.
     """
 
     OPTIMAL = "optimal"
@@ -45,7 +46,10 @@ class Status(enum.StrEnum):
 
 
 class Start(NamedTuple):
-    """Start of a solve: the warm start that was used, or why there was none, in words and as an enum."""
+    """Start of a solve: what the warm start used, or why the solve began cold.
+
+    `reason` is a text. `cold` is the reason of a cold start as an enum, None for a warm start.
+    """
 
     warm: bool
     reason: str
@@ -53,7 +57,10 @@ class Start(NamedTuple):
 
 
 class ColdStart(enum.StrEnum):
-    """Why a solve did not begin from the last round; the value is a label, ``sentence`` is for people."""
+    """Reason why a solve did not begin from the last round.
+
+    The value is a label for programs; ``sentence`` is a text for people.
+    """
 
     sentence: str
 
@@ -66,27 +73,40 @@ class ColdStart(enum.StrEnum):
     NOT_BUILT = "not_built", "the program was not built in time"
 
     def __new__(cls, value: str, sentence: str) -> ColdStart:
-        """Member of a label and its sentence."""
+        """Make a member from a label and its sentence."""
         member = str.__new__(cls, value)
         member._value_, member.sentence = value, sentence
         return member
 
     def start(self, more: str = "") -> Start:
-        """The start of a solve that began cold for this reason, with more to say of it if there is."""
+        """Return the start of a solve that began cold for this reason; `more` is added to the sentence."""
         return Start(False, self.sentence + more, self)
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of the parts of a round, 0 for parts that were measured elsewhere.
+    """Seconds of the parts of a round.
 
     Attributes
     ----------
     edit : float
-        Update of the solver's own model. A solver that runs on the program itself has none: its edits were
-        made by the program's methods, before the solve.
+        Time to update the solver's own model. It is 0 for a solver that works on the program itself, because
+        the program's edit methods were called before the solve.
+    solve : float
+        Time of the solve.
     shim : float
-        Rounding, which comes after the solver: a shim has its seconds in what it returns.
+        Time of rounding. It is 0 in a solution, because a shim rounds after the solve and reports its time in
+        its own result.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> timings = ProximalPoint().solve(program).timings
+    >>> timings.edit, timings.solve > 0, timings.shim
+    (0.0, True, 0.0)
     """
 
     edit: float = 0.0
@@ -102,14 +122,24 @@ class Ray:
     ----------
     kind : "infeasible" or "unbounded"
     y : mapping of resource id to float
-        Farkas ray (infeasible); empty otherwise.
+        Farkas ray of an infeasible program; empty otherwise.
     x : mapping of request id to (n,) ndarray, or to a mapping by name
-        Primal ray (unbounded); empty otherwise.
+        Primal ray of an unbounded program; empty otherwise.
     value : float
-        Infeasible: what the rows lack by the ray, > 0. Unbounded: objective along the ray, < 0 in a
+        Infeasible: the violation of the combined rows, > 0. Unbounded: the objective along the ray, < 0 in a
         minimisation and > 0 in a maximisation.
     residual : float
-        Largest violation of the ray's conditions, relative to its own size.
+        Largest violation of the ray's conditions, relative to the size of the ray.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=3)
+    >>> program.add_request("job", costs=[1.0], usage={"gpu": 4}, total=1, relation="==")
+    >>> ray = ProximalPoint().solve(program).ray
+    >>> ray.kind, ray.y["gpu"] > 0, ray.value > 0
+    ('infeasible', True, True)
     """
 
     kind: Literal["infeasible", "unbounded"]
@@ -127,60 +157,77 @@ class Values(Protocol):
         """Number of nonzeros."""
 
     def sparse(self) -> SparseX:
-        """All nonzeros."""
+        """Return all nonzeros."""
 
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-        """Columns and values of the nonzeros of one request, and how many columns it has."""
+        """Return columns and values of the nonzeros of one request, and its number of columns."""
 
     def moved_since(self, earlier: Values) -> NDArray[np.int64] | None:
-        """Slots of requests whose values may be others than in earlier ones; None if that is not known."""
+        """Return the slots of requests whose values may differ from earlier values; None if unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class GivenValues:
-    """Values that are given as nonzeros, with the numbers of columns of all requests, by slot."""
+    """Values given as nonzeros, with the number of columns of each request slot."""
 
     sizes: NDArray[np.int64]
     x: SparseX
 
     @property
     def count(self) -> int:
-        """See :class:`Values`."""
+        """Number of nonzeros."""
         return self.x.value.size
 
     def sparse(self) -> SparseX:
-        """See :class:`Values`."""
+        """Return all nonzeros."""
         return self.x
 
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-        """See :class:`Values`."""
+        """Return columns and values of the nonzeros of one request, and its number of columns."""
         mine = self.x.between(slot, slot + 1)
         return mine.column, mine.value, int(self.sizes[slot])
 
     def moved_since(self, earlier: Values) -> None:
-        """See :class:`Values`."""
+        """Return None, because the changes are unknown."""
         return None
+
+
+_NO_REQUEST = "there was no such request when this solution was returned"
 
 
 class NamedValues(dict[Hashable, float]):
     """Values of the columns of a request by their names."""
 
     def __missing__(self, column: Hashable) -> float:
-        raise UnknownIdError(column, "was no column of this request when this answer was given")
+        raise UnknownIdError(column, "the request had no such column when this solution was returned")
 
 
 class Allocation(Mapping[Hashable, Any]):
-    """Values of the columns by request id; they are built when asked for.
+    """Mapping of request id to the values of its columns, which are built when they are read.
 
     The values of a request are an (n,) ndarray, or, if its columns have names, a mapping of name to float.
 
     Parameters
     ----------
-    slots : mapping of request id to slot, as it was when the solution was returned
+    slots : mapping of request id to slot
+        Slots at the time when the solution was returned.
     values : Values
         Nonzeros and number of columns of each slot.
     names : FrozenNames
         Names of the columns by slot.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("a", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> program.add_request("b", costs=[-1.0], usage={"gpu": 1}, upper=1.0, columns=["small"])
+    >>> x = ProximalPoint().solve(program).x
+    >>> x["a"].round(6), {name: round(value, 6) for name, value in x["b"].items()}
+    (array([0., 1.]), {'small': 1.0})
+    >>> x.choices()
+    {'a': 1, 'b': 'small'}
     """
 
     def __init__(self, slots: Mapping[Hashable, int], values: Values, names: FrozenNames) -> None:
@@ -188,14 +235,14 @@ class Allocation(Mapping[Hashable, Any]):
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
-        """Allocation of the requests that a program has now."""
+        """Make an allocation from nonzeros `x` for the present requests of a program."""
         table = program.store.requests
         values = GivenValues(table.n_columns[: table.size].copy(), x)
         return cls(program.slot_of, values, program.column_names)
 
     @property
     def sparse(self) -> SparseX:
-        """The nonzeros, by request slot; arrays of the caller's own."""
+        """Nonzeros by request slot, in new arrays."""
         slot, column, value = self._values.sparse()
         return SparseX(slot.copy(), column.copy(), value.copy())
 
@@ -213,7 +260,7 @@ class Allocation(Mapping[Hashable, Any]):
 
     def __getitem__(self, request: Hashable) -> Any:
         if request not in self._slots:
-            raise UnknownIdError(request, "was no request when this answer was given")
+            raise UnknownIdError(request, _NO_REQUEST)
         columns, values, size = self._values.of(self._slots[request])
         dense = np.zeros(size)
         dense[columns] = values
@@ -221,22 +268,21 @@ class Allocation(Mapping[Hashable, Any]):
         return dense if names is None else NamedValues(zip(names, dense.tolist(), strict=True))
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return columns, as numbers, and values of a request's nonzeros, (k,) each, in new arrays."""
+        """Return column numbers and values of a request's nonzeros, (k,) each, in new arrays."""
         if request not in self._slots:
-            raise UnknownIdError(request, "was no request when this answer was given")
+            raise UnknownIdError(request, _NO_REQUEST)
         columns, values, _ = self._values.of(self._slots[request])
         return columns.copy(), values.copy()
 
     def moved_since(self, earlier: Allocation) -> NDArray[np.int64] | None:
-        """Return the slots, ascending, of requests whose values may differ from the answer of an earlier
-        round.
+        """Return the ascending slots of requests whose values may differ from an earlier allocation.
 
-        None if that is not known; then any may differ.
+        Return None if this is unknown; then all values may differ.
         """
         return self._values.moved_since(earlier._values)
 
     def of_slots(self, slots: NDArray[np.int64]) -> SparseX:
-        """Return the nonzeros of requests of ascending slots."""
+        """Return the nonzeros of the requests in ascending slots."""
         found = [self._values.of(slot)[:2] for slot in slots.tolist()]
         counts = [column.size for column, _ in found]
         nothing: tuple[NDArray[np.int64], NDArray[np.float64]] = NOTHING.column, NOTHING.value
@@ -244,9 +290,10 @@ class Allocation(Mapping[Hashable, Any]):
         return SparseX(slots.repeat(counts), column, value)
 
     def choices(self) -> dict[Hashable, Any]:
-        """Return the column, or its name, that each request has most of: its choice if it is integral.
+        """Return the column, by number or name, with the largest value of each request.
 
-        None for a request that has nothing.
+        It is None for a request without a nonzero. In an integral allocation of one unit it is the choice of
+        the request.
         """
         x, slots = self.sparse, self._slots.values()
         order, chosen = np.argsort(x.value, kind="stable"), np.full(max(slots, default=-1) + 1, -1)
@@ -257,9 +304,9 @@ class Allocation(Mapping[Hashable, Any]):
 
 
 class _NoAllocation(Allocation):
-    """Placeholder in an answer without an allocation: false, and every use raises NoAllocationError.
+    """Placeholder in a solution without an allocation.
 
-    `status`, `reason`: of the answer.
+    It is false, and every other use raises NoAllocationError with `status` and `reason` of the solution.
     """
 
     def __init__(self, status: str, reason: str) -> None:
@@ -278,37 +325,37 @@ class _NoAllocation(Allocation):
 
 
 class _Prices(dict[Hashable, float]):
-    """Price by resource id."""
+    """Dual prices by resource id."""
 
     def __missing__(self, resource: Hashable) -> float:
-        raise UnknownIdError(resource, "was no resource when this answer was given")
+        raise UnknownIdError(resource, "there was no such resource when this solution was returned")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """Answer of a solver.
+    """Result of a solve.
 
-    ``found`` is False for an answer without an allocation: the program has none, or none was found in time.
-    Its ``x`` is false and raises NoAllocationError when it is used. It has no nonzeros, an objective, a churn
-    and a primal residual of NaN, and an infinite gap. Its prices and their bound, which holds for every
-    allocation, may still be useful; an unknown bound is minus infinity, in a maximisation plus infinity.
+    If ``found`` is False, the solution has no allocation, because the program has none or the solver found
+    none in time. Its ``x`` is false and raises NoAllocationError when it is used. Objective, churn and primal
+    residual are NaN, and the gap is infinite. The dual prices and their bound are still valid. An unknown
+    bound is minus infinity, or plus infinity in a maximisation.
 
-    Figures of the objective are in the sense of the program. ``certificate`` has them as costs to be
-    minimised, as solvers and shims use them.
+    Objective and bound are in the sense of the program. ``certificate`` has them as costs to be minimised,
+    which solvers and shims use.
 
     Attributes
     ----------
     status, reason : Status, str
-        Why the solver stopped, and in words.
+        Reason why the solver stopped, as an enum and in words.
     x : Allocation
-        Values of the columns by request id, and by name for columns with names; a :class:`_NoAllocation` if
-        there are none.
+        Values of the columns by request id, and by name for columns with names. A placeholder if ``found`` is
+        False.
     price : mapping of resource id to float
-        Dual prices: improvement of the objective per unit of the resource. Positive where the upper bound of
-        the resource is active, negative where the lower bound is, in a minimisation and in a maximisation.
+        Dual prices: improvement of the objective per unit of the resource. In both senses a price is positive
+        if the upper bound of the resource is active, and negative if the lower bound is active.
     objective, bound : float
-        c'x, and a certified bound on every allocation's objective: a lower bound in a minimisation, an upper
-        bound in a maximisation.
+        Objective of `x`, convex terms included, and a certified bound on every allocation's objective: a
+        lower bound in a minimisation, an upper bound in a maximisation.
     gap_denominator : float
         Denominator of the gap: the larger of |objective - constant_cost| and |bound - constant_cost|, or a
         substitute if that is negligible.
@@ -317,36 +364,57 @@ class Solution:
     constant_cost : float
         Constant cost that every allocation has.
     rounding : float
-        Rounding error of the terms of objective and bound: a gap of at most this is 0.
+        Rounding error of the terms of objective and bound. A gap of at most this value is reported as 0.
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
+    iterations : int
+        Number of the solver's iterations.
+    timings : Timings
+        Seconds of the parts of the solve.
     start : Start
-        How the solve began; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
+        Start of the solve; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
     churn : float
-        Share of the nonzeros, now or last round, whose value changed by more than 1e-3.
+        Fraction of the nonzeros, of this or the last round, whose value changed by more than 1e-3.
     ray : Ray, optional
-        Proof for the statuses infeasible and unbounded.
-    y : ndarray
-        Prices by row slot.
+        Proof of the status infeasible or unbounded.
+    y : ndarray, shape (row slots,)
+        Dual prices by row slot.
     clock : int
-        The store's revision when the program was solved: after a later edit the slots above are stale.
+        Revision of the store when the program was solved. After a later edit, slots in the solution may be
+        out of date.
     token : str
-        The store's id of the program.
+        Id of the program in its store.
     details : mapping
-        Further figures of a solver, by name. For copter's own solver: ``open_requests``, the number of active
-        requests of a round that read no others, or ``full_pass``, why all columns were read
-        (:class:`copter.solvers.proximal.full_pass.FullPass`), and ``hand_overs``, how often HiGHS finished.
-        Also figures of a baseline, and actors that were slow or died (:mod:`copter.ray.workers`).
+        Further figures of the solver, by name. For copter's proximal solver: ``open_requests``, the number of
+        active requests in a solve that read only these; or ``full_pass``, the reason why all columns were
+        read (:class:`copter.solvers.proximal.full_pass.FullPass`); and ``hand_overs``, how often HiGHS
+        finished a working set. Also figures of a baseline, and actors that were slow or died
+        (:mod:`copter.ray.workers`).
     pricing : Pricing, optional
-        The solver's last pricing pass, at these prices, for shims.
+        Last pricing pass of the solver, at these dual prices; shims use it.
     found : bool
-        Whether there is an allocation, with the stated residuals; False also for the statuses infeasible and
+        True if there is an allocation, with the stated residuals. False for the statuses infeasible and
         unbounded.
     integer : IntegerProof, optional
-        Of a solver for integral allocations; bound, gap and prices above are the relaxation's.
+        Proof of a solver for integral allocations. Bound, gap and prices above are those of the relaxation.
     sense : "min" or "max"
         Sense of the program.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram(sense="max")
+    >>> program.add_resource("gpu", upper=3)
+    >>> program.add_request("a", costs=[1.0, 1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> program.add_request("b", costs=[1.0, 1.5], usage={"gpu": [1, 2]}, total=1)
+    >>> solution = ProximalPoint().solve(program)
+    >>> str(solution.status), round(solution.objective, 6), solution.is_optimal(1e-6)
+    ('optimal', 2.8, True)
+    >>> solution.x.choices()
+    {'a': 1, 'b': 0}
+    >>> 0.5 <= solution.price["gpu"] <= 0.8
+    True
     """
 
     status: Status
@@ -383,27 +451,27 @@ class Solution:
 
     @property
     def nonzeros(self) -> SparseX:
-        """x by request slot, for shims and solvers; empty without an allocation."""
+        """Nonzeros of `x` by request slot; empty without an allocation."""
         return self.x.sparse if self.found else NOTHING
 
     @property
     def warm_started(self) -> bool:
-        """Whether the solve began from the last round, or from starts that were given."""
+        """True if the solve began from the last round, or from given starts."""
         return self.start.warm
 
     @property
     def warm_reason(self) -> str:
-        """What the warm start used, or why there was none."""
+        """Description of the warm start, or the reason why the solve began cold."""
         return self.start.reason
 
     @property
     def cold_start(self) -> ColdStart | None:
-        """Why there was no warm start, of a closed set; None if there was."""
+        """Reason of a cold start, as an enum; None for a warm start."""
         return self.start.cold
 
     @property
     def certificate(self) -> Certificate:
-        """The figures of it that are proved, by themselves, as costs to be minimised."""
+        """Certificate of the solution, with objective and bound as costs to be minimised."""
         bound = in_sense(self.bound, self.sense)
         return Certificate(
             objective=in_sense(self.objective, self.sense),
@@ -420,7 +488,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Certified gap, |objective - bound| / gap_denominator; 0 if at most the rounding error."""
+        """Certified relative gap, |objective - bound| / gap_denominator; 0 within the rounding error."""
         return self.relative.gap
 
     @property
@@ -434,54 +502,61 @@ class Solution:
         return self.relative.dual
 
     def is_optimal(self, tolerance: float) -> bool:
-        """Whether the gap and the primal residual are within a relative tolerance.
+        """Return whether the gap and the primal residual are within a relative tolerance.
 
-        The dual residual is not compared, because it enters through the bound: a negative reduced cost of a
-        column without a bound lowers the bound by as much as the rows allow, or makes it minus infinity.
+        The dual residual is not compared, because it enters through the bound. A negative reduced cost of a
+        column without an upper bound lowers the bound by as much as the rows allow, or to minus infinity.
         """
-        return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # NaN is not
+        return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # False for NaN
 
 
 def check_optimal(solution: Solution) -> None:
-    """Raise an error if an answer is not optimal.
+    """Raise an error if the status of a solution is not optimal.
 
     Raises
     ------
     NotOptimalError
-        The status is not optimal, although the answer may have a usable allocation. The error has the answer.
+        If the status is not optimal. The error has the solution, which may have a usable allocation.
     """
     if solution.status is not Status.OPTIMAL:
         raise NotOptimalError(solution)
 
 
 def check_found(solution: Solution) -> None:
-    """Raise NoAllocationError, with status and reason, if an answer has no allocation."""
+    """Raise NoAllocationError, with status and reason, if a solution has no allocation."""
     if not solution.found:
         raise NoAllocationError(str(solution.status), solution.reason)
 
 
 def check_roundable(program: ContinualProgram, solution: Solution) -> None:
-    """Raise a CopterError if there is no allocation to round, or not of the program as it is now.
+    """Raise an error if a solution cannot be rounded; every shim calls this function first.
 
-    Every shim calls it first. An object that is no solution is an ArgumentTypeError.
+    Raises
+    ------
+    ArgumentTypeError
+        If `solution` is not a Solution.
+    NoAllocationError
+        If the solution has no allocation.
+    CopterError
+        If the solution is of another program, or the program was edited after the solve.
     """
     if not isinstance(solution, Solution):
-        raise ArgumentTypeError("round", "solution", solution, "must be a Solution, as a solver returns it")
+        raise ArgumentTypeError("round", "solution", solution, "must be a Solution that a solver returned")
     check_found(solution)
     if solution.token != program.store.token:
-        raise CopterError("this solution is of another program: round it with the one that it was solved for")
+        raise CopterError("the solution is of another program; round it with the program that was solved")
     if solution.clock != program.store.clock:
-        raise CopterError("the program was edited after this solution: solve it again before rounding")
+        raise CopterError("the program was edited after this solution; solve it again before rounding")
 
 
 class Kept(NamedTuple):
-    """Values that a solver keeps from round to round, and how much of them changed in this one."""
+    """Values that a solver keeps between rounds, and their churn in this round."""
 
     values: Values
     churn: float
 
 
-def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
+def make_solution(  # noqa: PLR0913 - one argument for each figure that a solver may know
     program: ContinualProgram,
     x: SparseX | Kept | None,
     y: NDArray[np.float64],
@@ -499,29 +574,55 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     threads: int | None = None,
     integer: IntegerProof | None = None,
 ) -> Solution:
-    """Return the solution of ``program`` from an allocation and prices by slot; all other figures are
-    recomputed.
+    """Make the solution of ``program`` from an allocation and dual prices; recompute all other figures.
 
-    Certificate, ray and integer proof are those of costs to be minimised; the solution has them in the sense
-    of the program.
+    Solvers call this function. Certificate, ray and integer proof are given for costs to be minimised. The
+    solution has their figures in the sense of the program.
 
     Parameters
     ----------
+    program : ContinualProgram
     x : SparseX, Kept or None
-        The nonzeros, or the values as a solver keeps them.
-    y : (row slots,) ndarray
-    status, reason, iterations, timings, warm, ray, details, pricing, integer
-        As in :class:`Solution`; ``warm`` is how the solve began.
+        Nonzeros of the allocation, or the values that a solver keeps between rounds. None if there is no
+        allocation.
+    y : ndarray, shape (row slots,)
+        Dual prices by row slot.
+    status, reason, iterations, timings, ray, details, pricing, integer
+        As in :class:`Solution`.
+    warm : Start
+        Start of the solve.
     last : SparseX, optional
-        Last round's allocation, for the churn; without it the churn is 1 (all is new).
+        Allocation of the last round, for the churn. Without it the churn is 1.
     certificate : Certificate, optional
-        Of exactly this x and y, if it exists already; without an x only its figures on y count.
+        Certificate of exactly this `x` and `y`, if the solver has it already. If `x` is None, only its
+        figures for `y` are used.
     threads : int, optional
-        For the certificate.
+        Number of threads that compute the certificate. The default is one for each processor.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from copter import ContinualProgram
+    >>> from copter.solution import Start, Status, Timings, make_solution
+    >>> from copter.store.allocation import SparseX
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=1)
+    >>> program.add_request("job", costs=[-2.0, -3.0], usage={"gpu": [1, 1]}, total=1)
+    >>> x = SparseX(np.array([0]), np.array([1]), np.array([1.0]))
+    >>> solution = make_solution(
+    ...     program, x, np.array([3.0]), status=Status.OPTIMAL, reason="by hand", iterations=0,
+    ...     timings=Timings(), warm=Start(False, "no earlier round"),
+    ... )
+    >>> solution.objective, solution.is_optimal(1e-9)
+    (-3.0, True)
     """
     allocation: Allocation
     if isinstance(x, Kept):
-        assert certificate is not None  # who keeps values knows it
+        assert certificate is not None  # a solver that keeps values has the certificate
         allocation = Allocation(program.slot_of, x.values, program.column_names)
         proof, changed = certificate, x.churn
     elif x is None:
@@ -530,7 +631,7 @@ def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     else:
         proof = certificate or certify(program.store, x, y, threads=threads)
         allocation, changed = Allocation.of(program, x), churn(last, x)
-    y = right_signs(program.store, y).copy()  # the solver goes on from its own
+    y = right_signs(program.store, y).copy()  # a copy, because the solver continues to use its array
     sense = program.sense
     if ray is not None and ray.kind == "unbounded":
         ray = replace(ray, value=in_sense(ray.value, sense))
@@ -575,11 +676,11 @@ UNKNOWN = Certificate(
     near_gap=math.inf,
     near_bound=-math.inf,
 )
-"""Certificate of neither an allocation nor prices."""
+"""Certificate without an allocation and without prices."""
 
 
 def without_allocation(proof: Certificate) -> Certificate:
-    """Return a certificate of the prices alone."""
+    """Return a certificate of the dual prices only."""
     none = math.nan
     relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
     return replace(
@@ -588,9 +689,9 @@ def without_allocation(proof: Certificate) -> Certificate:
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:
-    """Return the share of entries, nonzero in either allocation, that differ by more than 1e-3.
+    """Return the fraction of entries, nonzero in either allocation, that differ by more than 1e-3.
 
-    Entries in `last` of requests that are gone have slot ``-1 - slot``; all others ascend.
+    Entries in `last` of requests that were removed have slot ``-1 - slot``. All other slots ascend.
     """
     if last is None:
         return 1.0 if now.slot.size else 0.0
