@@ -1,7 +1,7 @@
-"""Gather columns of the store into a working set, in units in which typical figures are about 1.
+"""Construction of a working set from columns of the store, in units in which typical values are about 1.
 
-See :mod:`copter.solvers.inner.working_set` for what a working set is, :mod:`copter.solvers.inner.scaling` for
-its units.
+Working sets are defined in :mod:`copter.solvers.inner.working_set`, their units in
+:mod:`copter.solvers.inner.scaling`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
 
 _ZERO_TOLERANCE = 1e-12
-"""Values below this are the rounding errors of a step, where no bound or total says what is large."""
+"""Zero tolerance if no bound or total determines a scale: smaller values are rounding errors."""
 
 
 def union(
@@ -30,7 +30,7 @@ def union(
     more_slot: NDArray[np.int64],
     more_column: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the union of two sets of (slot, column), both ascending, as another one."""
+    """Return the union of two sets of (slot, column), all in ascending order."""
     if not more_slot.size:
         return slot, column
     both: tuple[NDArray[np.int64], NDArray[np.int64]] = _union(slot, column, more_slot, more_column)
@@ -39,7 +39,7 @@ def union(
 
 @kernel(allocates=True)
 def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def]
-    """See :func:`union`: a merge."""
+    """Merge two sorted lists, see :func:`union`."""
     n, m = slot.size, more_slot.size
     slots, columns = np.empty(n + m, np.int64), np.empty(n + m, np.int64)
     i = j = count = 0
@@ -60,7 +60,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 
 def lightest(store: ConstraintStore) -> Columns:
-    """Return the column of least usage of each screened request; with them a set is rarely infeasible."""
+    """Return the column of least usage of each screened request; with them few sets are infeasible."""
     return joined([each.columns for each in store.executor.once(_lightest_part)], store.requests.size)
 
 
@@ -81,10 +81,10 @@ def typical_slack(
     cost_factor: float = 1.0,
     tuning: SetTuning | None = None,
 ) -> float:
-    """Estimate, from a sample, the slack at which about ``wanted`` columns of a screened request are
-    candidates.
+    """Estimate the slack at which about `wanted` columns of a screened request are candidates.
 
-    `cost_factor` multiplies the costs: 0 for the prices of a violation.
+    The estimate uses a sample of the requests. `cost_factor` multiplies the costs: 0 for the prices of a
+    violation.
     """
     sample = (tuning or SetTuning()).slack_sample
     slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
@@ -98,7 +98,7 @@ def typical_slack(
 def _slack_part(
     part: Part, y: NDArray[np.float64], wanted: int, cost_factor: float, slots: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return slacks at which about ``wanted`` columns of some requests are candidates."""
+    """Return the slack at which about `wanted` columns are candidates, for each request in `slots`."""
     slacks = np.empty(slots.size)
     for k, slot in enumerate(slots.tolist()):
         prices = np.partition(part.store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
@@ -107,10 +107,10 @@ def _slack_part(
 
 
 class LeftOut(NamedTuple):
-    """What a working set leaves out.
+    """Usage of the requests outside a working set, and the rows that the set includes.
 
-    `usage` (row slots,): usage of the requests outside the set. `rows` (row slots,): rows that the set sees;
-    the others count as without bounds.
+    `usage` (row slots,): usage of the requests outside the set. `rows` (row slots,): True for the rows of the
+    set; the other rows have no bounds in the set.
     """
 
     usage: NDArray[np.float64]
@@ -127,11 +127,11 @@ def gather(
 ) -> WorkingSet:
     """Return the working set of some columns (k,), ascending by slot and column, without duplicates.
 
-    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its
-    rows compared with others. A step of length sigma then moves large and small requests by the same share
-    for the same difference of prices. Where `held` leaves less than nothing of a row, the bounds of the row
-    move to what the set can reach. `stands_for` (request slots,): sampling weight of each request, by default
-    1.
+    The unit of a request's columns is total / sqrt(weight). The weight is the request's usage of its rows
+    relative to other requests. So a step of length sigma moves large and small requests by the same share for
+    the same price difference. If the usage in `held` leaves a row infeasible for the set, the row's bounds
+    move to the nearest value that the set can reach. `stands_for` (request slots,): sampling weight of each
+    request, by default 1.
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
@@ -186,7 +186,7 @@ def _in_units(  # type: ignore[no-untyped-def]
     row_scale,
     column_scale,
 ):
-    """(unit of cost, totals, costs, upper bounds, bounds of rows) in units; entries are scaled in place."""
+    """Scale entries in place; return (unit of cost, totals, costs, upper bounds, row bounds) in units."""
     _scale_entries(pointer, row, value, row_scale, column_scale)
     rest = without_forced(first, relation, cost, upper) * column_scale
     cost_scale = _cost_unit(first, relation, pointer, rest, share)
@@ -196,9 +196,9 @@ def _in_units(  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
-    """Typical cost: root mean square of the costs that are not 0, of columns with rows or a sum row.
+    """Return the root mean square of the nonzero costs of columns with rows or a sum row.
 
-    If there are none, of all costs that are not 0; 1 without any.
+    If there are none, use all nonzero costs; return 1 if all costs are 0.
     """
     square = of_all = 0.0
     count = count_all = 0
@@ -224,10 +224,10 @@ def _levelled(
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return scales with typical values of connected columns as units, and the zero tolerance without any."""
+    """Return scales with typical values of connected columns as units, and the zero tolerance."""
     single, upper = taken.single, taken.upper / column_scale
     tied = ~single & ~taken.decided[taken.block]
-    # what leaves no choice is as good as part of the bounds
+    # usage without a choice counts as a part of the row bounds
     kept = np.where(taken.decided, taken.total, 0.0)[taken.block]
     usage = taken.value * np.repeat(kept, np.diff(taken.pointer))
     fixed = np.bincount(taken.row, usage, row_scale.size)
@@ -238,10 +238,10 @@ def _levelled(
 
 
 class _Taken(NamedTuple):
-    """Columns as stored, by blocks as in :class:`WorkingSet`.
+    """Columns as stored, in blocks as in :class:`WorkingSet`.
 
-    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none. ``forced``: what blocks
-    use of rows in any case, which is taken off their entries.
+    ``decided``: blocks whose sum row leaves no choice. ``single``: columns without a sum row. ``forced``:
+    usage of rows that blocks cannot avoid, which is subtracted from their entries.
     """
 
     slot: NDArray[np.int64]
@@ -266,7 +266,7 @@ def _take(
     held: LeftOut | None,
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
-    """Read the columns, and their entries in the rows that are seen."""
+    """Read the columns, and their entries in the rows of the set."""
     table = store.requests
     slots, first, block = _blocks(slot)
     view, place = store.executor.columns(slot, column)
@@ -288,10 +288,10 @@ def _take(
 
 @kernel(allocates=True)
 def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
-    """Subtract from the entries of a row what all columns of a block use of it in any case, where that is
-    most.
+    """Subtract from the entries of a row the usage that a block cannot avoid, if that is most of its usage.
 
-    With sum(x) == total only the differences of a row's entries decide: of 1e9 and 1e9 + 1, the 1.
+    With sum(x) == total only the differences of a row's entries matter: of 1e9 and 1e9 + 1, the 1. The
+    subtracted usage is added to `forced`.
     """
     count, least = np.zeros(forced.size, np.int64), np.empty(forced.size)
     largest = np.empty(forced.size)
@@ -300,13 +300,13 @@ def _take_forced(first, relation, total, pointer, row, value, forced):  # type: 
         if relation[b] != EXACTLY or n < 2 or not total[b] > 0.0:
             continue
         begin, end = pointer[first[b]], pointer[first[b + 1]]
-        if pointer[first[b] + 1] == begin:  # its first column uses nothing
+        if pointer[first[b] + 1] == begin:  # the first column uses no row, so no usage is unavoidable
             continue
         for k in range(begin, end):
             r, size = row[k], abs(value[k])
             if count[r] == 0 or value[k] * least[r] <= 0.0:
                 if count[r] > 0:
-                    size = 0.0  # of both signs, or 0: nothing is used in any case
+                    size = 0.0  # entries of both signs, or 0: no usage is unavoidable
                 least[r], largest[r] = value[k] if size > 0.0 else 0.0, size
             elif size < abs(least[r]):
                 least[r] = value[k]
@@ -328,7 +328,7 @@ def _take_forced(first, relation, total, pointer, row, value, forced):  # type: 
 def _row_bounds(
     store: ConstraintStore, taken: _Taken, held: LeftOut | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bounds of the rows without what is held; none of rows that are not seen."""
+    """Return the row bounds minus the usage of requests outside the set; infinite for other rows."""
     rows = store.rows
     lower, upper = rows.lower[: rows.size] - taken.forced, rows.upper[: rows.size] - taken.forced
     if held is None:
@@ -341,7 +341,7 @@ def _row_bounds(
 
 @kernel(allocates=True)
 def _reach(taken, rows):  # type: ignore[no-untyped-def]
-    """The least and the most that columns could use of each row, each as much as it alone can be."""
+    """Return the least and the largest usage of each row, with every column at its own bound."""
     least, largest = np.zeros(rows), np.zeros(rows)
     for j in range(taken.upper.size):
         most = min(taken.upper[j], taken.total[taken.block[j]])
@@ -355,7 +355,7 @@ def _reach(taken, rows):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _blocks(slot):  # type: ignore[no-untyped-def]
-    """Slots without repetition, where the columns of each begin, and the block of each column."""
+    """Return the distinct slots, the start of each slot's columns, and the block of each column."""
     slots, first = np.empty(slot.size, np.int64), np.empty(slot.size + 1, np.int64)
     block, blocks = np.empty(slot.size, np.int64), 0
     for j in range(slot.size):
@@ -376,7 +376,7 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 
 @kernel(allocates=True)
 def _lightest(view):  # type: ignore[no-untyped-def]
-    """Find the columns of :func:`lightest`; the usage of many requests is read once."""
+    """Compute :func:`lightest`; coefficients that requests share are read once."""
     n_columns = view.n_columns
     known = np.full(view.entry_start.size, -1)
     slot, column, count = np.empty(n_columns.size, np.int64), np.empty(n_columns.size, np.int64), 0

@@ -70,8 +70,9 @@ class ElasticTuning:
     change : relative change below which violations count as the least.  Newton's steps are exact.  Descent
         has 0, because its later steps still remove small violations: with 1e-10 one in two Farkas rays was
         found too early (tests of infeasible boxes: 613 iterations and HiGHS instead of 84)
-    growth : factor on the length of each step, which ends at sigma = 1e12 for Newton, 1e9 for descent
-    (chosen) closeness : tolerance of each step (chosen: near the precision of the numbers)
+    growth : factor on the length of each step, which ends at sigma = 1e12 for Newton and 1e9 for descent
+        (chosen)
+    closeness : tolerance of each step (chosen: near the precision of the numbers)
     """
 
     steps: int

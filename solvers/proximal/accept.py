@@ -1,6 +1,6 @@
-"""When a solve ends: what an iterate, a ray or the clock say.
+"""Stopping rules: an iterate is optimal, a ray proves that there is no optimum, or the time is over.
 
-A function that returns None has nothing to say: then the solve goes on.
+A function that returns None does not end the solve.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def accept_unchanged(run: SolveContext, state: State) -> End | None:
-    """The last answer, if the program was not edited since and it is good enough."""
+    """Return the last solution if the program was not edited since and it is within the tolerance."""
     if not run.begin.how.warm or state.proof is None:
         return None
     clock, last = state.proof
@@ -36,7 +36,7 @@ def accept_unchanged(run: SolveContext, state: State) -> End | None:
 
 
 def accept_first(run: SolveContext, now: Iterate) -> End | None:
-    """Return the end of the solve if the first pass shows it already."""
+    """Return the end of the solve if the first pricing pass proves it."""
     if now.pricing.request_bound == np.inf:
         ray = farkas_ray(run.program, np.zeros_like(now.y), run.options.threads)
         reason = "the bounds and the sum row of a request leave no allocation of finite cost"
@@ -48,7 +48,7 @@ def accept_first(run: SolveContext, now: Iterate) -> End | None:
 
 
 def accept(run: SolveContext, now: Iterate, found: StepsResult | None = None) -> End | None:
-    """Return the end of the solve if an iterate is optimal, its steps proved a ray, or time is over."""
+    """Return the end of the solve if an iterate is optimal, its steps proved a ray, or the time is over."""
     ray, by_highs = (None, False) if found is None else (found.ray, found.by_highs)
     how = ", by HiGHS" if by_highs else ""
     end = _optimal(run, now, f"residuals and gap are within the tolerance{how}")
@@ -62,23 +62,23 @@ def accept(run: SolveContext, now: Iterate, found: StepsResult | None = None) ->
 
 
 def stuck(run: SolveContext) -> End:
-    """The end where steps lead no further."""
+    """Return the end of a solve that makes no further progress."""
     reason = f"no optimum was proved: no progress beyond a residual of {run.worst:.1e}"
     return _in_rationals(run) or End(Status.UNPROVED, reason, run.incumbent)
 
 
 def out_of_time(run: SolveContext) -> End:
-    """The end by the clock."""
+    """Return the end of a solve by deadline or cancellation."""
     clock = run.budget.clock
     status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
     reason, compiling = clock.why(), compile_seconds() - run.compiled
     if compiling > 0.1 * clock():
-        reason += f"; {compiling:.1f} s of it went into compiling: solver.warm_up() does that before"
+        reason += f"; {compiling:.1f} s of it were spent on compiling; solver.warm_up() avoids that"
     return End(status, reason, run.incumbent)
 
 
 def _optimal(run: SolveContext, now: Iterate, reason: str) -> End | None:
-    """The end if an iterate is optimal, at prices next to its own if need be."""
+    """Return the end if an iterate is optimal, possibly at slightly changed prices."""
     tolerance, tuning = run.budget.tolerance, run.options.tuning
     if now.certificate.nearly(tolerance):
         now = now.proved(run.program.store, run.options.threads)
@@ -87,21 +87,21 @@ def _optimal(run: SolveContext, now: Iterate, reason: str) -> End | None:
         return None
     primal = now.certificate.relative.primal
     if primal > tuning.steps.feasible * tolerance and run.fall_back.can():
-        return None  # no point next to it meets the rows: what they are off by may be what decides
+        return None  # the rows' violations may be what makes the objective look optimal: HiGHS tries first
     if run.fall_back.gave_up and primal > tuning.fall_back.met:
         return None
     return End(Status.OPTIMAL, reason, now)
 
 
 def _by_ray(run: SolveContext, now: Iterate, ray: Ray) -> End:
-    """Infeasible by a ray; unbounded if there is a feasible point too, else infeasible, or unproved."""
+    """Return INFEASIBLE or UNBOUNDED if the ray proves it; UNPROVED if no feasible point is found."""
     value = ray.value if ray.kind == "infeasible" else in_sense(ray.value, run.program.sense)
     reason = f"a ray proves it (value {value:.3g})"
     if ray.kind == "infeasible":
         return End(Status.INFEASIBLE, reason, run.incumbent, ray)
     if now.certificate.relative.primal <= run.budget.tolerance:
         return End(Status.UNBOUNDED, reason, now, ray)
-    from copter.proof.highs_rays import rows_can_be_met  # only claims pay for HiGHS
+    from copter.proof.highs_rays import rows_can_be_met  # imports HiGHS, so only if needed
 
     feasible, why = rows_can_be_met(run.program, run.budget.clock)
     if feasible:
@@ -113,7 +113,7 @@ def _by_ray(run: SolveContext, now: Iterate, ray: Ray) -> End:
 
 
 def _in_rationals(run: SolveContext) -> End | None:
-    """Solve a tiny program by a simplex method in rational numbers, once in a solve."""
+    """Solve a tiny program by a simplex method in rational numbers; at most once in a solve."""
     program, store, threads = run.program, run.program.store, run.options.threads
     if run.in_rationals or not run.options.fall_back or store.terms:
         return None

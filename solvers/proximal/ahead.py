@@ -1,8 +1,8 @@
-"""Compiles kernels before they are needed, part by part.
+"""Compilation of kernels in advance, part by part.
 
-A solve begins with the kernels that price and certify; Newton's method and the shim are needed when these
-are there.  So a process of its own begins with those (:func:`copter.compile.beside.compile_beside`), and the
-solve finds them compiled.  ``copter compile`` does all parts, for an image.
+A solve begins with the kernels for pricing and certificates, and needs Newton's method and the shim later.  A
+separate process compiles those in the meantime (:func:`copter.compile.beside.compile_beside`), so that the
+solve finds them compiled.  ``copter compile`` compiles all parts, for example for a container image.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from copter.terms.convex import LogTerm
 
 
 def _compile_newton() -> None:
-    """Solve a set of two columns."""
+    """Solve a set with two columns."""
     none, one, two = np.zeros(2), np.ones(1), np.ones(2)
     working = WorkingSet(
         slot=np.array([0]),
@@ -52,7 +52,7 @@ def _compile_newton() -> None:
 
 
 def _compile_shim() -> None:
-    """Round three requests that want the same."""
+    """Round three requests that compete for the same columns."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
     for request in range(3):
@@ -61,12 +61,12 @@ def _compile_shim() -> None:
 
 
 def _compile_rounds() -> None:
-    """Solve small programs of all kinds, by each inner solver."""
+    """Solve small programs of all kinds, with each inner solver."""
     ProximalPoint().warm_up()
 
 
 def _compile_terms() -> None:
-    """Solve a program of convex terms, by each inner solver."""
+    """Solve a program with convex terms, with each inner solver."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
     for request in range(4):
@@ -85,7 +85,7 @@ def _compile_flows() -> None:
 
 
 def _compile_few_changes() -> None:
-    """Solve rounds in which few requests of many change."""
+    """Solve rounds in which few of many requests change."""
     warm_up_few_changes()
 
 
@@ -97,11 +97,11 @@ PARTS: dict[str, Callable[[], None]] = {
     "flows": _compile_flows,
     "few changes": _compile_few_changes,
 }
-"""Parts that ``copter compile`` compiles; not what only large programs, integer proofs and domains need."""
+"""Parts of ``copter compile``, without kernels for large programs only, integer proofs, and domains."""
 
 
 def compile_part(name: str) -> float:
-    """Compile a part, and no other, in this process; return the seconds that took."""
+    """Compile one part in this process; return the seconds that this took."""
     os.environ[ASIDE] = "1"
     compile_at_once()
     PARTS[name]()
@@ -109,7 +109,7 @@ def compile_part(name: str) -> float:
 
 
 def main() -> None:
-    """Compile the named parts, one after the other, unless the process that asked has ended."""
+    """Compile the parts named on the command line, until the parent process ends."""
     parent = os.getppid()
     for name in sys.argv[1:]:
         if os.getppid() == parent:

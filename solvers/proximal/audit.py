@@ -1,12 +1,14 @@
-"""The audit of a round that read active requests only: all columns are read, and must say the same.
+"""Audit of a round that read active requests only: all columns are read, and the results compared.
 
-sums          of the inactive requests, added up again: equal to the last bit
-contributions of the inactive requests, copied from the program again: equal to the last bit
-allocations   of the inactive requests: the best at the prices, none with more left to its threshold than it
-              has; if they are fixed each loses what it is said to lose, and violates nothing by more
-certificate   of all requests by a pass over all columns: objective, bound and excess of the rows are the same
-              but for the rounding error that a certificate states.  A round divides the excess by a size of
-              the row that is never raised (``InactiveSet.step``), so that its primal residual may be larger
+sums          of the inactive requests, computed again: must be bitwise equal
+contributions of the inactive requests, copied from the program again: must be bitwise equal
+allocations   of the inactive requests: must be optimal at the prices, and no remaining price change may
+exceed
+              the margin. If requests are fixed, each must have its recorded loss and no larger violation
+certificate   of all requests by a pass over all columns: objective, bound and excess of the rows must be
+equal
+              up to the stated rounding error.  A round divides the excess by a row size that never increases
+              (``InactiveSet.step``), so its primal residual may be larger
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _ROUNDING = 1e-12
-"""Share of the terms of prices that exceeds their rounding errors."""
+"""Bound on the rounding error of prices, as a share of their terms."""
 _PLAIN = 64.0
-"""Times the rounding error of a certificate, which counts few roundings: those of plain sums of all."""
+"""Factor on a certificate's rounding error for plain sums over all requests, which have more roundings."""
 _UNIT = 2.0**-53
-"""Relative error of each rounding of a plain sum of the objective's absolute terms."""
+"""Relative rounding error of each addition in a plain sum, for the objective."""
 
 
 def audit(
@@ -50,31 +52,30 @@ def audit(
     summed: int,
     threads: int | None = None,
 ) -> None:
-    """Compare the sums and the certificate of a round that read active requests only with those of all
-    columns.
+    """Compare the sums and the certificate of a round with those of all columns.
 
-    `x`: the allocation of all requests. `summed`: number of nonzeros of active requests, which bounds the
-    rounding errors of the sums. Raise AuditError if they differ, which is a fault of copter.
+    `x`: allocation of all requests. `summed`: number of nonzeros of active requests, which bounds the
+    rounding errors of the sums. Raise AuditError if they differ, which is a bug in copter.
     """
-    faults = [] if index.sums_agree() else ["the sums of the inactive requests are others"]
+    faults = [] if index.sums_agree() else ["their sums differ"]
     faults += inactive_faults(program, index.inactive)
     faults += _figures(program, index.inactive, x, y, proof, summed, threads)
     if faults:
-        raise AuditError("inactive requests are not what they are taken for: " + "; ".join(faults))
+        raise AuditError("the audit found errors in the inactive requests: " + "; ".join(faults))
 
 
 def inactive_faults(program: ContinualProgram, inactive: InactiveSet) -> list[str]:
-    """Return what is wrong with a set of inactive requests, in words.
+    """Return the errors in a set of inactive requests, in words.
 
     Requests edited since the set was made are skipped, because they become active.
     """
     edited = program.store.edited_since(inactive.revision)
     if edited is None:
-        return []  # a solve then reads all columns
+        return []  # the next solve then reads all columns
     index = InactiveIndex(inactive, program)
     index.begin(LastX.of(program, NOTHING), edited)
     block = inactive.pick(index.inactive_now())
-    faults = [] if index.recollected(block) else ["the program has other costs or coefficients for them"]
+    faults = [] if index.recollected(block) else ["costs or coefficients differ from the program's"]
     of_each = _losses if inactive.fixed else _allocations
     return faults + of_each(program, index, block)
 
@@ -85,9 +86,9 @@ def _allocations(program: ContinualProgram, index: InactiveIndex, block: Block) 
     off = _ROUNDING * (_price_size(program.store, index.y) if block.size else 0.0)
     faults, less = [], int((left > np.maximum(margin, 0.0) + off).sum())
     if less:
-        faults.append(f"{less} margins are less than what is left until the threshold")
+        faults.append(f"{less} requests have a threshold beyond their margin")
     if not index.holds_best(block, off):
-        faults.append("allocations of inactive requests are not the best")
+        faults.append("some allocations are not optimal at the prices")
     return faults
 
 
@@ -100,9 +101,9 @@ def _losses(program: ContinualProgram, index: InactiveIndex, block: Block) -> li
     off = _ROUNDING * (_price_size(store, y) if block.size else 0.0)
     faults, other = [], int((abs(found.loss[block.slots] - block.parts.lost) > off * taken).sum())
     if other:
-        faults.append(f"{other} lose something else")
+        faults.append(f"{other} requests have another loss than recorded")
     if found.local > index.local and not index.active().size:
-        faults.append("they violate their boxes or sum rows by more")
+        faults.append("boxes or sum rows are violated by more than recorded")
     return faults
 
 
@@ -120,7 +121,7 @@ def _figures(
     view, place = program.store.executor.columns(x.slot, x.column)
     paid = (costs_at(view, x.slot, place) * x.value).tolist()
     primal, excess = max(whole.relative.primal, proof.relative.primal), whole.absolute.primal
-    if inactive.fixed:  # a round says what boxes and sum rows are over at most
+    if inactive.fixed:  # a round states an upper bound on the violation of boxes and sum rows
         excess = max(excess, proof.absolute.primal)
     coefficients = in_this_process(program.store).coefficients
     largest = float(abs(coefficients.value[: coefficients.used]).max(initial=1.0))
@@ -138,14 +139,14 @@ def _figures(
         "denominator of the gap": (whole.gap_denominator, proof.gap_denominator, most),
     }
     return [
-        f"{name} {ours!r}, all columns say {theirs!r}"
+        f"{name} = {ours!r}, but all columns give {theirs!r}"
         for name, (theirs, ours, off) in figures.items()
         if not abs(theirs - ours) <= off
     ]
 
 
 def _price_size(store: ConstraintStore, y: NDArray[np.float64]) -> float:
-    """No less than what a price is summed up from, without signs, at prices y, (row slots,)."""
+    """Return an upper bound on the sum of a price's absolute terms, at prices y, (row slots,)."""
     store = in_this_process(store)
     costs, coefficients = store.costs, store.coefficients
     scale, own = store.requests.scale[: store.requests.size], costs.cost[: costs.used]

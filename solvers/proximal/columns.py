@@ -1,4 +1,4 @@
-"""Which columns of a large program are looked at: those that the current prices do not rule out."""
+"""Selection of columns of a large program by pricing passes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Screening:
-    """Pricing passes over a store, whose slack adapts until they collect about the wanted number of columns.
+    """Pricing passes over a store, with a slack that adapts to collect about the wanted number of columns.
 
-    `slack`: how much more than its request's best column a collected column may cost; NaN before the first
-    pass.
+    `slack`: largest excess of a collected column's reduced cost over the least of its request; NaN before the
+    first pass.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Screening:
         return table.n_columns[: table.size]
 
     def price(self, y: NDArray[np.float64]) -> Pricing:
-        """A pass at prices ``y``; the slack of the next one follows from how many columns it finds."""
+        """Run a pricing pass at prices `y`, and adapt the slack to the number of columns found."""
         store, threads, tuning = self.store, self.threads, self.tuning
         if store.n_variables <= tuning.screen_from or store.terms:
             return price(store, y, slack=np.inf, threads=threads)
@@ -54,7 +54,7 @@ class Screening:
             if slack < self.slack:
                 self.slack = slack
                 pricing = price(store, y, slack=slack, threads=threads)
-            else:  # most requests have few, some have many whose prices are equal: less, for the next pass
+            else:  # a few requests have many columns of equal price: reduce the slack for the next pass
                 self.slack = max(tuning.narrower * self.slack, tuning.least_slack * slack)
         elif share > tuning.too_many * tuning.wanted:
             self.slack *= tuning.narrower
@@ -63,8 +63,7 @@ class Screening:
         return pricing
 
     def missing(self, violation: NDArray[np.float64], misses: int) -> _Columns:
-        """Return columns that reduce a violation of the rows, more of them after each of the `misses` failed
-        attempts.
+        """Return columns that reduce a violation of the rows; more of them after each of `misses` attempts.
 
         `violation` (row slots,): prices of the least violation.
         """
@@ -76,7 +75,7 @@ class Screening:
         return found.slot, found.column
 
     def most_columns(self) -> int:
-        """Size from which on a working set is thinned out."""
+        """Return the size above which a working set is thinned out."""
         sizes, tuning = self._sizes(), self.tuning
         kept = int(sizes[sizes <= KEEP_ALL].sum())
         screened = int(np.count_nonzero(sizes > KEEP_ALL))
@@ -87,7 +86,7 @@ class Screening:
 
 
 class ColumnSet:
-    """The columns that steps work on. The set grows by what pricing passes collect, and is thinned out."""
+    """Columns of the steps: pricing passes add columns, and a set that is too large is thinned out."""
 
     def __init__(self, screening: Screening, pricing: Pricing, x: SparseX) -> None:
         self._screening = screening
@@ -96,14 +95,14 @@ class ColumnSet:
         self.slot, self.column = union(*columns, *lightest(screening.store))
 
     def extend(self, pricing: Pricing, x: SparseX, violation: NDArray[np.float64] | None) -> bool:
-        """Add what a pass collected and what reduces a violation; return whether the set grew.
+        """Add the columns of a pricing pass and those that reduce a violation; return whether the set grew.
 
-        The columns of `x` stay in any case. `violation` (row slots,): prices of the least violation of the
-        rows, if the present columns cannot meet them.
+        The columns of `x` are always kept. `violation` (row slots,): prices of the least violation of the
+        rows, if the present columns cannot satisfy them.
         """
         known, columns = self.slot.size, (self.slot, self.column)
         if known > self._screening.most_columns() and not self._misses:
-            # prices have come far: begin again with what matters here
+            # prices have changed much: start again with the columns that matter at these prices
             columns = union(x.slot, x.column, *lightest(self._screening.store))
         columns = union(*columns, pricing.slot, pricing.column)
         if violation is not None:

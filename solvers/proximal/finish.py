@@ -1,10 +1,10 @@
-"""The last resort for a working set on which the steps stall: HiGHS' simplex, in the units of the set.
+"""Fall back to HiGHS for a working set on which the steps stall, in the units of the set.
 
-Proximal-point steps need ever longer sigma where optima are nearly degenerate, or where figures of many
-magnitudes meet, and their Newton systems lose the digits that are asked for.  A simplex on the columns of the
-set does not mind; it is cold, and only ever sees what the passes over the store have left, in units in which
-typical figures are near 1.  What it finds is certified as any other answer is, and columns that it lacks are
-added by the next pass.
+Proximal-point steps need ever longer sigma if optima are nearly degenerate or if coefficients differ by many
+orders of magnitude. Then their Newton systems lose accuracy.  A simplex method on the columns of the set does
+not have this problem. It starts cold, but only reads the columns that the pricing passes selected, in units
+in which typical values are near 1.  Its result is certified like any other, and the next pass adds missing
+columns.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"solver": "simplex", "presolve": "off", "simplex_strategy": 4},
     {"solver": "ipm", "presolve": "choose"},
 )
-"""Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
+"""Options of successive attempts: dual simplex twice, primal simplex without presolve, interior point."""
 
 
 class HandOver:
-    """The attempts of one solve to have HiGHS finish its working sets.
+    """Attempts of one solve to have HiGHS solve its working sets.
 
-    `allowed`: whether there may be any. `gave_up`: whether HiGHS had no answer for a small set.
+    `allowed`: False to disable the fallback. `gave_up`: True if HiGHS had no answer for a small set.
     """
 
     def __init__(
@@ -58,15 +58,14 @@ class HandOver:
         self._allowed = allowed and not program.store.terms
 
     def can(self) -> bool:
-        """Whether HiGHS would get the next set that is asked for; once in a solve."""
+        """Return whether HiGHS will get the next small set; True at most once in a solve."""
         if self._asked or not self._allowed or self.successes or not 0 < self._columns <= self.tuning.small:
             return False
         self._asked = True
         return True
 
     def finish(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
-        """Return the answer of HiGHS for a set on which steps stall; None if they do not, or it has no
-        answer.
+        """Return HiGHS' answer for a set on which the steps stall; None if they do not, or without an answer.
 
         `idle`: consecutive passes without progress. `size`: denominator of the gap.
         """
@@ -82,7 +81,7 @@ class HandOver:
         for _ in _WAYS:
             result = self._attempt(working, size)
             self._attempts += 1
-            log.debug("    handed over to HiGHS: %s", "no answer" if result is None else "an answer")
+            log.debug("    HiGHS solves the set: %s", "no answer" if result is None else "an answer")
             if result is not None or self.budget.late():
                 break
         self.successes += result is not None
@@ -92,11 +91,12 @@ class HandOver:
         return result
 
     def _attempt(self, working: WorkingSet, size: float) -> StepsResult | None:
-        """Return the optimum, least violation or ray of a set by HiGHS; None if it has no answer in time.
+        """Return HiGHS' optimum, least violation or ray of a set; None if it has no answer in time.
 
         Every second attempt uses `size`, the denominator of the gap, as the unit of cost, so that the
         tolerance of reduced costs is relative to it.
         """
+        # imports HiGHS, so only if steps stall
         # only programs that stall pay for HiGHS
         from copter.models.highs import engine, pass_model, run_until, set_option, status_of
 
@@ -115,12 +115,12 @@ class HandOver:
             pass_model(highs, lp)
             run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
-            if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
+            if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # with presolve there is no ray
                 for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
                     set_option(highs, name, value)
                 run_until(highs, self.budget.clock, self.budget.reserve)
                 status = status_of(highs)[0]
-        except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it
+        except (Interrupted, SolverError):  # HiGHS rejects models that are too badly scaled
             return None
         self.budget.iterations += 1
         return self._result(highs, status, working, lp, back)
@@ -128,7 +128,7 @@ class HandOver:
     def _result(
         self, highs: Any, status: Status, working: WorkingSet, lp: GeneralLP, back: _InUnits
     ) -> StepsResult | None:
-        """The answer of a run in the units of the program; None if it has none that is of use."""
+        """Return the answer of a run in the units of the program; None without a usable answer."""
         from copter.models.highs import point_of, ray_of
 
         point, ray, violation = ReducedPoint(np.zeros(lp.c.size), np.zeros(lp.row_lower.size)), None, None
@@ -152,9 +152,9 @@ class HandOver:
 
 
 class _InUnits(NamedTuple):
-    """The way back to a working set from the units in which HiGHS has it.
+    """Conversion from HiGHS' units of a working set to the set's units.
 
-    `unit` (columns,): a value of 1 in the set. `sharp` (program's rows,): factors on these rows. `factor`: on
+    `unit` (columns,): factor on values. `sharp` (resource rows,): factors on these rows. `factor`: factor on
     costs.
     """
 
@@ -163,12 +163,12 @@ class _InUnits(NamedTuple):
     factor: float
 
     def invert(self, point: ReducedPoint) -> ReducedPoint:
-        """Values of the set's columns, and prices of the program's rows alone."""
+        """Convert values of columns, and prices of the resource rows, to the set's units."""
         return ReducedPoint(point.x * self.unit, point.y[: self.sharp.size] * self.sharp / self.factor)
 
 
 def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[GeneralLP, _InUnits]:
-    """A working set as HiGHS takes it, rows of the program and then sum rows of 1, and the way back."""
+    """Return a working set as an LP, resource rows before sum rows scaled to 1, and the conversion back."""
     from scipy.sparse import csc_array, vstack
 
     blocks, n = working.slot.size, working.column.size
@@ -197,7 +197,7 @@ def _in_units(working: WorkingSet, factor: float, least: float) -> tuple[General
 
 
 def _tighter(lower: NDArray[np.float64], upper: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Factors that bring rows with small bounds to 1, where the tolerance of HiGHS means what it says."""
+    """Return factors that scale rows with small bounds to 1, because HiGHS' tolerances are absolute."""
     low, high = (np.where(np.isfinite(each) & (each != 0), abs(each), np.inf) for each in (lower, upper))
     size = np.clip(np.minimum(low, high), least, 1.0)
     return np.asarray(2.0 ** -np.round(np.log2(size)), np.float64)

@@ -1,18 +1,20 @@
-"""Inactive requests, as a value: those whose allocation is known to be the best until prices move far.
+"""Inactive requests: those whose allocation stays optimal until prices change by more than a threshold.
 
-A request is *inactive* while its allocation is known without a look at it: at its best vertex, until the
-accumulated price change of its group reaches the request's threshold (:mod:`copter.proof.margins`), or
-until it is edited.  All others are *active*: edited, between their columns, tied, or past their threshold.
-A round of few changes costs what is active (:mod:`copter.solvers.proximal.incremental`).
+An *inactive* request is at its only optimal vertex at the present prices. It need not be read until the
+accumulated price change of its group reaches the request's threshold (:mod:`copter.proof.margins`), or until
+it is edited.  All other requests are *active*: edited, between their columns, tied, or past their threshold.
+The time of a round with few changes depends on the active requests only
+(:mod:`copter.solvers.proximal.incremental`).
 
-Where columns are each request's own and rows are many, as with paths in a network, any move of the prices
-concerns all requests, and many are tied.  There all are made inactive as they are, with what each of them
-loses at the last prices, for as long as the prices may stay.  Such requests are called *fixed*.
+If requests have their own columns and there are many rows, as with paths in a network, any price change
+concerns all requests, and many are tied.  Then all requests become inactive with their present allocation,
+and the loss of each at the last prices is recorded. They stay inactive while the prices need not change.
+Such requests are called *fixed*.
 
-An :class:`InactiveSet` is a frozen record of arrays, which nobody changes once it is made.  A round makes a
-new one, which shares what did not change: the requests lie in a few blocks, of which a later one overrides
-the earlier, and only the last and smallest is written anew (a log-structured merge tree).  So states of a
-solver can be held, copied and continued from twice, and answers stay what they were.
+An :class:`InactiveSet` is an immutable record of arrays.  A round makes a new one, which shares the arrays
+that did not change. The requests are stored in three blocks; a later block overrides an earlier one, and only
+the last and smallest is rewritten (a log-structured merge tree).  So a solver's states can be kept, copied
+and continued from more than once, and earlier solutions do not change.
 
 References: O'Neil, Cheng, Gawlick and O'Neil, The log-structured merge-tree (1996).
 """
@@ -38,20 +40,19 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 ACTIVE = -1
-"""Group of a request of an earlier block that is active again."""
+"""Group of a request that an earlier block contains and that is active again."""
 _NOBODY = np.empty(0, np.int64)
 _LIMITS = (1024, 32_768)
-"""Requests from which on the last block becomes part of the one before it, and that part of the first."""
+"""Numbers of requests above which the last block is merged into the middle one, and that into the first."""
 
 
 class Block(NamedTuple):
-    """Some requests (k,) by ascending slot, with their allocations and all that was copied from the program
-    about them.
+    """Some requests (k,) by ascending slot, with their allocations and a copy of their data in the program.
 
-    `group`: columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for a request that is active.
-    `threshold`: accumulated price change of the group at which the request must be priced again.
-    `generation`: revision at which the request got its columns. `column`: the nonzero columns, request by
-    request, ascending; `parts`, what each adds to the sums, has their values.
+    `group`: columns and vertex (:mod:`copter.proof.margins`); ``ACTIVE`` for an active request. `threshold`:
+    accumulated price change of the group at which the request must be priced again. `generation`: revision at
+    which the request got its columns. `column`: the nonzero columns, request by request, ascending. `parts`:
+    contribution of each request to the sums; it contains the values.
     """
 
     slots: NDArray[np.int64]
@@ -68,12 +69,12 @@ class Block(NamedTuple):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of columns of each request that are not 0, (k,) ndarray."""
+        """Number of nonzero columns of each request, (k,) ndarray."""
         return self.parts.start[1:] - self.parts.start[:-1]
 
     @classmethod
     def active(cls, slots: NDArray[np.int64]) -> Block:
-        """Return the block that says of some requests, in ascending order, that they are active."""
+        """Return the block that marks some requests, in ascending order, as active."""
         none, many = np.zeros(slots.size), np.zeros(slots.size, np.int64)
         start, nothing = np.zeros(slots.size + 1, np.int64), np.empty(0)
         parts = Contributions(
@@ -83,7 +84,7 @@ class Block(NamedTuple):
         return cls(slots, np.full(slots.size, ACTIVE, np.int32), none, many, np.empty(0, np.int64), parts)
 
     def take(self, which: NDArray[np.int64]) -> Block:
-        """Return the requests at some places (m,) of the block, in that order."""
+        """Return the requests at the places `which` (m,) of the block, in that order."""
         slots, group, threshold, generation, column, *taken = _take(which, *self[:5], *self.parts)
         return Block(slots, group, threshold, generation, column, Contributions(*taken))
 
@@ -92,7 +93,7 @@ class Block(NamedTuple):
         return SparseX(self.slots.repeat(self.counts), self.column, self.parts.value)
 
     def last_x(self, program: ContinualProgram, which: NDArray[np.int64]) -> LastX:
-        """Return the allocation of requests at some ascending places as an earlier answer for a program."""
+        """Return the allocation of the requests at some ascending places, as a last allocation."""
         parts = self.parts
         mine = self.slots, self.generation, parts.total, parts.start, self.column, parts.value
         slot, column, value, generation, total = _last_x(which, *mine)
@@ -104,7 +105,7 @@ def _copy(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
     begin, end, column, value, cost, entry_start, row, coefficient,
     new_column, new_value, new_cost, new_entry_start, new_row, new_coefficient, at, entry,
 ):  # fmt: skip
-    """Copy some columns with their entries; returns how many columns and entries there are then."""
+    """Copy columns begin to end with their entries; return the new numbers of columns and entries."""
     for held in range(begin, end):
         new_column[at], new_value[at], new_cost[at] = column[held], value[held], cost[held]
         for e in range(entry_start[held], entry_start[held + 1]):
@@ -120,7 +121,7 @@ def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
     which, slots, group, threshold, generation, column,
     total, forced, lost, width, start, value, cost, entry_start, row, coefficient,
 ):  # fmt: skip
-    """See :meth:`Block.take`."""
+    """Compute :meth:`Block.take`."""
     columns = entries = 0
     for k in which:
         columns += start[k + 1] - start[k]
@@ -145,7 +146,7 @@ def _take(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes longer
 
 @kernel(allocates=True)
 def _last_x(which, slots, generation, total, start, column, value):  # type: ignore[no-untyped-def]
-    """Slot, column, value, generation and total of each nonzero of some requests."""
+    """Return slot, column, value, generation and total of each nonzero of some requests."""
     count = 0
     for k in which:
         count += start[k + 1] - start[k]
@@ -185,16 +186,16 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
 
 
 def starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where lists of such lengths begin, and the last one ends: (k + 1,) ndarray."""
+    """Return the starts of consecutive lists of such lengths, and the end of the last: (k + 1,) ndarray."""
     begin = np.zeros(counts.size + 1, np.int64)
     np.cumsum(counts, out=begin[1:])
     return begin
 
 
 def combined(blocks: Sequence[Block], *, drop_active: bool = False) -> Block:
-    """Return the requests of several blocks as one. If several blocks have a request, the last one counts.
+    """Return the requests of several blocks as one block; for each request the last block counts.
 
-    `drop_active` leaves out the active requests.
+    `drop_active`: True to leave out the active requests.
     """
     some = [block for block in blocks if block.size]
     if not some:
@@ -214,7 +215,7 @@ def combined(blocks: Sequence[Block], *, drop_active: bool = False) -> Block:
 
 
 def _concatenated(blocks: list[Block]) -> Block:
-    """The requests of several blocks, one block after the other."""
+    """Return the requests of several blocks, one block after the other."""
     parts: list[Contributions] = [block.parts for block in blocks]
     fields = {}
     for name, arrays in zip(Contributions._fields, zip(*parts, strict=True), strict=True):
@@ -228,7 +229,7 @@ def _concatenated(blocks: list[Block]) -> Block:
 
 
 def updated(before: Block, block: Block, active: NDArray[np.int64] = _NOBODY) -> Block:
-    """Return a block with the requests of another one in place of its own, and with active ones.
+    """Return `before` with the requests of `block`, and with some requests marked as active.
 
     `active` (k,): slots, ascending, of requests that are not in `block`.
     """
@@ -246,7 +247,7 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
     total2, forced2, lost2, width2, start2, value2, cost2, entry_start2, row2, coefficient2,
     active,
 ):  # fmt: skip
-    """See :func:`updated`: a merge of three ascending lists, of which the second counts before the first."""
+    """Compute :func:`updated`: merge three ascending lists; the second overrides the first."""
     most, columns = slots.size + slots2.size + active.size, column.size + column2.size
     entries = row.size + row2.size
     new_slots, new_group = np.empty(most, np.int64), np.empty(most, np.int32)
@@ -299,8 +300,8 @@ def _update(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - numba takes long
 class _Groups(NamedTuple):
     """Groups of requests with the same columns and the same kind of vertex (:mod:`copter.proof.margins`).
 
-    `change` (groups,): accumulated price change of each group. `usage`, `first`, `width` (u,): usages whose
-    columns many requests share, ascending; first group of each; its number of columns.
+    `change` (groups,): accumulated price change of each group. `usage`, `first`, `width` (u,): usages that
+    many requests share, ascending; first group of each; its number of columns.
     """
 
     change: NDArray[np.float64]
@@ -310,27 +311,26 @@ class _Groups(NamedTuple):
 
     @classmethod
     def none(cls) -> _Groups:
-        """Return the group of all requests whose columns are their own."""
+        """Return the groups with a single group, for all requests with columns of their own."""
         whole = np.empty(0, np.int64)
         return cls(np.zeros(OWN_COLUMNS + 1), whole, whole, whole)
 
 
 @dataclass(frozen=True, eq=False)
 class InactiveSet:
-    """An immutable set of inactive requests with their allocations, and the price changes up to which they
-    stay so.
+    """Immutable set of inactive requests with their allocations and thresholds.
 
     `revision`, `y` (row slots,): the store's revision and the prices when the set was made. `blocks`: the
-    last block with a request counts. `active`: slots of all other requests of that revision, ascending.
-    `low`, `high` (row slots,): least and largest coefficient of each row, 0 counted, over the inactive
-    requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`, `squares`:
-    of :class:`copter.proof.rest.InactiveSums`; they stay when requests become active, as valid if looser
-    bounds.
-    `longest`: coefficients of the longest column of an inactive request so far. `fixed`: whether requests
-    keep their allocation instead of their best vertex. `rounds`: solves since the set was made from all
-    requests. `gap`, `gap_each`: gap of the last solve, and what each edited request is expected to add if
-    prices stay. `failures`, `pause`: how often in a row the last prices failed, and for how many rounds they
-    are not tried.
+    last block that contains a request counts. `active`: slots of all other requests of that revision,
+    ascending. `low`, `high` (row slots,): least and largest coefficient of each row, including 0, over the
+    inactive requests of the group :data:`copter.proof.margins.OWN_COLUMNS`. `step` (row slots,), `local`,
+    `squares`: see :class:`copter.proof.rest.InactiveSums`; they are not updated when requests become active,
+    because they remain valid bounds.
+    `longest`: largest number of coefficients of a column of an inactive request so far. `fixed`: True if
+    requests keep their allocation instead of their optimal vertex. `rounds`: solves since the set was made
+    from all requests. `gap`, `gap_each`: gap of the last solve, and the expected increase for each edited
+    request if prices do not change. `failures`, `pause`: number of consecutive failures of the last prices,
+    and number of rounds in which they are not tried.
     """
 
     revision: int
@@ -353,13 +353,13 @@ class InactiveSet:
 
     @classmethod
     def nothing(cls, revision: int, y: NDArray[np.float64], active: NDArray[np.int64]) -> InactiveSet:
-        """Return the set without inactive requests at prices y; `active` has the slots of all requests."""
+        """Return the set without inactive requests at prices y; `active`: slots of all requests."""
         none, empty = np.zeros(y.size), Block.active(_NOBODY)
         blocks = empty, empty, empty
         return cls(revision, y, blocks, active, _Groups.none(), none, none, np.full(y.size, np.inf))
 
     def with_changes(self, block: Block, others: NDArray[np.int64], **fields: Any) -> InactiveSet:
-        """Return the set with a block's requests, and with `others`, slots outside the block, active."""
+        """Return the set with a block's requests added and `others`, slots outside the block, active."""
         base, middle, recent = self.blocks
         recent, none = updated(recent, block, others), Block.active(_NOBODY)
         if recent.size > _LIMITS[0]:
@@ -374,7 +374,7 @@ class InactiveSet:
         return combined(self.blocks, drop_active=True) if any(block.size for block in later) else base
 
     def places(self, slots: NDArray[np.int64]) -> Iterator[tuple[Block, NDArray[np.int64]]]:
-        """Yield each block with the ascending places of those requests for which it is the last block."""
+        """Yield each block with the ascending places of those of `slots` for which it is the last block."""
         left = slots
         for block in reversed(self.blocks):
             if left.size and block.size:
@@ -383,7 +383,7 @@ class InactiveSet:
                 left = left[at < 0]
 
     def pick(self, slots: NDArray[np.int64]) -> Block:
-        """Return the block of some ascending slots; requests that no block has are active in it."""
+        """Return a block with some ascending slots; requests that are in no block are active in it."""
         found = Block.active(_NOBODY)
         for block, places in self.places(slots):
             if places.size:
@@ -404,24 +404,24 @@ class InactiveSet:
         return mine.column, mine.parts.value, int(mine.parts.width.sum())
 
     def widths(self, size: int) -> NDArray[np.int64]:
-        """Return the number of columns of each inactive request, and 0 for all others, by slot (size,)."""
+        """Return each inactive request's number of columns, and 0 for other requests, by slot (size,)."""
         widths = np.zeros(size, np.int64)
         for block in self.blocks:
             widths[block.slots] = block.parts.width
         return widths
 
     def last_x(self, program: ContinualProgram) -> LastX:
-        """Return the allocation of all inactive requests, as an earlier answer for this program."""
+        """Return the allocation of all inactive requests, as a last allocation of this program."""
         block = self.merged()
         return block.last_x(program, np.arange(block.size))
 
     def to_arrays(self, name: str) -> dict[str, Any]:
-        """Return all fields as arrays and numbers, by names that begin with ``name``; blocks are merged."""
+        """Return all fields as arrays and numbers whose names begin with `name`; blocks are merged."""
         return _flat(replace(self, blocks=(self.merged(),)), name)
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any], name: str) -> InactiveSet:
-        """Return what :meth:`to_arrays` returned; raise ValueError or KeyError if it does not fit."""
+        """Return the set of the arrays of :meth:`to_arrays`; raise ValueError or KeyError if invalid."""
         template = cls.nothing(0, np.empty(0), np.empty(0, np.int64))
         found: InactiveSet = _restored(replace(template, blocks=template.blocks[:1]), arrays, name)
         fault = found._fault(program)
@@ -430,9 +430,7 @@ class InactiveSet:
         return replace(found, blocks=(*found.blocks, *template.blocks[1:]))
 
     def _fault(self, program: ContinualProgram) -> str:
-        """Return why fields, of one block, do not fit together or to a program, in words; empty if
-        they do.
-        """
+        """Return a text that names an inconsistency of the fields or with the program; empty if none."""
         store, block, groups = program.store, self.blocks[0], self.groups
         parts, k, rows = block.parts, block.size, self.y.size
         each = (
@@ -450,10 +448,10 @@ class InactiveSet:
         sizes &= self.low.size == self.high.size == self.step.size == rows <= store.rows.size
         sizes &= groups.usage.size == groups.first.size == groups.width.size
         if not sizes:
-            return "arrays of different sizes"
+            return "arrays: must be of equal size"
         for start, end in ((parts.start, block.column.size), (parts.entry_start, parts.row.size)):
             if start[0] != 0 or start[-1] != end or (start[1:] < start[:-1]).any():
-                return "lists that do not follow each other"
+                return "starts: must ascend from 0 to the number of entries"
         within: tuple[tuple[NDArray[Any], Any], ...] = (
             (block.slots, store.requests.size),
             (self.active, store.requests.size),
@@ -464,21 +462,20 @@ class InactiveSet:
         )
         for array, end in within:
             if array.size and not (array.min() >= 0 and (array < end).all()):
-                return "a number is out of range"
+                return "slots, groups, rows or columns: must be in range"
         if groups.usage.size and not (groups.first + 2 * groups.width + 2 <= groups.change.size).all():
-            return "a group is out of range"
+            return "groups: must be in range"
         if any((array[1:] <= array[:-1]).any() for array in (block.slots, self.active, groups.usage)):
-            return "slots do not ascend"
+            return "slots: must ascend"
         if groups.first.size and not (groups.first.min() > 0 and groups.width.min() > 0):
-            return "a group is out of range"
-        return "" if 0 <= self.revision <= store.clock else "a revision that the program has not had yet"
+            return "groups: must be in range"
+        return "" if 0 <= self.revision <= store.clock else "revision: must be one of the program's"
 
     def differs(self, other: InactiveSet) -> NDArray[np.int64] | None:
-        """Return the slots, ascending, of requests that are not inactive in both sets with the same
-        allocation.
+        """Return the slots, ascending, of requests that are not inactive with the same allocation in both.
 
-        Requests that are active in both are among them. None if the sets share no block, so that all requests
-        would have to be compared.
+        Requests that are active in both sets are included. Return None if the sets share no block, because
+        all requests would have to be compared.
         """
         if self.blocks[0] is not other.blocks[0]:
             return None
@@ -493,7 +490,7 @@ class InactiveSet:
 
 
 def _flat(value: Any, name: str) -> dict[str, Any]:
-    """The fields of a record, and of the records in it, by their names."""
+    """Return the fields of a record, and of the records in it, by their names."""
     if isinstance(value, np.ndarray | int | float):
         return {name: value}
     if type(value) is tuple:
@@ -506,7 +503,7 @@ def _flat(value: Any, name: str) -> dict[str, Any]:
 
 
 def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
-    """Return a record like a template from what :func:`_flat` returned.
+    """Return a record with the types of `template` from the output of :func:`_flat`.
 
     Raise ValueError or KeyError if a field is missing or has another type than the template's.
     """
@@ -514,7 +511,7 @@ def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
         return as_vector(arrays, name, template.dtype).copy()
     if isinstance(template, int | float):
         if type(arrays[name]) is not type(template):
-            raise ValueError(f"{name} is {arrays[name]!r}")
+            raise ValueError(f"{name} = {arrays[name]!r}: must be of type {type(template).__name__}")
         return arrays[name]
     if type(template) is tuple:
         return tuple(_restored(each, arrays, f"{name}.{k}") for k, each in enumerate(template))
@@ -526,7 +523,7 @@ def _restored(template: Any, arrays: dict[str, Any], name: str) -> Any:
 
 @kernel
 def _compare(same, start, column, value, other_start, other_column, other_value):  # type: ignore[no-untyped-def]
-    """Take back that requests with as many nonzeros are the same, where these differ."""
+    """Set `same` to False for requests whose nonzeros differ; their numbers of nonzeros are equal."""
     for k in range(same.size):
         if same[k]:
             for e in range(start[k + 1] - start[k]):
@@ -538,9 +535,9 @@ def _compare(same, start, column, value, other_start, other_column, other_value)
 
 @dataclass(frozen=True, eq=False)
 class KeptValues:
-    """Values of an answer: those of the active requests, and an inactive set for all others.
+    """Values of a solution: those of the active requests, and an inactive set for all others.
 
-    `widths`: number of columns of each active request. `count`: nonzeros of all requests.
+    `widths`: number of columns of each active request. `count`: number of nonzeros of all requests.
     """
 
     inactive: InactiveSet

@@ -1,14 +1,14 @@
-"""What a round of few changes needs of an inactive set to find its way, and may lose at any time.
+"""Index of an inactive set, for rounds with few changes; it can be recomputed at any time.
 
-An :class:`InactiveIndex` holds what can be computed from an
-:class:`copter.solvers.proximal.inactive.InactiveSet`: group and threshold by request slot, the exact sums
-of all contributions, and which requests are near their thresholds.  It goes along with a round, which it
-leaves as the index of the set that the round makes.  If a round ends in an exception, or a solve begins in
-another state, the index is made again from the set; answers do not depend on it.
+An :class:`InactiveIndex` contains data computed from an
+:class:`copter.solvers.proximal.inactive.InactiveSet`: group and threshold by request slot, the exact sums of
+all contributions, and the requests near their thresholds.  A round updates the index together with the set.
+If a round ends in an exception, or a solve begins in another state, the index is computed again from the set;
+solutions do not depend on it.
 
-Thresholds are searched in *buckets*: a few requests that are near theirs in each round, some more once the
-accumulated changes have come so far that one of these might have passed its threshold, all of them once
-that holds for these too.
+Thresholds are searched in *buckets*.  The first bucket contains the few requests that are nearest to their
+thresholds, and is checked in each round. The next bucket is larger. It is checked only if the accumulated
+price changes could have reached the threshold of a request outside the first bucket, and so on.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
 
 _EPS = 2.0**-52
 _SHARED_FROM = 4
-"""Requests that must share columns for these to have groups of their own."""
+"""Least number of requests that share columns for these columns to have their own groups."""
 _NEAR, _LESS, _WIDEST = 2048, 32, 4
-"""Requests of the first bucket, how many times as many the next one has, and how many times it may grow."""
+"""Size of the first bucket, size ratio of consecutive buckets, and largest growth factor of the first one."""
 _NEARLY = 0.5
-"""Share of its range after which a bucket is chosen again with the one below it."""
+"""Share of a bucket's range after which it is selected again together with the one below it."""
 _SAFE = 1.0 - 1e-9
-"""Factor on the range of a bucket, for the rounding of the changes that it adds up."""
+"""Factor on the range of a bucket, for the rounding errors of accumulated changes."""
 _CHUNK = 1 << 18
-"""Requests that are priced in one piece: so much less memory is in use for a while."""
+"""Number of requests that are priced at once, which limits temporary memory."""
 ROUNDING = 32 * _EPS
-"""Relative difference, to the largest value of a request, up to which values are those of a vertex."""
+"""Difference up to which a value counts as that of a vertex, relative to the request's largest value."""
 
 
 class _Bucket:
     """Requests near their thresholds.
 
-    `reach`: all other inactive requests had more than this left when the bucket was chosen. `moved`: largest
-    accumulated price change of any group since. The other requests need no check while `moved` is below
-    `reach`.
+    `reach`: lower bound on the remaining price change of all other inactive requests when the bucket was
+    selected. `moved`: largest accumulated price change of any group since. While `moved` is below `reach`,
+    the other requests need not be checked.
     """
 
     def __init__(self, slots: NDArray[np.int64], reach: float) -> None:
@@ -56,29 +56,29 @@ class _Bucket:
 
     @property
     def slots(self) -> NDArray[np.int64]:
-        """Their slots, ascending; some may be active by now."""
+        """Slots of the bucket, ascending; some requests may be active by now."""
         if len(self._parts) > 1:
             slots = np.sort(np.concatenate(self._parts), kind="stable")  # merges ascending runs
             self._parts = [slots[np.append(slots[1:] != slots[:-1], True)]]
         return self._parts[0]
 
     def add(self, slots: NDArray[np.int64]) -> None:
-        """Put requests into the bucket."""
+        """Add requests to the bucket."""
         self._parts.append(slots)
 
     @property
     def left(self) -> float:
-        """Least that every other inactive request has left to its threshold."""
+        """Lower bound on the remaining price change of every inactive request outside the bucket."""
         return self.reach if self.moved == 0.0 else self.reach * _SAFE - self.moved
 
 
 class InactiveIndex:
     """Index of an inactive set, updated from round to round; the program is local and has no convex terms.
 
-    `y` (row slots,): present prices. `requests`, `nonzeros`: number of inactive requests and of their
-    columns. `known`: last allocations of requests that are active, or became so in this round. `view`: all
-    columns of the program, during a round. `edited`: slots of present requests that were edited since the set
-    was made, ascending.
+    `y` (row slots,): present prices. `requests`, `nonzeros`: numbers of inactive requests and of their
+    nonzero columns. `known`: last allocations of the requests that are active, including those activated in
+    this round. `view`: all columns of the program, during a round. `edited`: slots of present requests that
+    were edited since the set was made, ascending.
     """
 
     def __init__(self, inactive: InactiveSet, program: ContinualProgram) -> None:
@@ -93,7 +93,7 @@ class InactiveIndex:
         self._sums.add(block.parts, np.arange(block.size))
 
     def begin(self, active: LastX, edited: NDArray[np.int64]) -> None:
-        """Begin a round: edited requests become active.
+        """Begin a round; edited requests become active.
 
         `active`: last allocation of the active requests. `edited`: slots edited since the set was made,
         ascending, also of removed requests.
@@ -117,10 +117,10 @@ class InactiveIndex:
         self.edited = edited[store.requests.n_columns[edited] > 0]
         self.activate(edited)
 
-    # ---- what is active ----------------------------------------------------------------------------
+    # ---- active requests ---------------------------------------------------------------------------
 
     def activate(self, slots: NDArray[np.int64]) -> None:
-        """Make those of some requests active that are inactive."""
+        """Make the inactive requests among `slots` active."""
         slots = distinct(slots[self._group[slots] >= 0])
         if not slots.size:
             return
@@ -136,7 +136,7 @@ class InactiveIndex:
         self._all_active = None
 
     def active(self) -> NDArray[np.int64]:
-        """Return the slots of all active requests, ascending; the same array until that changes."""
+        """Return the slots of all active requests, ascending; the same array until the set changes."""
         if self._all_active is None:
             slots = distinct(np.concatenate(self._active))
             live = (self.program.store.requests.n_columns[slots] > 0) & (self._group[slots] < 0)
@@ -145,15 +145,15 @@ class InactiveIndex:
         return self._all_active
 
     def best(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.float64], SparseX]:
-        """Return margins (k,) and best vertices of requests, by ascending slot, at the present prices.
+        """Return margins (k,) and optimal vertices of requests, by ascending slot, at the present prices.
 
-        A margin is not positive where several vertices may be the best.
+        A margin is not positive if several vertices may be optimal.
         """
         margin, _, count, column, value = self._vertices(slots)
         return margin, SparseX(slots.repeat(count), column, value)
 
     def _vertices(self, slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Margins, groups, and the nonzeros of best vertices: how many, columns, values."""
+        """Return margins, groups, and the nonzeros of optimal vertices: counts, columns, values."""
         found: tuple[NDArray[Any], ...] = best_vertices(self.view, self.y, slots, self._first_groups(slots))
         return found
 
@@ -162,10 +162,10 @@ class InactiveIndex:
         return np.flatnonzero(self._group >= 0)
 
     def at_vertices(self, slots: NDArray[np.int64], x: SparseX) -> tuple[Block, bool]:
-        """Find the active requests, of ascending slots, that can become inactive at the present prices.
+        """Return the active requests among ascending slots that can become inactive at the present prices.
 
-        Return those that have their only best vertex, up to rounding errors, with the exact values of the
-        vertices, and whether their values in `x` were exactly these.
+        These are the requests at their only optimal vertex, up to rounding errors. The block contains the
+        exact values of the vertices. Also return whether the values in `x` were exactly equal to them.
         """
         blocks, exact = [], np.ones(1, np.bool_)
         for begin in range(0, slots.size, _CHUNK):
@@ -181,10 +181,9 @@ class InactiveIndex:
         return combined(blocks or [Block.active(slots)]), bool(exact[0])
 
     def as_they_are(self, slots: NDArray[np.int64], x: SparseX, lost: NDArray[np.float64]) -> Block:
-        """Return active requests (ascending slots) with their allocation x as a block that can become
-        inactive.
+        """Return active requests (ascending slots) with their allocation x as a block of fixed requests.
 
-        `lost`: what each loses at the present prices.
+        `lost`: loss of each request at the present prices.
         """
         start = np.searchsorted(x.slot, np.append(slots, np.iinfo(np.int64).max))
         own, never = np.full(slots.size, OWN_COLUMNS, np.int32), np.full(slots.size, np.inf)
@@ -206,10 +205,9 @@ class InactiveIndex:
     # ---- prices ------------------------------------------------------------------------------------
 
     def move(self, y: NDArray[np.float64], most: float = np.inf) -> NDArray[np.int64] | None:
-        """Move the prices, and return the slots, ascending, of the inactive requests that have passed their
-        thresholds.
+        """Change the prices; return the ascending slots of inactive requests that passed their thresholds.
 
-        If more than `most` would, the prices stay and the result is None.
+        If these are more than `most`, the prices remain and the result is None.
         """
         d = y - self.y
         if not d.any():
@@ -223,15 +221,15 @@ class InactiveIndex:
             bucket.moved += moved
         passed = self._passed()
         if passed.size > most:
-            self._change = before  # buckets are then more careful than need be
+            self._change = before  # the buckets' ranges are then smaller than necessary
             return None
         self.y = y.copy()
         return passed
 
     def reprice(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Price inactive requests that have passed their thresholds.
+        """Price inactive requests that have passed their thresholds again.
 
-        Return the slots of those whose best allocation has changed; they are active now.
+        Return the slots of those whose optimal allocation has changed; they are active now.
         """
         if not slots.size:
             return slots
@@ -250,9 +248,9 @@ class InactiveIndex:
         return slots[~keep]
 
     def holds_best(self, block: Block, clear: float) -> bool:
-        """Return whether inactive requests have their best vertices, up to rounding errors.
+        """Return whether inactive requests are at optimal vertices, up to rounding errors.
 
-        A margin from `clear` on proves that a vertex is the best one.
+        `clear`: least margin that proves that a vertex is optimal.
         """
         margin, _, count, column, value = self._vertices(block.slots)
         some = margin > clear
@@ -262,13 +260,13 @@ class InactiveIndex:
         return np.array_equal(same, some)
 
     def left(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the price change that inactive requests have left until their thresholds, (k,) ndarray."""
+        """Return the price change that remains until the thresholds of inactive requests, (k,) ndarray."""
         return self._threshold[slots] - self._change[self._group[slots]]
 
     def nearest(self, most: int) -> NDArray[np.int64]:
         """Return the slots of the `most` inactive requests nearest to their thresholds.
 
-        Of equally near requests those with the lowest slots are taken, so that only the inactive set decides.
+        Ties are resolved by the lowest slots, so that the result depends on the inactive set only.
         """
         if not most or not self.requests:
             return np.empty(0, np.int64)
@@ -288,12 +286,12 @@ class InactiveIndex:
         return np.sort(np.concatenate((nearer, ties[: most - nearer.size])))
 
     def _sure(self, bucket: _Bucket) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Inactive requests of a bucket that have less left than all outside of it, ascending, and what."""
+        """Return the bucket's requests that are nearer than all outside, ascending, and their distances."""
         slots, left = _near(bucket.slots, self._group, self._threshold, self._change, bucket.left)
         return slots, left
 
     def _passed(self) -> NDArray[np.int64]:
-        """Slots of inactive requests that have passed their thresholds, ascending."""
+        """Return the ascending slots of inactive requests that have passed their thresholds."""
         buckets = self._buckets
         if not buckets or not buckets[0].left > 0.0 or buckets[0].slots.size > _WIDEST * _NEAR:
             self._choose_buckets()
@@ -302,7 +300,7 @@ class InactiveIndex:
         return passed
 
     def _choose_buckets(self) -> None:
-        """Choose the first bucket again, and those above it that are nearly used up."""
+        """Select the first bucket again, and those above it whose range is nearly used up."""
         sizes = [_NEAR]
         while sizes[-1] * _LESS < self.requests:
             sizes.append(sizes[-1] * _LESS)
@@ -319,13 +317,15 @@ class InactiveIndex:
             else:
                 slots, reach = self.inactive_now(), np.inf
             left = self.left(slots)
-            many = sizes[k] + int(np.count_nonzero(left <= 0.0))  # all that have passed, and some more
+            many = sizes[k] + int(
+                np.count_nonzero(left <= 0.0)
+            )  # all that have passed, and the bucket's size
             if left.size > many:
                 reach = min(reach, float(np.partition(left, many)[many]))
             self._buckets[k] = _Bucket(slots[left <= reach], reach)
 
     def _into_buckets(self, slots: NDArray[np.int64]) -> None:
-        """Put inactive requests into the buckets that they belong to now."""
+        """Add inactive requests to the buckets in whose range they are."""
         left = self.left(slots)
         for bucket in self._buckets:
             inside = slots[left <= bucket.reach - bucket.moved]
@@ -335,19 +335,19 @@ class InactiveIndex:
     # ---- sums --------------------------------------------------------------------------------------
 
     def rest(self) -> InactiveSums:
-        """Return what the inactive requests add to certificates."""
+        """Return the contributions of the inactive requests to certificates."""
         roundings = 8 + self._longest if self.fixed else 0
         return self._sums.rest(self._step, self.local, self.squares, roundings)
 
     def sums_agree(self) -> bool:
-        """Whether the sums are those of the set, added up again."""
+        """Return whether the sums equal those of the set, computed again."""
         fresh, block = RestSums(self._step.size), self.inactive.merged()
         fresh.add(block.parts, np.arange(block.size))
         fresh.fit(self._step.size)
         return self._sums.same(fresh)
 
     def recollected(self, block: Block) -> bool:
-        """Whether the program says of some inactive requests what the set says, to the last bit."""
+        """Return whether inactive requests have the program's data, bitwise equal."""
         held = block.parts
         if (block.parts.width != self.program.store.requests.n_columns[block.slots]).any():
             return False
@@ -361,10 +361,9 @@ class InactiveIndex:
     # ---- the end of a round ------------------------------------------------------------------------
 
     def commit(self, block: Block, **fields: object) -> InactiveSet:
-        """Make the set of the requests that are inactive now, with a block of active ones that become so, and
-        index it.
+        """Return and index the set of the requests that are inactive now, including those of `block`.
 
-        `fields`: fields of the set that the index does not know.
+        `block`: active requests that become inactive. `fields`: fields of the set that are not in the index.
         """
         self._note(block)
         self._sums.add(block.parts, np.arange(block.size))
@@ -378,7 +377,7 @@ class InactiveIndex:
         active, store = self.active(), self.program.store
         others = distinct(np.concatenate((np.empty(0, np.int64), *self._changed)))
         others = others[find(block.slots, others) < 0]
-        again = others[self._group[others] >= 0]  # they were priced again, and stay inactive
+        again = others[self._group[others] >= 0]  # priced again, and still inactive
         if again.size:
             repriced = self.inactive.pick(again)
             repriced = repriced._replace(group=self._group[again], threshold=self._threshold[again])
@@ -402,22 +401,20 @@ class InactiveIndex:
         return self.inactive
 
     def note_violations(self, local: float, squares: float) -> None:
-        """Take note that boxes and sum rows are violated by so much; see
-        :class:`copter.proof.rest.InactiveSums`.
-        """
+        """Record violations of boxes and sum rows; see :class:`copter.proof.rest.InactiveSums`."""
         self.local, self.squares = max(self.local, local), max(self.squares, squares)
 
     # ---- parts -------------------------------------------------------------------------------------
 
     def _fit(self, size: int) -> None:
-        """Make room for so many request slots."""
+        """Extend the arrays to `size` request slots."""
         if size > self._group.size:
             more = max(size, self._group.size + self._group.size // 2) - self._group.size
             self._group = np.concatenate((self._group, np.full(more, ACTIVE, np.int32)))
             self._threshold = np.concatenate((self._threshold, np.zeros(more)))
 
     def _note(self, block: Block) -> None:
-        """Note group and threshold of requests that are inactive from now on."""
+        """Record group and threshold of requests that become inactive."""
         self._group[block.slots], self._threshold[block.slots] = block.group, block.threshold
         self.requests += block.size
         self.nonzeros += block.column.size
@@ -429,7 +426,7 @@ class InactiveIndex:
             widen(self.view, own, self._low, self._high)
 
     def _first_groups(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """First group of the columns of each request, made if need be; negative for columns of its own."""
+        """Return the first group of each request's columns, negative for own columns; make new groups."""
         usages, groups = self.program.store.usages, self._groups
         size, view = usages.size, self.view
         shared = view.usage, usages.n_columns[:size], usages.references[:size]
@@ -456,7 +453,7 @@ class InactiveIndex:
 
 
 def _longer(array: NDArray[np.float64], size: int, value: float = 0.0) -> NDArray[np.float64]:
-    """A copy of an array with room for so many numbers."""
+    """Return a copy of an array, extended to `size` numbers."""
     longer = np.full(size, value)
     longer[: array.size] = array
     return longer
@@ -465,14 +462,14 @@ def _longer(array: NDArray[np.float64], size: int, value: float = 0.0) -> NDArra
 def _thresholds(
     change: NDArray[np.float64], group: NDArray[np.int32], margin: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Thresholds of requests with such margins now, rounded down."""
+    """Return thresholds of requests with the present margins, rounded down."""
     threshold = change[group] + margin
     return np.where(np.isfinite(threshold), threshold * (1.0 - 2.0 * _EPS), np.inf)
 
 
 @kernel(allocates=True)
 def _groups_of(slots, usage, n_columns, references, known_usage, first, width):  # type: ignore[no-untyped-def]
-    """First group of each request's columns, -1 for none, and whether no group has to be made or to go."""
+    """Return each request's first group (-1: none), and whether the known groups are complete."""
     groups, known = np.full(slots.size, -1), True
     for k in range(slots.size):
         u = usage[slots[k]]
@@ -489,9 +486,9 @@ def _groups_of(slots, usage, n_columns, references, known_usage, first, width): 
 def _agree(  # type: ignore[no-untyped-def]
     start, column, value, other_start, other_column, other_value, tolerance, same, exact
 ):
-    """Set ``same`` to false for requests whose nonzeros differ by more than a tolerance times their largest.
+    """Set `same` to False for requests whose nonzeros differ by more than a share of the largest value.
 
-    ``exact[0]`` becomes false if the nonzeros of a request that stays differ at all.
+    ``exact[0]`` becomes False if the nonzeros of a request that remains differ at all.
     """
     for k in range(start.size - 1):
         if not same[k]:
@@ -519,7 +516,7 @@ def _agree(  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def]
-    """Which of some requests are inactive with at most so much left to their thresholds, and how much."""
+    """Return the inactive ones of `slots` with at most `most` left to their thresholds, and how much."""
     near, left, found = np.empty(slots.size, np.int64), np.empty(slots.size), 0
     for k in range(slots.size):
         q = slots[k]
@@ -531,7 +528,7 @@ def _near(slots, group, threshold, change, most):  # type: ignore[no-untyped-def
 
 @kernel(allocates=True)
 def _past(slots, group, threshold, change):  # type: ignore[no-untyped-def]
-    """Which of some requests are inactive and have passed their thresholds."""
+    """Return the inactive requests among `slots` that have passed their thresholds."""
     past, found = np.empty(slots.size, np.int64), 0
     for k in range(slots.size):
         q = slots[k]

@@ -1,20 +1,20 @@
-"""Rounds of few changes: a solve that reads the active requests only, with the inactive ones as sums.
+"""Rounds with few changes: a solve that reads the active requests only, and represents the others by sums.
 
-    activate  what was edited, and some requests that are near their thresholds, for these hold the prices;
-              what is between its columns or tied is active already
-    certify   (x, y) of the active requests and the sums of the inactive ones: a proof for the whole program,
-              at prices at which no inactive request has passed its threshold
-    step      proximal-point steps on the active requests, in what the inactive ones leave of the rows
+    activate  edited requests, and some requests near their thresholds, because these determine the prices;
+              requests between their columns and tied ones are active already
+    certify   (x, y) of the active requests and the sums of the inactive ones: a certificate of the whole
+              program, valid at prices at which no inactive request has passed its threshold
+    step      proximal-point steps on the active requests, with the capacities that the inactive ones leave
     move      the prices; requests that pass their thresholds are priced again, and become active if another
-              allocation is the best one now
+              allocation is optimal now
 
-until the certificate is within the tolerance and nothing became active.  Then each request with a single best
-allocation becomes inactive.  Where requests are fixed only the active ones move, to meet the rows at the last
-prices, for as long as what that loses is within the tolerance.  What this cannot decide,
-:mod:`copter.solvers.proximal.loop` does with all columns, for a reason that
-:class:`copter.solvers.proximal.full_pass.FullPass` names.
+These steps are repeated until the certificate is within the tolerance and no request became active.  Then
+each request with a single optimal allocation becomes inactive.  With fixed requests only the active ones
+change, to satisfy the rows at the last prices, while the loss is within the tolerance.  If this fails,
+:mod:`copter.solvers.proximal.loop` solves with all columns, and
+:class:`copter.solvers.proximal.full_pass.FullPass` gives the reason.
 
-See :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins` for why this is exact.
+The proof is in :mod:`copter.solvers.proximal.inactive` and :mod:`copter.proof.margins`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ log = logging.getLogger("copter")
 
 
 class IndexCache:
-    """The index that a solver keeps between rounds to save time; it changes no answer.
+    """Cache of the index between rounds; solutions do not depend on it.
 
-    Its copy is empty, because two solvers cannot use one index.
+    A copy of the cache is empty, because two solvers cannot use one index.
     """
 
     def __init__(self) -> None:
@@ -74,36 +74,36 @@ class IndexCache:
         return IndexCache, ()
 
     def take(self, program: ContinualProgram, inactive: InactiveSet) -> InactiveIndex:
-        """Return the index of a set, the one that is held if it is that of this set; none is held then."""
+        """Return the index of a set, from the cache if it is there, and empty the cache."""
         index, self._index = self._index, None
         if index is not None and index.inactive is inactive and index.program is program:
             return index
         return InactiveIndex(inactive, program)
 
     def keep(self, index: InactiveIndex) -> None:
-        """Hold an index whose round has ended."""
+        """Store the index of a finished round."""
         self._index = index
 
 
 class _Subproblem:
-    """Some requests of a program, as steps take a program."""
+    """Some requests of a program, in the form that the steps need."""
 
     def __init__(self, program: ContinualProgram, slots: NDArray[np.int64]) -> None:
         self.program, self.slots = program, slots
         self.store: ConstraintStore = subproblem(in_this_process(program.store), slots)
 
     def local(self, x: SparseX) -> SparseX:
-        """Return an allocation of these requests by their slots here."""
+        """Convert an allocation of these requests to the subproblem's slots."""
         return x._replace(slot=np.searchsorted(self.slots, x.slot))
 
     def outer(self, x: SparseX) -> SparseX:
-        """Return an allocation by slots here by those of the program."""
+        """Convert an allocation from the subproblem's slots to the program's."""
         return x._replace(slot=self.slots[x.slot])
 
 
 @dataclass(frozen=True)
 class _Point:
-    """Allocation of the active requests, prices, and what these prove for the whole program."""
+    """Allocation of the active requests, prices, and their certificate for the whole program."""
 
     x: SparseX
     y: NDArray[np.float64]
@@ -113,7 +113,7 @@ class _Point:
 
 
 class _Undecided(Exception):
-    """The active requests alone do not decide it."""
+    """Raised if the active requests alone cannot decide the round."""
 
     def __init__(self, why: FullPass) -> None:
         super().__init__(why.sentence)
@@ -121,14 +121,14 @@ class _Undecided(Exception):
 
 
 def is_large(program: ContinualProgram, tuning: LazyTuning) -> bool:
-    """Whether a program has so many requests that inactive ones save time."""
+    """Return whether a program has so many requests that inactive ones save time."""
     return len(program) >= tuning.requests_from and program.store.n_variables >= tuning.columns_from
 
 
 def can_hold(program: ContinualProgram, options: SolveOptions) -> bool:
-    """Whether columns are held at their bounds while rows are met, so that requests may become inactive.
+    """Return whether projections keep columns at their bounds, so that requests can become inactive.
 
-    The answer must not depend on where the requests are stored, because it affects the solution.
+    The return value must not depend on where the requests are stored, because it affects the solution.
     """
     tuning = options.tuning.lazy
     plain = options.warm_start and options.inner != "cd" and not program.store.terms
@@ -136,7 +136,7 @@ def can_hold(program: ContinualProgram, options: SolveOptions) -> bool:
 
 
 def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> FullPass | None:
-    """Why the solve that begins in a state is not to make requests inactive; None if it is."""
+    """Return the reason why no request may become inactive in this solve; None if requests may."""
     tuning, store = options.tuning.lazy, program.store
     if store.terms:
         return FullPass.CONVEX_TERMS
@@ -157,7 +157,7 @@ def why_none(program: ContinualProgram, state: State, options: SolveOptions) -> 
 
 
 def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
-    """Whether columns are each request's own and rows are many: a price that moves concerns all of them."""
+    """Return whether requests have their own columns and rows are many, so that prices concern all."""
     many = len(program.resource_slots) > tuning.rows_for_own
     return many and 2 * program.store.usages.in_use > len(program)
 
@@ -165,7 +165,7 @@ def _is_network(program: ContinualProgram, tuning: LazyTuning) -> bool:
 def make_inactive(
     program: ContinualProgram, state: State, clock: Clock, options: SolveOptions, cache: IndexCache
 ) -> State:
-    """Return the state of an optimum with all requests inactive that can be, if there is time."""
+    """Return the state after an optimum, with all possible requests inactive if there is time."""
     assert state.x is not None and state.y is not None and state.proof is not None
     best, tuning = state.proof[1], options.tuning.lazy
     if clock.left() < tuning.seconds_each * len(program):
@@ -202,7 +202,7 @@ def solve_active(
     starts: Starts,
     cache: IndexCache,
 ) -> tuple[Solution, State] | FullPass:
-    """Solve a program by its active requests; a reason if all columns must be read."""
+    """Solve a program by its active requests; return a reason if all columns must be read."""
     inactive, tuning, store = state.inactive, options.tuning.lazy, program.store
     if inactive is None:
         return state.full_pass
@@ -242,7 +242,7 @@ def solve_active(
 
 
 class _Round:
-    """State that the parts of one solve share."""
+    """Data of one solve by active requests."""
 
     def __init__(
         self,
@@ -259,9 +259,9 @@ class _Round:
         self._some: _Subproblem | None = None
 
     def run(self, y: NDArray[np.float64], given: NDArray[np.int64], starts: Starts) -> _Point:
-        """Return a point that is good enough, from the last prices y (row slots,).
+        """Return a point within the tolerance, starting from the last prices y (row slots,).
 
-        `given`: ascending slots of the requests that come with an allocation (`starts`) to begin with.
+        `given`: ascending slots of the requests that have a given initial allocation (`starts`).
         """
         tuning, index = self.options.tuning.lazy, self.index
         edited = index.edited
@@ -284,8 +284,8 @@ class _Round:
             x, y = self.step(point)
             passed = index.move(y, tuning.most_expired * self.subproblem().slots.size)
             opened = 0
-            if passed is None:  # too few hold the prices
-                log.debug("    prices would go too far")
+            if passed is None:  # too few active requests determine the prices
+                log.debug("    the prices would change too much")
                 x, y = point.x, point.y
             else:
                 opened = index.reprice(passed).size
@@ -313,7 +313,7 @@ class _Round:
         if not edited.size and not passed.size and not rows.size:
             point = self.certify(joined(index.known).surviving(), y)
             if self.enough(point):
-                return point, False  # nothing changed, and so the answer is the last one
+                return point, False  # nothing changed, so the last solution is the solution
         between = index.active().size - edited.size
         crowded = between > tuning.between + 2 * edited.size
         more = max(0, tuning.nearest_least - between) + tuning.nearest_each * edited.size
@@ -335,10 +335,10 @@ class _Round:
         )
 
     def moving(self, edited: NDArray[np.int64], y: NDArray[np.float64]) -> float:
-        """Estimate how many inactive requests must be active for rows whose bounds were edited.
+        """Estimate how many inactive requests must become active for rows whose bounds were edited.
 
-        For each row: the requests nearest to their thresholds that use as much of the row as it is over, or
-        as is left although it has a price, times ``tuning.moving``.
+        For each row: the number of typical requests that use as much of the row as its violation, or as its
+        slack if it has a price, times ``tuning.moving``.
         """
         if not edited.size:
             return 0.0
@@ -357,7 +357,7 @@ class _Round:
     def at_last_prices(
         self, y: NDArray[np.float64], edited: NDArray[np.int64], given: NDArray[np.int64], starts: Starts
     ) -> _Point:
-        """Return the point at which only active requests have moved."""
+        """Return the point in which only active requests have changed, at the last prices."""
         index, options = self.index, self.options
         if not np.array_equal(index.y, y):
             raise _Undecided(FullPass.PRICES_MOVED)
@@ -378,7 +378,7 @@ class _Round:
         return point
 
     def on_rows(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, *, full: bool) -> _Point:
-        """Return the point next to x that meets the rows, those with a price to the full if `full`."""
+        """Return the nearest point to x that satisfies the rows; if `full`, priced rows are equalities."""
         some, tuning = self.subproblem(), self.options.tuning
         working = self.working(some, x, pricing)
         hold = tuning.lazy.hold
@@ -386,16 +386,16 @@ class _Round:
         return self.certify(self.at_bounds(some.outer(here)), y, pricing)
 
     def at_bounds(self, x: SparseX) -> SparseX:
-        """Return x with the very values of the bounds where rounding errors keep it from them."""
+        """Return x with values within a rounding error of a bound set to the bound."""
         return x._replace(value=_at_bounds(self.index.view, *x))
 
     def expect(self, point: _Point, edited: int) -> None:
-        """Learn what each edited request adds to the gap if prices stay."""
+        """Update the expected increase of the gap for each edited request, if prices do not change."""
         more = max(point.certificate.relative.gap - self.gap, 0.0) / max(edited, 1)
         self.gap_each = 0.5 * (self.gap_each + more)
 
     def subproblem(self) -> _Subproblem:
-        """Return the active requests."""
+        """Return the subproblem of the active requests."""
         slots = self.index.active()
         if self._some is None or self._some.slots is not slots:
             if slots.size > self.options.tuning.lazy.most_open * len(self.program):
@@ -404,12 +404,12 @@ class _Round:
         return self._some
 
     def met(self, point: _Point) -> bool:
-        """Whether an allocation meets the rows closely enough."""
+        """Return whether a point satisfies the rows closely enough."""
         options = self.options
         return point.certificate.relative.primal <= options.tuning.steps.feasible * options.tolerance
 
     def enough(self, point: _Point) -> bool:
-        """Whether a point is what is asked for."""
+        """Return whether a point is within the tolerance and satisfies the rows."""
         return point.certificate.within(self.options.tolerance) and self.met(point)
 
     def price(self, some: _Subproblem, y: NDArray[np.float64]) -> Pricing:
@@ -420,14 +420,14 @@ class _Round:
         return pricing
 
     def working(self, some: _Subproblem, x: SparseX, pricing: Pricing) -> WorkingSet:
-        """Return the active requests on what the inactive ones leave of the rows."""
+        """Return the active requests as a working set, with the capacities that the others leave."""
         rows, x = some.store.rows, some.local(x)
         held = LeftOut(self.index.rest().activity, rows.alive[: rows.size])
         columns = union(pricing.slot, pricing.column, x.slot, x.column)
         return gather(some.store, *columns, held, tuning=self.options.tuning.working_set)
 
     def first(self, x: SparseX, y: NDArray[np.float64], edited: int) -> _Point:
-        """Return the point at the last prices; the rows are met there, if few edits let that be enough."""
+        """Return the point at the last prices; projected onto the rows if that is expected to suffice."""
         if self.pause or self.gap + self.gap_each * edited > self.options.tolerance:
             self.pause = max(0, self.pause - 1)
             return self.certify(x, y)
@@ -441,7 +441,7 @@ class _Round:
         return point
 
     def certify(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing | None = None) -> _Point:
-        """Return what an allocation of the active requests and prices prove for all."""
+        """Return the certificate of the whole program for the active requests' allocation and prices."""
         budget, options, some = self.budget, self.options, self.subproblem()
         budget.begin_pass()
         pricing = pricing or self.price(some, y)
@@ -478,7 +478,7 @@ class _Round:
         return self.at_bounds(some.outer(found.x)), found.y
 
     def leave(self, point: _Point) -> tuple[_Point, Block]:
-        """Return the point, with exact values of vertices, and the requests that become inactive in it."""
+        """Return the point, with exact values of vertices, and the requests that become inactive."""
         index, active = self.index, self.index.active()
         if index.fixed:
             index.note_violations(point.measures.local, point.measures.squares)
@@ -486,7 +486,7 @@ class _Round:
         block, exact = index.at_vertices(active, point.x)
         if not exact:
             snapped = self.certify(replaced(point.x, block.slots, block.x()), point.y, point.pricing)
-            if self.enough(point) and not self.enough(snapped):  # what it was off by decides
+            if self.enough(point) and not self.enough(snapped):  # the rounding error was decisive
                 return point, Block.active(active[:0])
             point = snapped
         return point, block
@@ -494,7 +494,7 @@ class _Round:
 
 @kernel(allocates=True)
 def _at_bounds(view, slot, column, value):  # type: ignore[no-untyped-def]
-    """Values, with those within a rounding error of a column's bound or total on it."""
+    """Return the values, with those within a rounding error of a column's bound or total set to it."""
     exact = value.copy()
     for k in range(slot.size):
         q = slot[k]
@@ -507,7 +507,7 @@ def _at_bounds(view, slot, column, value):  # type: ignore[no-untyped-def]
 
 
 def _answer(this: _Round, state: State, point: _Point) -> tuple[Solution, State]:
-    """The solution of a point, and the state after it, with all requests inactive that can be."""
+    """Return the solution of a point, and the state after it, with all possible requests inactive."""
     program, index = this.program, this.index
     store, before = program.store, joined(index.known).marked()
     point, block = this.leave(point)

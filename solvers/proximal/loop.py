@@ -1,14 +1,14 @@
-"""The loop of the proximal-point solver: from a state to a solution, and to the state that it leaves.
+"""Main loop of the proximal-point solver: from a state to a solution and the next state.
 
-A solve goes from iterate to iterate, allocation and prices (x, y), by five steps:
+A solve computes a sequence of iterates, allocation and prices (x, y), in five steps each:
 
-    price     a pass over all columns at y: a bound, and the columns that prices near y could use
+    price     a pricing pass over all columns at y: a bound, and the columns that could be used near y
     certify   residuals and gap of (x, y), recomputed from the program
-    accept    whether that is the end (:mod:`copter.solvers.proximal.accept`)
+    accept    the stopping rules (:mod:`copter.solvers.proximal.accept`)
     restrict  the program to these columns; the others are 0
     step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
 
-Where there are many requests, and rows, only some of them move in the first steps
+With many requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).
 """
 
@@ -48,7 +48,7 @@ log = logging.getLogger("copter")
 
 
 def init() -> State:
-    """The state before a first solve, in which nothing is known."""
+    """Return the state before a first solve."""
     return State()
 
 
@@ -60,12 +60,12 @@ def solve(
     starts: Starts,
     cache: IndexCache | None = None,
 ) -> tuple[Solution, State]:
-    """Solve a program as it is now, from the state of the last solve, until it is solved or the clock is
-    over.
+    """Solve a program from the state of the last solve, until it is solved or the clock has run out.
 
-    The given state is not changed. `starts`: values that came with edits, by request slot. `cache` saves time
-    if it was given to the last solve too; it changes no answer. Return the solution of the best completed
-    pass, and the state for the next solve, which is the given one if no pass was completed.
+    The given state is not changed. `starts`: initial values given with edits, by request slot. `cache` saves
+    time if it was also given to the last solve; the solution does not depend on it. Return the solution of
+    the best completed pass, and the state for the next solve. If no pass was completed, it is the given
+    state.
     """
     cache = IndexCache() if cache is None else cache
     found = solve_active(program, state, options, clock, starts, cache)
@@ -95,20 +95,20 @@ def solve(
 
 
 def _loop(run: SolveContext) -> End:
-    """Price and certify; accept, or restrict and step."""
+    """Run the loop: price and certify; accept, or restrict and step."""
     budget, tuning = run.budget, run.options.tuning
     now, flow, first = _first(run)
     end = accept_first(run, now)
     if end is None and _many_requests(run, now.pricing):
         now, end = _request_rounds(run, now, flow)
-        first = tuning.partial.first_sigma  # what is left is little
+        first = tuning.partial.first_sigma  # the remaining changes are small
     if end is not None:
         return end
     columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
     again = run.begin.how.warm  # a warm start that stalls is followed by one cold start
     while not budget.spent():
         if run.begin.how.warm and budget.clock.over(tuning.seconds_a_column * columns.slot.size):
-            return out_of_time(run)  # there is an answer already: that of the warm start
+            return out_of_time(run)  # the solution of the warm start is returned
         working = _restrict(run, columns)
         found = _step(run, working, now, first, sigma, idle)
         before, pricing = run.worst, price(run, found.y)
@@ -116,11 +116,11 @@ def _loop(run: SolveContext) -> End:
         end = accept(run, now, found)
         if end is not None:
             return end
-        # steps were short for want of the columns that would lessen a violation
+        # sigma became short because columns were missing that reduce a violation
         sigma = found.sigma if found.violation is None else 0.0
         grown = columns.extend(now.pricing, now.x, found.violation)
         idle = 0 if grown or now.worst < 0.5 * before else idle + 1
-        if idle == 1:  # steps that are too long for the inner solver lead nowhere, however often
+        if idle == 1:  # if sigma is too long for the inner solver, repeating the steps does not help
             first, sigma = tuning.steps.cold_sigma, 0.0
         if idle == tuning.idle_rounds and again:
             y = np.zeros_like(now.y)
@@ -133,12 +133,12 @@ def _loop(run: SolveContext) -> End:
 
 
 def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, float]:
-    """The first iterate, A x of a sample if it is at the prices of one, and a first length of steps."""
+    """Return the first iterate, A x of a sample if its prices come from one, and the first step length."""
     begin, store, sigma = run.begin, run.program.store, run.options.tuning.steps
     now, warm = None, begin.how.warm
     priced = bool(begin.y.any()) or bool(store.terms)
-    if priced or warm:  # whatever the deadline, a warm answer is at least what there was
-        here = warm and store.executor.local  # elsewhere somebody may hang
+    if priced or warm:  # even with a short deadline, the answer is at least as good as the warm start
+        here = warm and store.executor.local  # a remote process could hang
         with run.budget.clock.patient() if here else nullcontext():
             now = _certify(run, begin.x, begin.y, price(run, begin.y))
     if now is not None and priced:
@@ -153,7 +153,7 @@ def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, floa
 def _request_rounds(
     run: SolveContext, now: Iterate, flow: NDArray[np.float64] | None
 ) -> tuple[Iterate, End | None]:
-    """Rounds in which only some of the requests move, until that is the end or leads no further."""
+    """Take steps in which only some requests change, until the solve ends or they make no progress."""
     partial = PartialSteps(run.program, run.budget, run.options.tuning, flow, run.holds)
     if run.begin.how.warm:
         y = reset_prices(run.program.store, now)
@@ -161,7 +161,7 @@ def _request_rounds(
         end = None if there is now else accept(run, _repaired(run, there))
         if end is not None:
             return there, end
-        # changes that move prices far show in those of a sample, and cheaply
+        # a sample shows large price changes at low cost
         worth = there.certificate.near_gap <= run.options.tuning.partial.hopeless
         start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
         now = _at_prices(run, there, _sampled(run, *start).y)
@@ -171,7 +171,7 @@ def _request_rounds(
             break
         last, now = now, _certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
         if now.certificate.near_bound < last.certificate.near_bound:
-            now = _recertified(run, last, now.x)  # what moves is too little to know the prices
+            now = _recertified(run, last, now.x)  # too few requests changed to determine the prices
         end = accept(run, _repaired(run, now))
         if end is not None:
             return now, end
@@ -184,7 +184,7 @@ def _request_rounds(
 
 
 def price(run: SolveContext, y: NDArray[np.float64]) -> Pricing:
-    """A pass over all columns at prices y, (row slots,)."""
+    """Run a pricing pass over all columns at prices y, (row slots,)."""
     run.budget.begin_pass()
     return run.screening.price(y)
 
@@ -192,7 +192,7 @@ def price(run: SolveContext, y: NDArray[np.float64]) -> Pricing:
 def _certify(
     run: SolveContext, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0
 ) -> Iterate:
-    """Certify (x, y), found by steps on so many columns, by a pass at y; keep it if it is the best."""
+    """Certify (x, y), found by steps on `columns` columns, by a pass at y; keep it if it is the best."""
     options, budget, store = run.options, run.budget, run.program.store
     now = Iterate.of(store, x, y, pricing, options.threads)
     proof = now.certificate
@@ -215,7 +215,7 @@ def _certify(
 
 
 def _restrict(run: SolveContext, columns: ColumnSet) -> WorkingSet:
-    """The program on some of its columns, in units of its own."""
+    """Return the program on some of its columns, in the units of a working set."""
     tuning = run.options.tuning.working_set
     return gather(run.program.store, columns.slot, columns.column, tuning=tuning)
 
@@ -223,8 +223,7 @@ def _restrict(run: SolveContext, columns: ColumnSet) -> WorkingSet:
 def _step(
     run: SolveContext, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int
 ) -> StepsResult:
-    """Take steps on a set, no closer than the columns left out allow, or have HiGHS finish it where they
-    stall.
+    """Take steps on a set, to a gap that fits the columns left out; fall back to HiGHS if steps stall.
 
     `first`, `sigma`: see :class:`Aim`. `idle`: consecutive passes without progress.
     """
@@ -234,7 +233,7 @@ def _step(
         return found
     goal = tuning.goal_share * run.budget.tolerance
     whole = working.column.size == run.program.store.n_variables
-    if not (whole or run.program.store.terms):  # columns that are left out ask for other prices anyway
+    if not (whole or run.program.store.terms):  # columns that are left out will change the prices anyway
         goal = max(goal, tuning.gap_share * min(proof.near_gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
     method = "cd" if descend else _method(options)
@@ -259,17 +258,17 @@ def _step(
 
 
 def _method(options: SolveOptions) -> Method:
-    """The inner solver to begin with."""
+    """Return the inner solver to begin with."""
     return "cd" if options.inner == "cd" else "newton"
 
 
 def _sampled(run: SolveContext, x: SparseX, y: NDArray[np.float64]) -> Sampled:
-    """Prices of a sample of the requests, found from (x, y)."""
+    """Return prices of a sample of the requests, starting from (x, y)."""
     return sampled_prices(run.program, x, y, _method(run.options), run.budget, run.options.tuning)
 
 
 def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
-    """Whether the program has enough columns or requests, and rows, for partial steps at first."""
+    """Return whether the program is large enough, in requests or columns and rows, for partial steps."""
     tuning, program = run.options.tuning.partial, run.program
     if len(program.resource_slots) < tuning.rows_from:
         return False
@@ -278,7 +277,7 @@ def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
 
 
 def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Iterate:
-    """The allocation at other prices, if these prove more."""
+    """Return the allocation at other prices, if these give a better bound."""
     there = _certify(run, now.x, y, price(run, y))
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",
@@ -290,16 +289,16 @@ def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Itera
 
 
 def _recertified(run: SolveContext, last: Iterate, x: SparseX) -> Iterate:
-    """An allocation at the prices, and by the pass, of an earlier iterate; kept if it is the best."""
+    """Certify an allocation at the prices and by the pass of an earlier iterate; keep it if it is best."""
     now = Iterate.of(run.program.store, x, last.y, last.pricing, run.options.threads)
     run.keep(now)
     relative = now.certificate.relative
-    log.debug("   certified anew: gap %.1e, primal %.1e", relative.gap, relative.primal)
+    log.debug("   certified again: gap %.1e, primal %.1e", relative.gap, relative.primal)
     return now
 
 
 def _repaired(run: SolveContext, now: Iterate) -> Iterate:
-    """Return the program's own repair of an iterate if it is better, else the iterate."""
+    """Return the iterate repaired by ``program.primal_repair`` if that is better, else the iterate."""
     if run.repair is None:
         return now
     table = run.program.store.requests
@@ -307,11 +306,11 @@ def _repaired(run: SolveContext, now: Iterate) -> Iterate:
         x = run.repair(run.program, now.x, now.y)
         fault = x.fault(table.n_columns[: table.size])
         if fault:
-            raise CopterError(f"it returned no allocation: {fault}")
+            raise CopterError(f"the returned allocation is invalid: {fault}")
     except Interrupted:
         raise
     except CopterError as error:
-        log.warning("the program's primal_repair is left out of this solve: %s", error)
+        log.warning("primal_repair failed, and is not used again in this solve: %s", error)
         run.repair = None
         return now
     there = _recertified(run, now, x)
@@ -319,10 +318,10 @@ def _repaired(run: SolveContext, now: Iterate) -> Iterate:
 
 
 def _solution(run: SolveContext, end: End) -> Solution:
-    """The solution that a solve ends with."""
+    """Return the solution at the end of a solve."""
     best, x = end.best, None
     if best is not None and end.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
-        # zeros that break rows are where a cold solve begins, no allocation
+        # zeros that violate rows are the start of a cold solve, not an allocation
         some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
         x = best.x if some else None
     handed = run.fall_back.successes

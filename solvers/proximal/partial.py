@@ -1,24 +1,24 @@
-"""Steps in which only some requests of a large program move; the others keep their allocation.
+"""Steps in which only some requests of a large program change; the others keep their allocation.
 
-At prices y the gap of an allocation x is a sum of losses, one a request and one a row:
+At prices y the gap of an allocation x is a sum of losses, one for each request and one for each row:
 
     c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
 
-Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and
-loses nothing; what is left are rows with too much or too little on them.  Who can make up for that are those
-that respond first when prices move.  A request of one sum row takes the cheapest of its columns,
-p_b = min p_j with p = c + A'y, or nothing, at 0, where it may and nothing is cheaper; the next best choice
-costs its margin more, which counts relative to what the best is made up of, |c_b| + |a_b|'|y|.  Those with
-the least margins move, together; all others are held, and their usage is taken off the rows.  Were others to
-move, prices would have to go as far as their margins before anything happened.
+Each request with a loss is reassigned to its cheapest column at y, which costs one pass and reduces its loss
+to 0. Then only row violations and row slacks remain.  They are best corrected by the requests that respond
+first to a price change.  A request with one sum row takes the cheapest of its columns, p_b = min p_j with
+p = c + A'y, or no column if that is permitted and no p_j is negative. Its margin is the distance to the
+second cheapest, relative to the terms of p_b, |c_b| + |a_b|'|y|.  The requests with the smallest margins
+change together; all others are fixed, and their usage is subtracted from the rows.  If requests with larger
+margins changed instead, prices would have to change by these margins first.
 
-Rows that are far from their bounds are left out, unless they are all that bounds a column, and come in if the
-step would violate them.  The certificate is always that of the whole program, so a choice that was too narrow
-shows as a gap, and is widened; where prices are worth little to begin with, all move at once.
+Rows that are far from their bounds are left out, unless only they bound a column. They are added if the step
+would violate them.  The certificate is always that of the whole program, so a selection that was too small
+shows as a gap, and is enlarged. If the initial prices are poor, all requests change at once.
 
-Where the program mends what it is given (``program.primal_repair``), steps end before rows are met: most of
-their iterations would go into that, and a domain's repair does it in one pass.  What it returns is certified
-too.
+If the program has a primal repair heuristic (``program.primal_repair``), steps end before the rows are
+satisfied: most iterations would be spent on that, and the heuristic does it in one pass.  Its result is
+certified too.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("copter")
 _PLACED = 1e-9
-"""A request with sum(x) == total that is short of, or over, its total by a larger share of it must move."""
+"""Largest relative deviation from the total up to which a request with sum(x) == total may stay fixed."""
 
 
 class _Moved(NamedTuple):
-    """Result of a partial step: allocation, prices of row slots, columns that could move."""
+    """Result of a partial step: allocation, prices of row slots, number of columns that could change."""
 
     x: SparseX
     y: NDArray[np.float64]
@@ -58,10 +58,10 @@ class _Moved(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """Best column and relative margin of each request slot at the prices of a pass.
+    """Cheapest column and relative margin of each request slot at the prices of a pass.
 
-    `column` is -1 for none, -2 without a single choice: no sum row, or a column that cannot take all of it.
-    `margin` is 0 without a single choice, and infinite without an alternative.
+    `column` is -1 for no column, and -2 if there is no single choice: no sum row, or a column whose bound is
+    below the total. `margin` is 0 without a single choice, and infinite without an alternative.
     """
 
     column: NDArray[np.int64]
@@ -78,7 +78,7 @@ class Choices(NamedTuple):
     ) -> Choices:
         """Return the choices among the candidates of a pass at prices y (row slots,).
 
-        `seen` (row slots,): rows that may matter. A request that uses none of them keeps its choice.
+        `seen` (row slots,): rows that may matter. A request that uses none of them has an infinite margin.
         """
         size = store.requests.size
         view, place = store.executor.columns(pricing.slot, pricing.column)
@@ -95,12 +95,12 @@ class Choices(NamedTuple):
         return cls(best, margin)
 
     def of_requests(self, store: ConstraintStore, slots: NDArray[np.int64]) -> SparseX:
-        """Return the allocation in which requests of ascending slots have their choices."""
+        """Return the allocation in which requests of ascending slots take their cheapest columns."""
         some = slots[self.column[slots] >= 0]
         return SparseX(some, self.column[some], store.requests.total[some])
 
     def nearest(self, count: int) -> NDArray[np.bool_]:
-        """Which requests have the ``count`` least margins, those that are no larger, and all that are 0."""
+        """Return a mask of the requests with the `count` smallest finite margins, with all ties."""
         if count >= self.margin.size:
             return np.isfinite(self.margin)
         limit = np.partition(self.margin, count - 1)[count - 1] if count else 0.0
@@ -108,10 +108,10 @@ class Choices(NamedTuple):
 
 
 class PartialSteps:
-    """Partial steps of one solve; the requests that move accumulate.
+    """Partial steps of one solve; the set of changing requests grows.
 
-    `flow` (row slots,): approximate A x of an answer near that of the first step; by default that of the
-    previous answer. `hold`: see :func:`copter.solvers.proximal.steps.run_steps`.
+    `flow` (row slots,): approximate A x near the first step's result; by default that of the previous
+    iterate. `hold`: see :func:`copter.solvers.proximal.steps.run_steps`.
     """
 
     def __init__(
@@ -131,8 +131,10 @@ class PartialSteps:
         self._needed = _needed(self.store)
 
     def step(self, now: Iterate) -> _Moved | None:
-        """Take a step from an answer; None if there are no prices, a ray proves that there is no optimum, or
-        no further request moves and the rows cannot be met more closely.
+        """Take a step from an iterate.
+
+        Return None if there are no prices, if a ray proves that there is no optimum, or if no further request
+        changes and the rows cannot be satisfied more closely.
         """
         budget, store, moves = self.budget, self.store, self._moves
         if not now.y.any():
@@ -155,7 +157,7 @@ class PartialSteps:
             steps = run_steps(
                 store, working, "newton", budget, *at, aim, tuning, rays_of=self.program, hold=self._hold
             )
-            del working  # the next one takes as much memory
+            del working  # frees its memory before the next one is made
             if steps.ray is not None:
                 return None
             moved, y, sigma = steps.x, steps.y, steps.sigma
@@ -166,19 +168,19 @@ class PartialSteps:
         return _Moved(merged(kept, moved), y, slot.size)
 
     def meet_rows(self) -> None:
-        """From now on steps end only where rows are met, because their result is not repaired."""
+        """Make the following steps satisfy the rows, because their results are not repaired."""
         self._loose, self._tighter = 0.0, True
 
     def _seen(self, now: Iterate, near: float) -> NDArray[np.bool_]:
-        """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
+        """Return the rows that may matter: with a price, near a bound, or the only bound of a column."""
         flow, self._flow = now.measures.activity if self._flow is None else self._flow, None
         return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
 
     def _more_move(self, now: Iterate) -> bool:
-        """Select more requests to move, or all if nearly all would or prices are worth little; False if it is
-        no use.
+        """Select more requests to change; return False if there is nothing left to do.
 
-        If no further request moves, the steps go on, twice, to meet the rows more closely.
+        All requests change if most would, or if the prices are poor. If no further request changes, the steps
+        are repeated, at most twice, to satisfy the rows more closely.
         """
         moves = self._moves
         self._share *= self.tuning.more
@@ -196,7 +198,7 @@ class PartialSteps:
         return True
 
     def _room(self, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is left of each row, relative to its bound, or to its flow if that is more."""
+        """Return each row's slack, relative to its bound, or to its flow if that is larger."""
         rows = self.store.rows
         lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
         room = np.full(rows.size, np.inf)
@@ -212,7 +214,7 @@ class PartialSteps:
         return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.gap_denominator, self._loose)
 
     def _choose(self, now: Iterate, seen: NDArray[np.bool_]) -> Iterate:
-        """Let more requests move; those that do not and lose get what they would choose at these prices."""
+        """Select more requests to change; reassign the other suboptimal ones to their cheapest columns."""
         loss = self._losses(now)
         losing = loss > _threshold(
             loss, self.tuning.ignored * self.budget.tolerance * now.certificate.gap_denominator
@@ -227,7 +229,7 @@ class PartialSteps:
             now = Iterate.of(self.store, x, now.y, now.pricing, self.budget.threads)
         self._moves |= fixed | choices.nearest(int(self._share * len(self.program)))
         log.debug(
-            "   %d of %d requests move, %d choose again: gap %.1e, primal %.1e",
+            "   %d of %d requests change, %d are reassigned: gap %.1e, primal %.1e",
             np.count_nonzero(self._moves),
             len(self.program),
             fresh.size,
@@ -237,24 +239,24 @@ class PartialSteps:
         return now
 
     def _losses(self, now: Iterate) -> NDArray[np.float64]:
-        """Losses of the requests; infinite for those that must move, whatever that costs."""
+        """Return the losses of the requests; infinite for those that must change at any cost."""
         table, x = self.store.requests, now.x
         relation, total = table.relation[: table.size], table.total[: table.size]
         placed = np.bincount(x.slot, x.value, table.size)
         short = (relation == EXACTLY) & (abs(total - placed) > _PLACED * total)
-        # of boxes: their columns are independent, and the marginal price of the request says nothing
+        # without a sum row columns are independent, and the request's marginal price is not meaningful
         return np.where(short | (relation == NO_TOTAL), np.inf, now.measures.loss)
 
 
 def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
-    """Loss such that the smaller ones add up to no more than ``ignored``."""
+    """Return the largest loss such that all losses up to it sum to at most `ignored`."""
     ascending = np.sort(loss[loss > 0])
     within = int(np.searchsorted(np.cumsum(ascending), ignored, side="right"))
     return float(ascending[within - 1]) if within else 0.0
 
 
 def _needed(store: ConstraintStore) -> NDArray[np.bool_]:
-    """Rows of the columns that nothing but rows may bound: without them a step could be endless."""
+    """Return the rows of columns that may be bounded by rows only: without them x could be unbounded."""
     table = store.requests
     if not ((table.relation[: table.size] == NO_TOTAL) & (table.n_columns[: table.size] > 0)).any():
         return np.zeros(store.rows.size, np.bool_)

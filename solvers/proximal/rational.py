@@ -1,12 +1,11 @@
-"""The last word on tiny programs: a simplex in rational numbers, which knows no tolerance and no rounding.
+"""Simplex method in rational numbers for tiny programs, without tolerances and rounding errors.
 
-Where optima hang together with the last digits (nearly parallel rows, columns that nothing but rows hold and
-whose prices are no binary numbers), floating point proves nothing, however small the program is.  Of some ten
-columns and rows a dense tableau of fractions is a matter of milliseconds: two phases, Bland's rule, bounds
-of columns as rows.
+For some programs floating point proves nothing, however small they are: for example with nearly parallel
+rows, or with columns that only rows bound and whose prices are not binary fractions.  With about ten columns
+and rows, a dense tableau of fractions takes milliseconds: two phases, Bland's rule, column bounds as rows.
 
-``tests/solvers/test_edges.py`` needs it for points at 1e10 where two rows cross (``far feasible``, ``far
-optimum``), and for rows whose violation within the tolerance is a quarter of the objective (``meeting``).
+Tests: ``tests/solvers/test_edges.py`` has points at 1e10 where two rows cross (``far feasible``, ``far
+optimum``), and rows whose violation within the tolerance is a quarter of the objective (``meeting``).
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 ENTRIES = 2_000
-"""Rows times columns of the tableau up to which it is tried."""
+"""Largest size of the tableau, rows times columns."""
 _ROUNDED = Fraction(1, 2**48)
-"""Share of its size up to which a violation of a row is a rounding error of its numbers."""
+"""Largest violation of a row, relative to its size, that counts as a rounding error of its coefficients."""
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
@@ -35,7 +34,7 @@ class _Rational(NamedTuple):
     """Exact result for a program.
 
     `x` (n,): an optimum, a feasible point, or no point, rounded to floats. `ray` (n,): direction in which the
-    objective is unbounded. `y` (m,): prices, or a proof of infeasibility, in whole numbers if they fit.
+    objective is unbounded. `y` (m,): prices, or a proof of infeasibility, scaled to integers if they fit.
     `bound`: the optimum, rounded down.
     """
 
@@ -47,7 +46,7 @@ class _Rational(NamedTuple):
 
 
 def _is_tiny(program: ContinualProgram) -> bool:
-    """Whether a program is small enough that rational numbers take less than a round."""
+    """Return whether a program is so small that rational numbers take less time than a round."""
     n, m = program.n_variables, len(program.resource_slots)
     return n * max(m, program.n_rows - m) <= ENTRIES
 
@@ -55,7 +54,7 @@ def _is_tiny(program: ContinualProgram) -> bool:
 def solve_in_rationals(program: ContinualProgram, clock: Clock) -> _Rational | None:
     """Solve a program without convex terms in rational numbers.
 
-    None if it is too large, or its rows contradict each other by no more than rounding errors.
+    Return None if it is too large, or if it is infeasible only by rounding errors.
     """
     if not _is_tiny(program):
         return None
@@ -82,7 +81,7 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> _Rational | N
 
 
 class _Row(NamedTuple):
-    """a'x <= b, or ==, in a unit in which its numbers are near 1; ``price`` converts a price of it back."""
+    """Row a'x <= b, or ==, scaled so that its numbers are near 1; ``price`` converts its price back."""
 
     a: list[Fraction]
     equal: bool
@@ -94,7 +93,7 @@ class _Row(NamedTuple):
     def make(
         cls, a: list[Fraction], b: Fraction, of: int = -1, sign: int = 1, *, equal: bool = False
     ) -> _Row:
-        """One of a row of the program, or of its negative."""
+        """Make a row from row number `of` of the program, or from its negative if `sign` is -1."""
         size = max([abs(b), *map(abs, a)])
         factor = Fraction(2) ** -math.frexp(float(size))[1] if size else _ONE
         return cls([sign * factor * value for value in a], equal, sign * factor * b, of, sign * factor)
@@ -125,7 +124,7 @@ def _rows(
 
 
 class _Simplex:
-    """A tableau: columns of the program, a slack for each row that is no equation, an artificial for each."""
+    """Tableau: the program's columns, a slack for each inequality, and an artificial column for each row."""
 
     def __init__(self, c: list[Fraction], rows: list[_Row]) -> None:
         self.c, self.rows, self.n = c, rows, len(c)
@@ -145,13 +144,13 @@ class _Simplex:
         self.entering = -1
 
     def solve(self, clock: Clock) -> Literal["optimal", "infeasible", "unbounded"]:
-        """Both phases."""
+        """Run both phases."""
         width = self.real + len(self.rows)
         self.cost = [_NONE] * self.real + [_ONE] * len(self.rows)
         self._run(clock, width)
         if self.value() > 0:
             return "infeasible"
-        for k, at in enumerate(self.basis):  # artificial columns that are 0 leave, if they can
+        for k, at in enumerate(self.basis):  # artificial columns at 0 leave the basis, if possible
             if at >= self.real:
                 j = next((j for j in range(self.real) if self.table[k][j]), None)
                 if j is not None:
@@ -164,7 +163,7 @@ class _Simplex:
         return self.cost[j] - sum(basic, _NONE)
 
     def _run(self, clock: Clock, columns: int) -> bool:
-        """Go on until no column of the first ones lowers the cost; whether it ended."""
+        """Pivot until none of the first columns reduces the cost; return False if unbounded."""
         while True:
             clock.check()
             inside = set(self.basis)
@@ -174,7 +173,7 @@ class _Simplex:
                 return True
             j, leaving, least = self.entering, -1, _NONE
             for k, line in enumerate(self.table):
-                # an artificial that stayed is 0, and must stay so
+                # an artificial column that remained in the basis must stay 0
                 if self.basis[k] >= self.real and columns == self.real and line[j]:
                     ratio = _NONE
                 elif line[j] > 0:
@@ -200,22 +199,22 @@ class _Simplex:
         self.basis[k] = j
 
     def value(self) -> Fraction:
-        """Cost of the point."""
+        """Return the cost of the present point."""
         basic = zip(self.basis, self.table, strict=True)
         return sum((self.cost[b] * line[-1] for b, line in basic), _NONE)
 
     def point(self) -> list[Fraction]:
-        """Values of the program's columns."""
+        """Return the values of the program's columns."""
         values = dict(zip(self.basis, (line[-1] for line in self.table), strict=True))
         return [values.get(j, _NONE) for j in range(self.n)]
 
     def direction(self) -> list[Fraction]:
-        """In which the last column that entered goes on for ever."""
+        """Return the direction of the last entering column, along which the cost is unbounded."""
         values = dict(zip(self.basis, (-line[self.entering] for line in self.table), strict=True))
         return [_ONE if j == self.entering else values.get(j, _NONE) for j in range(self.n)]
 
     def prices(self, m: int) -> list[Fraction]:
-        """Return the prices of the first m rows of the program, positive where an upper bound is paid for."""
+        """Return prices of the first m rows of the program, positive for an active upper bound."""
         prices = [_NONE] * m
         for k, row in enumerate(self.rows):
             if 0 <= row.of < m:
@@ -227,7 +226,7 @@ class _Simplex:
 
 
 def _floats(values: list[Fraction], *, whole: bool) -> NDArray[np.float64]:
-    """Values as floats; ``whole``: all of them times what makes whole numbers of them."""
+    """Return values as floats; `whole`: scaled to integers if these fit."""
     if whole:
         times = math.lcm(*(value.denominator for value in values)) if values else 1
         scaled = [value * times for value in values]

@@ -1,4 +1,4 @@
-"""One solve under way: how it is to be solved, what its steps share, and how it ends."""
+"""Data of one solve: options, context, and end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Repair = Callable[["ContinualProgram", "SparseX", NDArray[np.float64]], "Sparse
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """How a program is solved; see :class:`copter.solvers.proximal.solver.ProximalPoint`."""
+    """Options of a solve; see :class:`copter.solvers.proximal.solver.ProximalPoint`."""
 
     tolerance: float
     inner: Literal["auto", "cd", "newton"] = "auto"
@@ -46,12 +46,12 @@ class SolveOptions:
 
 @dataclass
 class SolveContext:
-    """State that the steps of one solve share.
+    """Data that the steps of one solve share.
 
-    `repair`: the program's own, ``program.primal_repair``; None once it failed. `before`: the allocation that
-    churn is counted against. `compiled`: seconds that this process had spent on compiling before. `why`: why
-    all columns are read. `in_rationals`: whether rational numbers were tried. `holds`: whether columns are
-    held at their bounds while rows are met, because a request between its bounds cannot become inactive.
+    `repair`: ``program.primal_repair``; None after a failure. `before`: allocation with which churn is
+    computed. `compiled`: seconds of compilation in this process before the solve. `why`: reason for reading
+    all columns. `in_rationals`: True if rational numbers were tried. `holds`: True if projections keep
+    columns at their bounds, because a request between its bounds cannot become inactive.
     """
 
     program: ContinualProgram
@@ -78,7 +78,7 @@ class SolveContext:
         starts: Starts,
         why: FullPass,
     ) -> SolveContext:
-        """A solve that begins where a state says, with the starts that came with edits."""
+        """Return the context of a solve from a state, with the starts given with edits."""
         tuning, threads = options.tuning, options.threads
         budget = Budget(options.tolerance, clock, options.iteration_limit, threads, tuning.most_piece)
         begin = WarmStart.of(program, state, starts, wanted=options.warm_start)
@@ -97,17 +97,17 @@ class SolveContext:
 
     @property
     def worst(self) -> float:
-        """The worst residual of the incumbent."""
+        """Worst residual of the incumbent; infinite without one."""
         return math.inf if self.incumbent is None else self.incumbent.worst
 
     def keep(self, now: Iterate) -> None:
-        """Keep an iterate for the end, if it is the best so far."""
+        """Store an iterate as the incumbent if it is the best so far."""
         if self.incumbent is None or now.better_than(self.incumbent):
             self.incumbent = now
 
 
 class End(NamedTuple):
-    """How a solve ends: why, with which iterate, and with which ray as the proof."""
+    """End of a solve: status, reason, best iterate, and the ray that proves the status."""
 
     status: Status
     reason: str

@@ -1,25 +1,25 @@
-"""ProximalPoint: copter's own solver, warm-started and factorization-free.
+"""ProximalPoint: copter's solver, warm-started and without factorisation of the program's matrix.
 
 Proximal-point method for  min c'x  s.t.  x_q in X_q,  l <= A x <= u  (requests may add convex terms to c'x):
 
     x^{k+1} = argmin { c'x + sum_q (T / t_q) |x_q - x_q^k|^2 / (2 sigma_k) : constraints }
 
-with t_q the total of a request and T a typical one, so that a step moves large and small requests by like
-shares (the working set has units in which this is the plain |x - x^k|^2).  For an LP a large enough sigma
-reaches, in one step, the projection of x^0 onto the optimal set (Mangasarian and Meyer 1979; Friedlander
-and Tseng 2007): of all optima the one that changes least from last round's allocation.  x^0 is that
-allocation, padded with zeros for new requests, y^0 its prices.
+Here t_q is the total of a request and T a typical total, so that a step changes large and small requests by
+similar shares (in the units of the working set this is the plain |x - x^k|^2).  For an LP and sigma large
+enough, one step yields the projection of x^0 onto the optimal set (Mangasarian and Meyer 1979; Friedlander
+and Tseng 2007): the optimum that is nearest to last round's allocation.  x^0 is that allocation, padded with
+zeros for new requests, and y^0 are its prices.
 
-Three loops, from the outside in:
+There are three nested loops, listed from the outermost:
 
-1. *Columns.*  A pass over the whole store at the current prices (:mod:`copter.proof.pricing`) certifies the
-   answer and collects the columns whose price makes them worth looking at; the rest are zero.
+1. *Columns.*  A pricing pass over the whole store at the current prices (:mod:`copter.proof.pricing`)
+   certifies the solution and collects the columns that could improve it; the others are zero.
 2. *Proximal point* on those columns (:mod:`copter.solvers.proximal.steps`): sigma grows while the inner
    solver converges, and shrinks when it does not.
 3. *Inner solver*: semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`), or coordinate
    descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
 
-Source: thesis section 4.3.2; Rockafellar (1976) for the inexact proximal-point method; Li, Sun and Toh,
+Sources: thesis section 4.3.2; Rockafellar (1976) for the inexact proximal-point method; Li, Sun and Toh,
 arXiv 1903.09546.
 """
 
@@ -55,51 +55,68 @@ Inner: TypeAlias = Literal["auto", "cd", "newton"]
 INNER: tuple[Inner, ...] = ("newton", "cd")
 USUAL = ProximalTuning()
 _WARM_UP_PROGRAM = 2.0
-"""Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
+"""Seconds of each of two solves by coordinate descent: the first may spend all of them on compilation."""
 _REQUESTS, _WIDE = 12, 200
-"""Requests of each kind, and rows, of the programs that are solved before a first round."""
+"""Numbers of requests of each kind, and of rows, in the programs of :meth:`ProximalPoint.warm_up`."""
 
 
 def _tuning(value: Any) -> ProximalTuning:
-    """Check a record of tuning constants."""
+    """Check that a value is a ProximalTuning."""
     if not isinstance(value, ProximalTuning):
         raise ValueError("must be a ProximalTuning")
     return value
 
 
 def _rounds(value: Any) -> int:
-    """Check a number of rounds, or a switch."""
+    """Check a number of rounds, or a Boolean."""
     if not isinstance(value, int) or value < 0:
         raise ValueError("must be True, False or a number of rounds")
     return int(value)
 
 
 class ProximalPoint(ClockedSolver):
-    """Warm-started, factorization-free proximal-point solver with a certified gap.
+    """Warm-started proximal-point solver with a certified gap, copter's default solver.
 
     Parameters
     ----------
     inner : "auto", "cd" or "newton"
-        Inner solver: coordinate descent, semismooth Newton, or Newton with descent where it stalls.
+        Inner solver: coordinate descent, semismooth Newton, or Newton with a switch to descent if it stalls.
     iteration_limit : int
         Limit on inner iterations over the whole solve.
     warm_start : bool
-        Whether to start from the last answer for the same program.
+        True to start from the last solution of the same program.
     fall_back : bool
-        Whether HiGHS may finish where the method stalls, or has used half of the iteration limit
-        (:mod:`copter.solvers.proximal.finish`); how often it did is in ``Solution.details["hand_overs"]``.
+        True to let HiGHS solve the working set if the method stalls or has used half of the iteration limit
+        (:mod:`copter.solvers.proximal.finish`). ``Solution.details["hand_overs"]`` counts these cases.
     callback : callable, optional
-        Called as ``callback(iteration, certificate)`` after every pass over the store, also the first. The
-        certificate is that of costs to be minimised, also if the program is maximised.
+        Called as ``callback(iteration, certificate)`` after every pricing pass, including the first. The
+        certificate is that of the minimisation problem, also if the program is maximised.
     tuning : ProximalTuning, optional
-        The numbers that the method was tuned by, with what is known of each.
+        Parameters of the method, each with its measured effect.
     audit : int or bool
-        After every so many rounds that read active requests only (:mod:`copter.solvers.proximal.incremental`)
-        all columns are read to compare; True: after each, False or 0: never.  A difference raises AuditError.
+        Period of audits, in rounds that read active requests only
+        (:mod:`copter.solvers.proximal.incremental`): an audit compares the round with all columns, and raises
+        AuditError if they differ. True: every such round; False or 0: never.
     **common
-        ``tolerance``: relative primal residual, dual residual and gap at which the answer counts as optimal;
-        ``deadline``: seconds after which the best answer so far is returned, with its gap; ``threads`` for
-        passes over many columns, on which the answer does not depend.
+        ``tolerance``: relative primal residual, dual residual and gap of an optimal solution. ``deadline``:
+        seconds after which the solver returns the best solution so far with its gap. ``threads``: number of
+        threads for pricing passes; the solution does not depend on it.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=3)
+    >>> for job in range(4):
+    ...     program.add_request(job, costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> solver = ProximalPoint(tolerance=1e-6)
+    >>> solution = solver.solve(program)
+    >>> solution.status.value, round(solution.objective, 3)
+    ('optimal', -3.0)
+    >>> program.update_resources("gpu", upper=5)
+    >>> solution = solver.solve(program)
+    >>> solution.warm_started, round(solution.objective, 3)
+    (True, -4.8)
     """
 
     features = (
@@ -150,25 +167,26 @@ class ProximalPoint(ClockedSolver):
 
     @property
     def goal(self) -> float:
-        """Tolerance that a solve aims at."""
+        """Tolerance of a solve."""
         return self.tolerance
 
     def reset(self) -> None:
-        """Forget the last answer."""
+        """Forget the last solution."""
         self._state = init()
 
     def warm_up(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
-        """Solve programs in every way that a round may need, outside of any round and deadline.
+        """Solve small programs that use all code of a round, so that it is compiled before the first round.
 
-        From then on this process compiles a kernel at its first call (:mod:`copter.compile.first_calls`).
+        After this call the process compiles each kernel at its first call
+        (:mod:`copter.compile.first_calls`).
 
         Parameters
         ----------
         program : ContinualProgram, optional
-            It is solved like the first of the rounds, and by coordinate descent, in case a later round needs
-            that; the solver's own state stays as it is.
+            Program that is solved as in the first round, and by coordinate descent, which a later round may
+            need; the solver's own state does not change.
         shim : Shim, optional
-            Rounds the answer.
+            Rounding method that is applied to the solution.
         """
         compile_at_once()
         for each in _small_programs():
@@ -188,11 +206,11 @@ class ProximalPoint(ClockedSolver):
         finally:
             program.return_starts(starts)
         if shim is not None and solution.found:
-            with suppress(UnplacedError):  # who has no place is for the rounds to say
+            with suppress(UnplacedError):  # requests that cannot be placed do not matter here
                 shim.round(program, solution)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
+        """Return allocation and prices, by slot, that the next solve begins from; None for a cold start."""
         return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
@@ -200,14 +218,14 @@ class ProximalPoint(ClockedSolver):
         self._state = self._state.moved_to(program, x, y)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
-        """Last round's allocation, prices and screening slack; None if it was of another program."""
+        """Return the state of the last round; None if it was a round of another program."""
         return self._state.to_arrays(program)
 
     def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         self._state = State.from_arrays(program, state)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        """Solve the program as it is now, from the last answer if there is one."""
+        """Solve the program, from the last solution if there is one."""
         options = SolveOptions(
             self.goal,
             self.inner,
@@ -224,14 +242,14 @@ class ProximalPoint(ClockedSolver):
             starts = self._state.starts(program, pending)
             solution, left = solve(program, self._state, options, clock, starts, self._cache)
         finally:
-            if left is self._state:  # what the starts were given for is still to come
+            if left is self._state:  # no pass was completed: the next solve uses the starts
                 program.return_starts(pending)
         self._state = left
         return solution
 
 
 def warm_up_few_changes() -> None:
-    """Solve rounds that read active requests only, of programs much smaller than those that do."""
+    """Solve rounds that read active requests only, of small programs."""
     lazy = LazyTuning(requests_from=1, columns_from=1, most_touched=1.0, most_open=1.0)
     program, solver = _mixed(_WIDE // 10), ProximalPoint(tuning=replace(USUAL, lazy=lazy))
     for number in range(8):
@@ -243,7 +261,7 @@ def warm_up_few_changes() -> None:
 def _small_programs() -> Iterator[ContinualProgram]:
     """Yield programs whose solution compiles or loads the code that rounds need.
 
-    They are one with all kinds of requests, one with many rows, and one without a solution.
+    The first has all kinds of requests, the second many rows, and the third no solution.
     """
     program = _mixed(3)
     yield program

@@ -1,19 +1,21 @@
-"""Prices to begin with, where those of the last round are worth little, or there are none.
+"""Initial prices, if the last round's prices are poor or there are none.
 
-*A sample.*  Without prices a pass finds the columns that would be best if everything were free, and it takes
-many passes to get from them to those that matter.  A request is drawn as likely as its total is large, and
-then stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
-Where the last round's answer is worth something, the sample begins from its part of that, as many times.
+*A sample.*  Without prices, a pricing pass finds the columns that would be optimal with free resources, and
+many passes follow until the prices are useful.  So the solver first solves a sample. A request is drawn with
+a probability proportional to its total, and its total is divided by that probability
+(:mod:`copter.solvers.inner.sampling`). If last round's solution is useful, the sample begins from its part of
+it, scaled in the same way.
 
-*Toggled rows.*  A row that was closed still has the price that it had when it was open, mostly 0; requests
-choose it as if nothing had happened, so every choice there is wrong.  One that was opened again has the price
-that kept all away, u_i y_i is no longer 0, and the bound is worth little.  With the prices of all other rows
-as they are, a request would use row i up to a price that is what it saves there for each unit of the row,
+*Toggled rows.*  If the capacity of a row was set to 0, the row still has its old price, mostly 0, and
+requests choose the row at that price.  If the capacity was set from 0 to u_i > 0, the row has the price that
+kept all requests away, u_i y_i is no longer 0, and the bound is poor.  With all other prices fixed, a request
+uses row i up to the price that equals its saving for each unit of the row,
 
-    s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij,
+    s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij.
 
-so the price at which its users leave room is known: that at which the a_ij t_q of those who save more still
-fit in u_i.  A closed row has no room, its price costs nothing and may be higher: by what a column is worth.
+So the price of an opened row is the largest one at which the requests with larger savings fit: their usages
+a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not affect the bound, so
+the price may be higher by the value of a column.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ if TYPE_CHECKING:
     from copter.store.executor import Part
 
 _Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Users of a row: what a unit of it saves, its value apart from that, and how many units they want."""
+"""For each user of a row: its saving per unit of the row, the value of its column, and its usage."""
 _MOST = 64
-"""Rows: where more changed, prices have moved everywhere."""
+"""Largest number of changed rows: with more, all prices have changed."""
 _IDLE = 0.5
-"""Share of its bound below which the usage of a row says that its price is too high."""
+"""Usage of a row, as a share of its bound, below which a positive price counts as too high."""
 
 
 class Sampled(NamedTuple):
-    """Prices y (row slots,) of a sample, and its approximate A x (row slots,), None if there is no sample."""
+    """Prices y (row slots,) of a sample, and its approximate A x (row slots,); None without a sample."""
 
     y: NDArray[np.float64]
     flow: NDArray[np.float64] | None
@@ -62,8 +64,7 @@ def sampled_prices(
     budget: Budget,
     tuning: ProximalTuning,
 ) -> Sampled:
-    """Return the prices of a sample of the requests, with all their columns; those of `y` if a sample is no
-    use.
+    """Return the prices of a sample of the requests, with all their columns; `y` if there is no sample.
 
     `x`, `y` (row slots,): allocation and prices to begin with.
     """
@@ -83,9 +84,9 @@ def sampled_prices(
 def _sample(
     program: ContinualProgram, tuning: ProximalTuning
 ) -> tuple[WorkingSet, LeftOut | None, NDArray[np.float64]] | None:
-    """Return a sample as a working set, what it leaves out, and the sampling weight of each request.
+    """Return a sample as a working set, the usage outside of it, and the sampling weight of each request.
 
-    None if the program is small, or a sample could not determine every price.
+    Return None if the program is small, or if a sample could not determine every price.
     """
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
@@ -95,7 +96,7 @@ def _sample(
     columns = max(sample.columns, sample.columns_a_row * rows)
     wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
     least, most = max(sample.least_requests, rows), sample.largest_share * slots.size
-    if wanted < least <= sample.small_share * slots.size:  # wide requests: more columns, still few of all
+    if wanted < least <= sample.small_share * slots.size:  # wide requests: the least number, however wide
         wanted = least
     if not least <= wanted <= most or int(n_columns[single].sum()) > columns:
         return None
@@ -112,7 +113,7 @@ def _sample(
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> LeftOut | None:
-    """Return what each request without a choice uses; they must not be sampled with a weight."""
+    """Return the usage of the requests without a choice; they must not be sampled with a weight."""
     if not decided.size:
         return None
     x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])
@@ -123,7 +124,7 @@ def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> LeftOut | None:
 
 
 def reset_prices(store: ConstraintStore, now: Iterate) -> NDArray[np.float64]:
-    """Prices of an iterate, with new ones for rows that were closed or opened; the same array if none was."""
+    """Return an iterate's prices, with new ones for rows that were closed or opened; `now.y` if none was."""
     rows, y = store.rows, now.y
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     closed = rows.alive[: rows.size] & (upper == 0.0) & (lower <= 0.0)
@@ -160,8 +161,8 @@ def _savings(
     row: int,
     closed: NDArray[np.bool_],
 ) -> _Savings:
-    """Savings of requests in a row, of those that have any; other closed rows are open to none."""
-    check()  # a deadline may be over
+    """Return the savings of the requests that use a row; columns in other closed rows are excluded."""
+    check()  # the deadline may be over
     saved, worth, wanted = np.empty((3, slots.size))
     count = _fill_savings(view, slots, y, row, closed, saved, worth, wanted)
     return saved[:count], worth[:count], wanted[:count]
@@ -169,7 +170,7 @@ def _savings(
 
 @kernel(allocates=True)
 def _users(view, asked):  # type: ignore[no-untyped-def]
-    """Requests with a column in one of the rows that are asked for."""
+    """Return the requests with a column in one of the rows marked in `asked`."""
     uses = np.zeros(view.n_columns.size, np.bool_)
     for q in range(view.n_columns.size):
         if view.n_columns[q] > 0 and view.total[q] > 0.0:
@@ -181,7 +182,7 @@ def _users(view, asked):  # type: ignore[no-untyped-def]
 
 @kernel
 def _fill_savings(view, slots, y, row, closed, saved, worth, wanted):  # type: ignore[no-untyped-def]
-    """Savings of requests in a row, of those that have any, and their number."""
+    """Write the savings of the requests that use a row, and return their number."""
     count = 0
     for q in slots:
         usage = view.usage[q]

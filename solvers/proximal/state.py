@@ -1,4 +1,4 @@
-"""The data of the loop: iterates, what a solve may use, what it leaves to the next, where that one begins."""
+"""Data of the loop: iterates, the budget of a solve, the state between solves, and the warm start."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 _SOON = 3
-"""Rounds that inactive requests must last to have saved time."""
+"""Number of rounds that an inactive set must last to have saved time."""
 _LONGEST_WAIT = 7
-"""Solves without inactive requests at most: to make them costs about as much as a full pass."""
+"""Largest number of solves without inactive requests; making a set takes about as long as a full pass."""
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """An allocation, prices, the pass at them, their certificate and what that was measured by."""
+    """Allocation, prices, the result of the pricing pass at them, and their certificate and residuals."""
 
     x: SparseX
     y: NDArray[np.float64]
@@ -46,43 +46,43 @@ class Iterate:
     def of(
         cls, store: ConstraintStore, x: SparseX, y: NDArray[np.float64], pricing: Pricing, threads: int | None
     ) -> Iterate:
-        """Certify an allocation at the prices ``y``, (row slots,), of a pass."""
+        """Certify an allocation at the prices `y`, (row slots,), of a pass."""
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
     def proved(self, store: ConstraintStore, threads: int | None) -> Iterate:
-        """The iterate at prices next to its own (:func:`copter.proof.certificate.proved`)."""
+        """Return the iterate at nearby prices that prove more (:func:`copter.proof.certificate.proved`)."""
         return Iterate(self.x, *proved(store, self.x, self.y, threads))
 
     def bounded(self, bound: float) -> Iterate:
-        """Return the iterate with a bound that was proved otherwise, if it is better."""
+        """Return the iterate with a bound from another proof, if that bound is better."""
         return replace(self, certificate=with_bound(self.certificate, bound))
 
     @property
     def residuals(self) -> tuple[float, float, float]:
-        """Primal and dual residual and the gap that they leave, ``near_gap``: the measure of progress."""
+        """Primal and dual residual and the gap ``near_gap``: the measure of progress."""
         proof = self.certificate
         return proof.relative.primal, proof.relative.dual, proof.near_gap
 
     @property
     def worst(self) -> float:
-        """The worst relative residual, each counted as 1 at most, by which iterates are compared."""
+        """Largest relative residual, each limited to 1; iterates are compared by it."""
         return max(math.inf if math.isnan(part) else min(part, 1.0) for part in self.residuals)
 
     def better_than(self, other: Iterate) -> bool:
-        """Whether its worst residual is smaller, or as large and the others are."""
+        """Return whether the worst residual is smaller, or equal and the sum of residuals is smaller."""
         total, least = (sum(min(part, 1.0) for part in each.residuals) for each in (self, other))
-        # of equals one that has an allocation at all, then the one that proves more
+        # ties: first an iterate with an allocation, then the larger bound
         rest = [(not each.x.slot.size, -each.certificate.bound) for each in (self, other)]
         return (self.worst, total, rest[0]) < (other.worst, least, rest[1])
 
 
 @dataclass
 class Budget:
-    """Time and iterations that a solve may use, and has used.
+    """Time and iterations of a solve, available and used.
 
-    `most_piece`: share of a deadline kept for one more piece of work at most. `reserve`: seconds kept for the
-    pass that certifies what the steps find, as long as the last one took. `until`: iterations at which steps
-    pause for HiGHS.
+    `most_piece`: largest share of a deadline that is reserved for one more piece of work. `reserve`: seconds
+    reserved for the pass that certifies the steps' result, equal to those of the last pass. `until`: number
+    of iterations at which steps pause for HiGHS.
     """
 
     tolerance: float
@@ -98,17 +98,17 @@ class Budget:
     _over: bool = field(default=False, init=False)
 
     def begin_pass(self) -> None:
-        """Take the time of a pass, from here."""
+        """Record the start time of a pass."""
         self._pass = self.clock()
 
     def end_pass(self) -> None:
-        """To here: as long as that may the next one take."""
+        """Reserve the duration of the pass that ends now for the next one."""
         self.reserve = self.clock() - self._pass
 
     def late(self) -> bool:
-        """Whether the solve was cancelled or must certify what there is now.
+        """Return whether the solve was cancelled or must certify its present iterate now.
 
-        Solves ask between pieces of work; the next piece may take as long as the last.
+        The method is called between pieces of work; the next piece is assumed to take as long as the last.
         """
         now = self.clock()
         piece, self._asked = now - self._asked, now
@@ -117,26 +117,26 @@ class Budget:
         return self._over
 
     def left(self) -> int:
-        """Iterations that are left for steps."""
+        """Return the number of iterations that remain for steps."""
         limit = self.iteration_limit if self.until is None else min(self.until, self.iteration_limit)
         return limit - self.iterations
 
     def spent(self) -> bool:
-        """Whether the iteration limit is reached."""
+        """Return whether the iteration limit is reached."""
         return self.iterations >= self.iteration_limit
 
 
 @dataclass(frozen=True)
 class State:
-    """State of a solve for the next one: plain data to copy, to save, and to continue from more than once.
+    """State of the solver between solves: plain data to copy, to save, and to continue from more than once.
 
-    `x`, `y`: where the next solve begins; None before the first. With `inactive`, x is the allocation of the
-    active requests. `slack`: of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known.
-    `answer`: the last answer, for the churn; not `x` if a start was given. `proof`: the store's revision when
-    the last answer was certified, and that iterate. `revision`: the store's when the solve ended.
-    `full_pass`: why the next solve reads all columns, if no request is inactive. `misses`, `wait`:
-    consecutive times that the inactive set was given up after fewer than 3 solves, and solves until there may
-    be one again.
+    `x`, `y`: start of the next solve; None before the first. With `inactive`, x is the allocation of the
+    active requests. `slack`: see :class:`copter.solvers.proximal.columns.Screening`; NaN if not known.
+    `answer`: last solution, for the churn; not `x` if a start was given. `proof`: the store's revision when
+    the last solution was certified, and that iterate. `revision`: the store's revision when the solve ended.
+    `full_pass`: reason why the next solve reads all columns, if no request is inactive. `misses`: consecutive
+    times that the inactive set was discarded after fewer than 3 solves. `wait`: solves until requests may be
+    made inactive again.
     """
 
     x: LastX | None = None
@@ -151,27 +151,27 @@ class State:
     wait: int = 0
 
     def whole(self) -> State:
-        """Return the same without inactive requests: the allocation is that of all."""
+        """Return the state without inactive requests, with the allocation of all requests."""
         if self.inactive is None or self.x is None:
             return self
         x = joined([self.inactive.last_x(self.x.program), self.x])
-        short = self.inactive.rounds < _SOON and not self.inactive.fixed  # it takes little to fix requests
+        short = self.inactive.rounds < _SOON and not self.inactive.fixed  # fixing requests is cheap
         misses = self.misses + 1 if short else 0
         wait = min(2**misses - 1, _LONGEST_WAIT)
         return State(x, self.y, self.slack, x, None, self.revision, misses=misses, wait=wait)
 
     def without(self, why: FullPass) -> State:
-        """Return the same with a reason for which no request is inactive."""
+        """Return the state with a reason for which no request is inactive."""
         return replace(self, full_pass=why)
 
     def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
-        """Return the state that a solve which began in this one, and read all columns, ends in."""
+        """Return the state after a solve from this state that read all columns."""
         x, revision = LastX.of(program, best.x, self.x), program.store.clock
         y, wait = LastY.of(program, best.y), max(0, self.wait - 1)
         return State(x, y, slack, x, (revision, best), revision, misses=self.misses, wait=wait)
 
     def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
-        """Return the state from which the next solve begins at an allocation and prices that are given."""
+        """Return the state from which the next solve begins at a given allocation and given prices."""
         known = self.whole() if self.is_of(program) else State()
         given = LastX.of(program, x, known.x), LastY.of(program, y)
         return State(
@@ -179,20 +179,20 @@ class State:
         )
 
     def is_of(self, program: ContinualProgram) -> bool:
-        """Whether a solve of this program left it."""
+        """Return whether a solve of this program produced the state."""
         return self.x is not None and self.x.program is program
 
     def point(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Return allocation and prices, by slot, that are left of it; None for another program."""
+        """Return the surviving allocation and prices, by slot; None for another program."""
         if self.inactive is not None:
             return self.whole().point(program)
         if self.x is None or self.y is None or self.x.program is not program:
             return None
-        # no price without the bound that it is of
+        # a price is set to 0 if its row no longer has the bound of that sign
         return self.x.surviving(), right_signs(program.store, self.y.surviving())
 
     def starts(self, program: ContinualProgram, pending: Pending) -> Starts:
-        """Return the starts of requests, with the last allocation's values of columns that were moved."""
+        """Return the starts of requests; starts of moved columns are taken from the last allocation."""
         if not pending or self.x is None or self.x.program is not program:
             return given_starts(pending, None)
         last, slots = self.x, sorted(slot for slot, start in pending.items() if isinstance(start, Moved))
@@ -202,7 +202,7 @@ class State:
         return given_starts(pending, last)
 
     def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
-        """Return what :meth:`from_arrays` makes it again from; None if it is of another program."""
+        """Return the state as arrays for :meth:`from_arrays`; None if it belongs to another program."""
         if self.x is None or self.y is None or self.x.program is not program:
             return None
         numbers: dict[str, Any] = {"slack": self.slack, "misses": self.misses, "wait": self.wait}
@@ -219,11 +219,11 @@ class State:
         """Return the saved state; raise ValueError or KeyError if the arrays do not fit this program."""
         slack, revision, misses, wait = (arrays[name] for name in ("slack", "revision", "misses", "wait"))
         if not isinstance(slack, float):
-            raise ValueError("slack is not a number")
+            raise ValueError(f"slack = {slack!r}: must be a float")
         if not all(type(each) is int and each >= 0 for each in (misses, wait)):
-            raise ValueError("misses and wait are not numbers of rounds")
+            raise ValueError(f"misses, wait = {misses!r}, {wait!r}: must be whole numbers of at least 0")
         if revision is not None and not (type(revision) is int and 0 <= revision <= program.store.clock):
-            raise ValueError("revision is not one of the program's")
+            raise ValueError(f"revision = {revision!r}: must be one of the program's")
         why = FullPass.of(arrays["full_pass"])
         x, y = LastX.from_arrays(program, arrays, "last"), LastY.from_arrays(program, arrays)
         inactive = None
@@ -243,8 +243,8 @@ class State:
 class WarmStart(NamedTuple):
     """Parts of the last round that remain valid.
 
-    `x`, `y`: allocation and prices to begin with. `slack`: of screening; NaN if not known. `how`: whether any
-    of that is of use, and why, or why not.
+    `x`, `y`: allocation and prices to begin with. `slack`: slack of the screening; NaN if not known. `how`:
+    whether the start is warm, and the reason.
     """
 
     x: SparseX
@@ -254,7 +254,7 @@ class WarmStart(NamedTuple):
 
     @classmethod
     def of(cls, program: ContinualProgram, state: State, starts: Starts, *, wanted: bool) -> WarmStart:
-        """Return what remains valid of a state, with the starts that came with edits; nothing if unwanted."""
+        """Return the valid parts of a state, with the starts given with edits; cold if not `wanted`."""
         x, y, slack = NOTHING, np.zeros(program.store.rows.size), math.nan
         if not wanted:
             return cls(x, y, slack, ColdStart.SWITCHED_OFF.start())
@@ -277,7 +277,7 @@ class WarmStart(NamedTuple):
 
 
 def with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
-    """Return x with the starts that were given in place of its values for those requests."""
+    """Return x with the given starts in place of its values for those requests."""
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:
         return x

@@ -1,8 +1,8 @@
-"""Proximal-point steps on a working set: the step length, and what failures of the inner solver mean.
+"""Proximal-point steps on a working set: step lengths, and the interpretation of inner solver failures.
 
-A step that the inner solver brings to its tolerance moves the centre and lengthens sigma; one that it does
-not shortens sigma.  Where prices run away the rows cannot be met by the columns of the set: the least
-violation of them is a Farkas ray of the program, or says which columns are missing.
+After a step that the inner solver solves to its tolerance, the centre moves and sigma grows; after a failed
+step sigma shrinks.  If prices diverge, the columns of the set cannot satisfy the rows. The least violation is
+then a Farkas ray of the program, or shows which columns are missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 _CLOSER = 0.1
-"""Factor on the tolerance of rows, so that the last step with held columns does not overshoot it by far."""
+"""Factor on the rows' tolerance in the projection with held columns, to be well within the tolerance."""
 Method: TypeAlias = Literal["cd", "newton"]
 """Coordinate descent, or semismooth Newton."""
 
@@ -49,21 +49,22 @@ class InnerSolver(Protocol):
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Solve it from prices y (rows,) with centre z (columns,) and step length sigma > 0, in at most
-        `limit` steps.
+        """Solve the subproblem from prices y (rows,), with centre z (columns,) and step length sigma > 0.
 
-        All are in the set's units. Each row is met to a share `closeness` of its size.
+        All arrays are in the set's units. `closeness`: largest violation of a row, as a share of its size.
+        `limit`: largest number of steps.
         """
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """Prices proportional to the least violation of the rows that the columns can reach."""
+        """Return prices proportional to the least violation of the rows that the columns can reach."""
 
 
 class Inner(NamedTuple):
     """An inner solver with its working set in the solver's units.
 
-    `measured`: computes the gap of its answers. `unit`: typical ratio of what a column gets to what it costs;
-    step lengths are multiples of it. `free`: whether any point that meets the rows is optimal.
+    `measured`: object that computes the gap of the solver's results. `unit`: typical ratio of a column's
+    value to its cost; step lengths are multiples of it. `free`: True if every point that satisfies the rows
+    is optimal.
     """
 
     solver: InnerSolver
@@ -75,11 +76,11 @@ class Inner(NamedTuple):
 
 @dataclass(frozen=True)
 class StepsResult:
-    """End of the steps: allocation, prices of row slots, and step length to go on with.
+    """Result of the steps: allocation, prices of row slots, and step length for the next steps.
 
     `ray`: proof that the program is infeasible or unbounded, if one was found. `violation`: prices of the
-    least violation of the rows, if the columns of the set cannot meet them. `by_highs`: whether HiGHS took
-    the steps (:mod:`copter.solvers.proximal.finish`).
+    least violation of the rows, if the columns of the set cannot satisfy them. `by_highs`: True if HiGHS
+    solved the set (:mod:`copter.solvers.proximal.finish`).
     """
 
     x: SparseX
@@ -92,12 +93,12 @@ class StepsResult:
 
 @dataclass(frozen=True)
 class Aim:
-    """Begin and end of steps.
+    """Start and stopping rule of steps.
 
-    `goal`: gap and dual residual of the set, as a program of its own, at which they end. `first`: first step
-    length as a multiple of what a column typically gets over what it costs; `sigma`: that length itself, of
-    earlier steps, or 0. `least`: least denominator of the gap. `loose`: gap, with the rows' violations
-    counted at their prices, at which steps end although rows are off; 0: never.
+    `goal`: gap and dual residual of the set, as a separate program, at which steps end. `first`: first step
+    length as a multiple of the typical ratio of a column's value to its cost. `sigma`: step length of earlier
+    steps, used instead, or 0. `least`: least denominator of the gap. `loose`: gap at which steps end before
+    the rows are satisfied, with violations weighted by prices; 0: never.
     """
 
     goal: float
@@ -123,9 +124,9 @@ def run_steps(
 ) -> StepsResult:
     """Take proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
 
-    `y` (row slots,). `rays_of`: the program of the set, if rays that prove something of it are wanted.
-    `project`: whether the rows must be met closely in the end, not only prices found. `hold`: whether columns
-    that are at their bounds for good reason are kept there meanwhile, if possible.
+    `y` (row slots,). `rays_of`: the program of the set, to find rays that prove something about it.
+    `project`: True to satisfy the rows closely at the end; False if only prices are wanted. `hold`: True to
+    keep columns at the bounds at which the prices hold them during the projection, if possible.
     """
     centre = working.values_at(x)
     if store.terms:
@@ -153,10 +154,10 @@ def on_rows(
     *,
     full: bool,
 ) -> SparseX:
-    """Return the allocation next to x that meets the rows, if possible without columns leaving their bounds.
+    """Return the nearest allocation to x that satisfies the rows, if possible with columns kept at bounds.
 
-    Leaving a bound costs what prices y (row slots,) say, times `sigma`. `full`: whether rows with a price are
-    used to the full.
+    Leaving a bound costs the reduced cost at prices y (row slots,), times `sigma`. `full`: True to make rows
+    with a price equalities.
     """
     values, prices = working.values_at(x), working.scaled_prices(y)
     if full:
@@ -175,11 +176,10 @@ def _on_rows(
     sigma: float,
     most: int,
 ) -> NDArray[np.float64]:
-    """Return the point next to x that meets the rows much more closely than the steps do; x if none was
-    found.
+    """Return the nearest point to x that satisfies the rows much more closely; x if none was found.
 
-    It is a step without costs, so its rounding errors are those of x, not of costs times sigma. Columns that
-    prices y hold at a bound stay there if they can.
+    The projection is a step without costs, so its rounding errors are relative to x, not to costs times
+    sigma. Columns that prices y hold at a bound stay there if possible.
     """
     closeness = tuning.steps.feasible * budget.tolerance
     for hold in (True, False) if sigma and not store.terms else (False,):
@@ -202,8 +202,8 @@ def _on_rows(
 class _Step(NamedTuple):
     """Result of the inner solver for one subproblem.
 
-    `gap`, `dual`: relative gap and dual residual of the set. `rows`: the part of the gap that violated rows
-    have. `move` (columns,): how x moved away from the centre; `length`: its norm.
+    `gap`, `dual`: relative gap and dual residual of the set. `rows`: part of the gap from violated rows.
+    `move` (columns,): x minus the centre; `length`: its norm.
     """
 
     result: InnerResult
@@ -215,7 +215,7 @@ class _Step(NamedTuple):
 
 
 class _Closeness:
-    """How closely the inner solver meets rows: more so where that holds up the gap."""
+    """Tolerance of the rows in the inner solver; it is reduced if it prevents progress of the gap."""
 
     def __init__(self, loosest: float, tuning: StepsTuning) -> None:
         self.value = self._loosest = loosest
@@ -223,7 +223,7 @@ class _Closeness:
         self._last, self._stalls = math.inf, 0
 
     def judge(self, gap: float) -> bool:
-        """Look at the gap after a converged step; False if it stalls at the sharpest closeness."""
+        """Update the tolerance after a converged step; return False if the gap stalls at the least one."""
         tuning = self._tuning
         self._stalls = self._stalls + 1 if gap > tuning.stalled * self._last else 0
         self._last = gap
@@ -236,14 +236,14 @@ class _Closeness:
 
 
 class _Failures:
-    """Steps that did not converge since the last one that did: merely long ones, and others."""
+    """Counts of steps that did not converge since the last one that did, by kind."""
 
     def __init__(self) -> None:
         self.long = self.others = 0
         self.looked = False
 
     def count(self, left: float, tuning: StepsTuning) -> bool:
-        """Count a step that left this share of its residual; whether there were too many."""
+        """Count a step by its remaining share of the residual; return whether there were too many."""
         if left <= tuning.merely_long:
             self.long += 1
         else:
@@ -251,14 +251,14 @@ class _Failures:
         return self.others > tuning.failures or self.long > tuning.long_steps
 
     def suspicious(self, tuning: StepsTuning) -> bool:
-        """Whether it is time, once, to look whether the rows can be met at all."""
+        """Return, once, whether to check if the rows can be satisfied at all."""
         look = self.others == tuning.failures and not self.looked
         self.looked = self.looked or look
         return look
 
 
 class _Steps:
-    """The steps on one working set; every step moves on, is good enough to go on from, or failed."""
+    """Steps on one working set; every step converges, is accurate enough to continue from, or fails."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _Steps:
         self.failures = _Failures()
         self.centre = self.reached = centre
         self.prices = self.sound = prices
-        """Prices to begin the next step with, and those of the last step that converged."""
+        """Prices at which the next step begins, and those of the last step that converged."""
         self.inexact = self.tighter = 0
         self.last_gap = math.inf
         self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
@@ -287,7 +287,7 @@ class _Steps:
         self.violation: NDArray[np.float64] | None = None
 
     def run(self) -> StepsResult:
-        """Take steps until one of them says that this is the end."""
+        """Take steps until one of them ends the loop."""
         done = False
         while not done and self.budget.left() > 0:
             step = self._step()
@@ -298,7 +298,7 @@ class _Steps:
                 done = self._inexact(step)
             else:
                 done = self._failed(step.result)
-        # without the columns that are missing the prices went where these should be
+        # if columns are missing, the last prices are only large for lack of them
         prices = self.prices if self.violation is None else self.sound
         working = self.working
         return StepsResult(
@@ -306,7 +306,7 @@ class _Steps:
         )
 
     def _step(self) -> _Step:
-        """Solve the subproblem at the centre, and measure the answer."""
+        """Solve the subproblem at the centre, and compute the gap of the result."""
         limit = min(self.tuning.inner_limit, self.budget.left())
         inner = self.inner
         soon = {"enough": self.enough} if self.enough else {}
@@ -334,7 +334,7 @@ class _Steps:
         return _Step(result, gap, dual, result.off / size, move, length)
 
     def _moved(self, step: _Step) -> bool:
-        """Continue from a converged step, with a longer one; return whether there is no need to."""
+        """Continue from a converged step with a larger sigma; return whether the steps are finished."""
         result, tuning = step.result, self.tuning
         self.centre, self.prices, self.sound = result.x, result.y, result.y
         self.violation, self.failures = None, _Failures()
@@ -356,25 +356,25 @@ class _Steps:
         return False
 
     def _inexact(self, step: _Step) -> bool:
-        """Count a step that was good enough; whether that is all that is asked for."""
+        """Count an inexact step that was accurate enough; return whether the steps are finished."""
         self.inexact += 1
-        if 2.0 * step.rows > step.gap:  # rows that are off hold it up, not the length of the step
+        if 2.0 * step.rows > step.gap:  # violated rows, not the step length, limit the gap
             self.enough = max(self.tuning.stricter * self.enough, 1e-3 * self.tuning.inexact)
         elif step.result.iterations <= self.tuning.easily or step.gap > self.tuning.stalled * self.last_gap:
             self.sigma = min(self.sigma * self.tuning.growth, self.tuning.most_sigma * self.inner.unit)
         self.last_gap = step.gap
         worst = max(step.gap, step.dual)
         if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
-            self.enough = 0.0  # what is left is to meet the rows
+            self.enough = 0.0  # from now on steps must satisfy the rows
         return worst <= self.loose
 
     def _good_enough(self, step: _Step) -> bool:
-        """Whether a step that did not converge leaves rows off by much less than it moved."""
+        """Return whether an unconverged step violates rows by much less than it moved."""
         tuning = self.tuning
         return self.inexact < tuning.inexact_steps and step.result.residual <= tuning.inexact * step.length
 
     def _failed(self, result: InnerResult) -> bool:
-        """Shorten the next step; whether steps lead no further, or a ray says that none can."""
+        """Shorten the next step; return True if steps make no progress or a ray proves that none can."""
         tuning = self.tuning
         too_many = self.failures.count(result.left, tuning)
         if self.budget.late() or too_many:
@@ -388,7 +388,7 @@ class _Steps:
         return False
 
     def _cannot_be_met(self, x: NDArray[np.float64]) -> bool:
-        """Whether the least violation of the rows proves the program infeasible; if not, it is kept."""
+        """Return whether the least violation of the rows is a proof of infeasibility; store it if not."""
         elastic = self.inner.solver.least_violation(x, max(1, self.budget.left()))
         self.budget.iterations += elastic.iterations
         if RowTest(self.working).worst(elastic.y, elastic.x, self.closeness.value) <= 1.0:
@@ -406,9 +406,7 @@ class _Steps:
 def _linear_inner(
     store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
 ) -> Inner:
-    """Return the inner solver of a working set without convex terms; the store's executor may share
-    the work.
-    """
+    """Return the inner solver of a working set without convex terms; the executor may share its work."""
     solver: InnerSolver
     if method == "cd":
         solver = CoordinateDescent(working, budget.late, tuning.descent)
@@ -430,7 +428,7 @@ def _curved_inner(
 ) -> Inner:
     """Return the inner solver of a working set with convex terms, in the typical unit of cost at a centre.
 
-    All columns of the requests with terms must be in `working`.
+    `working` must contain all columns of the requests with terms.
     """
     slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
     working = working.with_cost_unit(cost)

@@ -1,7 +1,8 @@
-"""What the proximal-point solver is tuned by: a frozen record, passed in as ``ProximalPoint(tuning=...)``.
+"""Parameters of the proximal-point solver: an immutable record, passed as ``ProximalPoint(tuning=...)``.
 
-In brackets: how many more inner iterations a quarter and four times of a number take, by ``python -m
-copter.bench.tuning``; "chosen" where that shows less than half a percent and nothing else was measured.
+The two percentages in brackets are the changes of the number of inner iterations if the parameter is divided
+by four and multiplied by four, measured by ``python -m copter.bench.tuning``.  "chosen": this changes less
+than half a percent, and nothing else was measured.
 """
 
 from __future__ import annotations
@@ -13,27 +14,26 @@ from copter.solvers.inner.tuning import DescentTuning, NewtonTuning, SetTuning
 
 @dataclass(frozen=True)
 class ScreeningTuning:
-    """Which columns a pass collects (:mod:`copter.solvers.proximal.columns`).
+    """Parameters of the selection of columns by pricing passes (:mod:`copter.solvers.proximal.columns`).
 
     Attributes
     ----------
-    screen_from : programs of fewer columns are not screened.  Sia on 256 GPUs with 60 jobs (4,000 columns)
-        takes 1.4 ms a round in place of 2.3 if it is, and its shim half as long; with 64 GPUs and 20 jobs
-        (450 columns) it is as quick without
-    wanted : candidate columns of a screened request that a pass should collect, about.  Of Sia's 140 to
-        1,400 columns a job 6 take a third less time than 12, with as many steps and gaps after rounding no
-        larger
-    more_wanted : so many times as many each time that rows cannot be met with the columns that there are
-        (chosen)
-    widest : a working set of more than so many times the wanted columns is thinned out (chosen)
-    far_too_many : times what is wanted, at which a pass is repeated with a slack that is estimated anew
-        (chosen)
-    too_many, too_few : times what is wanted, at which the slack of the next pass shrinks and grows
-        (+1%, 0%), (0%, +3%)
-    narrower, wider : factors on the slack then (chosen)
-    least_slack : share of the slack that most requests ask for, below which it does not shrink for the sake
-        of a few that have far too many columns all the same.  Of 1,024 shards on 128 servers, whose replicas
-        are free and whose other columns cost the same, passes then collect 6 columns each in place of 38
+    screen_from : least number of columns of a program that is screened.  Sia on 256 GPUs with 60 jobs (4,000
+        columns) takes 1.4 ms a round with screening and 2.3 ms without, and its shim half as long. With 64
+        GPUs and 20 jobs (450 columns) there is no difference
+    wanted : approximate number of candidate columns of a screened request that a pass collects.  With Sia's
+        140 to 1,400 columns a job, 6 take a third less time than 12, with as many steps and no larger gaps
+        after rounding
+    more_wanted : factor on the wanted number each time that the columns cannot satisfy the rows (chosen)
+    widest : a working set of more than this many times the wanted columns is thinned out (chosen)
+    far_too_many : multiple of the wanted number above which the slack is estimated again and the pass is
+        repeated (chosen)
+    too_many, too_few : multiples of the wanted number above and below which the slack of the next pass
+        shrinks and grows (+1%, 0%), (0%, +3%)
+    narrower, wider : factors on the slack in these cases (chosen)
+    least_slack : the slack does not shrink below this share of the typical slack because of a few requests
+        with far too many columns.  With 1,024 shards on 128 servers, whose replicas are free and whose other
+        columns have equal costs, passes then collect 6 columns each instead of 38
     """
 
     screen_from: int = 1_000
@@ -50,20 +50,23 @@ class ScreeningTuning:
 
 @dataclass(frozen=True)
 class SampleTuning:
-    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.starting_prices`).
+    """Parameters of the sample for initial prices (:mod:`copter.solvers.proximal.starting_prices`).
 
     Attributes
     ----------
-    columns, columns_a_row : in a sample at least, and for each row, whichever is more (+1%, -1%),
-        (chosen).  On full-mesh Kdl the bound by 40,000 of a million columns is within 0.01%
-        of the optimum after most changes (docs/algorithm.md)
-    least_requests : in a sample, and at least one a row: fewer cannot know the price of every row
+    columns, columns_a_row : least number of columns in a sample, and per row; the larger one counts
+        (+1%, -1%), (chosen).  On full-mesh Kdl the bound by 40,000 of a million columns is within 0.01% of
+        the optimum after most changes (docs/explanation/algorithm.md)
+    least_requests : least number of requests in a sample, and at least one a row, because fewer cannot
+        determine the price of every row (chosen)
+    small_share : share of the requests up to which the least number is drawn, however many columns it has.
+        Without these prices a cold solve of 43 million columns took 170 times as long as a warm one, and with
+        them 3 times as long
+    largest_share : share of the requests above which no sample is drawn, because solving all is as fast
+        (-1%, 0%)
+    goal : gap of the sample; a tighter gap would fit the prices to its few requests (0%, -1%)
+    loose : share of the goal at which steps end before the rows are satisfied, because only prices are needed
         (chosen)
-    small_share : of the requests; the least number is drawn, however many columns it has, where that is less.
-        Without these prices a cold solve of 43 million columns took 170 times a warm one, with them 3 times
-    largest_share : of the requests; where a sample would need more, all are as quick (-1%, 0%)
-    goal : gap of the sample: its prices at a tighter one are those of its own few requests (0%, -1%)
-    loose : share of that at which steps end although rows are still off: only prices are asked for (chosen)
     """
 
     columns: int = 40_000
@@ -77,39 +80,36 @@ class SampleTuning:
 
 @dataclass(frozen=True)
 class StepsTuning:
-    """Proximal-point steps on a working set (:mod:`copter.solvers.proximal.steps`).
+    """Parameters of proximal-point steps on a working set (:mod:`copter.solvers.proximal.steps`).
 
     Attributes
     ----------
-    cold_sigma, warm_sigma : first step lengths, as multiples of what a column typically gets over what it
-        typically costs: without prices, and with those of the last round or of a sample
-        (+3%, 0%), (-3%, +9%)
-    growth : of sigma after a step that converged easily, and its inverse after one that did not
-        (0%, +23%)
+    cold_sigma, warm_sigma : first step lengths without prices, and with those of the last round or of a
+        sample; in multiples of the typical ratio of a column's value to its cost (+3%, 0%), (-3%, +9%)
+    growth : factor on sigma after a step that converged easily, and divisor after a failed step (0%, +23%)
     least_sigma, most_sigma : bounds on sigma in the same multiples (chosen)
-    inner_limit : iterations of the inner solver for one step; half of them is easily (-7%, +13%)
-    closeness : of the inner solver: share of the tolerance to which it meets rows (0%, -1%)
-    stalled, stalls, closer : where so many (``stalls``) converged steps in a row leave more than this share
-        (``stalled``) of the gap, the inner tolerance holds it up, and is made tighter by ``closer``
-        (chosen), (+3%, 0%), (chosen)
-    inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
-        to go on from, so many times (0%, +12%), (chosen)
-    easily : an inexact step of at most so many iterations, whose rows do not hold up the gap, lengthens
-        sigma.  Where rows were not asked, a sample of permuted Poisson demands took 280 iterations, now 99
-    stricter : factor on ``inexact`` after a step of whose gap rows that are off make up more than half
+    inner_limit : largest number of inner iterations of a step; up to half of it counts as easy (-7%, +13%)
+    closeness : share of the tolerance to which the inner solver satisfies rows (0%, -1%)
+    stalled, stalls, closer : if ``stalls`` consecutive converged steps leave more than the share ``stalled``
+        of the gap, the inner tolerance is multiplied by ``closer`` (chosen), (+3%, 0%), (chosen)
+    inexact, inexact_steps : a step is accurate enough to continue from if its row violations are at most this
+        share of its length; largest number of such steps (0%, +12%), (chosen)
+    easily : an inexact step of at most this many iterations lengthens sigma, if violated rows do not limit
+        the gap.  Without the condition on rows a sample of permuted Poisson demands took 280 iterations, with
+        it 99
+    stricter : factor on ``inexact`` after a step in which violated rows make up more than half of the gap
         (chosen)
-    tighter, tighter_steps : reduced costs of columns without bounds make a bound that is none; a few more
-        steps mostly bring them to this share of the tolerance (chosen), (chosen)
-    merely_long, nearly_there, long_steps : a step that left at most this share (``merely_long``) of its
-        residual is merely long, no sign that rows cannot be met; with so little left (``nearly_there``) it
-        goes on, once, at the same length; there may be so many in a row (-2%, 0%),
+    tighter, tighter_steps : the bound is minus infinity if an unbounded column has a negative reduced cost;
+        this many further steps usually bring such costs to this share of the tolerance (chosen), (chosen)
+    merely_long, nearly_there, long_steps : a failed step that left at most the share ``merely_long`` of its
+        residual was too long, and does not indicate infeasible rows. With at most ``nearly_there`` left it is
+        repeated once at the same length. ``long_steps`` consecutive ones are permitted (-2%, 0%),
         (chosen), (chosen)
-    failures : other steps that did not converge, after which rows are tested for whether they can be met
-        (-1%, +7%)
-    ray_gap : a converged step that leaves a larger gap may go along a ray without end (chosen)
-    feasible, projections : an answer is projected onto the rows until they are met to this share of the
-        tolerance, by so many inner iterations at most.  What a row is off by may hide an objective that is
-        off by as much as the largest coefficient is larger than the differences which decide (chosen)
+    failures : number of other failed steps after which the rows are tested for feasibility (-1%, +7%)
+    ray_gap : gap of a converged step above which the step may follow a ray (chosen)
+    feasible, projections : the result is projected onto the rows, to this share of the tolerance and by at
+        most this many inner iterations.  A row violation can hide an error of the objective, by the ratio of
+        the largest coefficient to the differences that decide (chosen)
     """
 
     cold_sigma: float = 10.0
@@ -139,30 +139,30 @@ class StepsTuning:
 
 @dataclass(frozen=True)
 class PartialTuning:
-    """Steps in which only some requests move (:mod:`copter.solvers.proximal.partial`).
+    """Parameters of steps in which only some requests change (:mod:`copter.solvers.proximal.partial`).
 
     Attributes
     ----------
-    columns_from, requests_from : with more candidate columns, or more requests, steps are partial at first.
-        On 20,000 demands a round of changes takes a half to a sixth of what it takes with whole steps
+    columns_from, requests_from : with more candidate columns, or more requests, the first steps are partial.
+        With 20,000 demands a round of changes takes between a half and a sixth of the time of whole steps
         (chosen), (0%, -13%)
-    rows_from : with fewer rows all steps are whole ones: a change of any price concerns nearly all requests,
-        and rounds of 180 million columns and 7 rows take 0.5 s instead of 3 s
-    share, more : of the requests that move at first, those with the least margins, and the factor on that in
-        the next step.  Of Poisson demands on full-mesh Kdl the nearest 20% hold the optimum to within 2e-4,
-        and 25% nearly always to within 1e-4: warm rounds take 1.1 s in place of 3.1 s
-    worthless : gap of the start, once all that lose have chosen again, above which all move (chosen)
+    rows_from : with fewer rows all steps are whole, because a price change concerns nearly all requests;
+        rounds of 180 million columns and 7 rows take 0.5 s instead of 3 s
+    share, more : share of the requests, those with the smallest margins, that change in the first step, and
+        the factor on it in the next step.  With Poisson demands on full-mesh Kdl the nearest 20% reach the
+        optimum to within 2e-4, and 25% nearly always to within 1e-4; warm rounds take 1.1 s instead of 3.1 s
+    worthless : gap after the reassignment of suboptimal requests above which all requests change (chosen)
     hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
         failing links, 0.8 after a permutation)
-    loose, tighter : share of the tolerance at which steps end although rows are still off, where the program
-        mends its answers; and the factor on it where that was too soon (chosen)
-    near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
+    loose, tighter : if the program has a repair heuristic: share of the tolerance at which steps end before
+        the rows are satisfied, and the factor on it if that was too early (chosen)
+    near : a row is included if less than this share of its bound is left (chosen)
     near_sampled : the same in a cold start, by the flow of a sample, in which rows are off by a few percent.
-        On full-mesh Kdl steps then take a tenth less than with ``near``, and less memory
-    ignored : losses of requests that together make up this share of the tolerance (-1%, 0%)
-    most : share of the requests; where more would have to move, all do (-13%, +1%)
-    row_passes : how often rows come in that a step would violate (chosen)
-    first_sigma : first step length, as ``cold_sigma`` (chosen)
+        On full-mesh Kdl steps then take a tenth less time than with ``near``, and less memory
+    ignored : share of the tolerance up to which the smallest losses together are ignored (-1%, 0%)
+    most : share of the requests above which all requests change (-13%, +1%)
+    row_passes : how often rows that a step would violate are added (chosen)
+    first_sigma : first step length, in the unit of ``cold_sigma`` (chosen)
     """
 
     columns_from: int = 200_000
@@ -184,45 +184,46 @@ class PartialTuning:
 
 @dataclass(frozen=True)
 class LazyTuning:
-    """Rounds that read active requests only (:mod:`copter.solvers.proximal.incremental`).
+    """Parameters of rounds that read active requests only (:mod:`copter.solvers.proximal.incremental`).
 
     Attributes
     ----------
-    requests_from, columns_from : programs of fewer are solved as a whole (chosen)
-    rows_for_own : with more rows requests whose columns are their own become fixed: all of them would be of
-        one group, in which the moves of all prices add up (chosen)
-    most_touched : share of the requests that a round edits at most, for others to become inactive
-    most_frozen : the same where columns are each request's own and rows are many (chosen)
-    few_edits : edited requests that are few in any program (chosen)
-    most_open : share of the requests that are active at most
-    little_lost : share of the tolerance that a request may lose before it takes what is best for it (chosen)
-    nearest_least, nearest_each, nearest : inactive requests that become active at first, for they hold the
-        prices: those that are nearest to their thresholds, so many less those that are between their
-        columns, and so many for each that was edited, and in all.  Of a million columns with one change 0,
-        16 and 48 more take 1.14, 1.22 and 1.34 ms; of 100,000, where fewer are between, 1.44, 1.10 and 1.16
-    moving : how many times as many inactive requests become active as must move for a capacity that was
-        edited.  A capacity that moves by 0.1% and 1% takes 10 and 117 ms with 3, 8 and 42 ms with 8, 16 and
-        100 ms with 16 (100,000 requests of 10 columns on 8 rows), and 1 to 2 s with all columns
-    seconds_each : to make a request inactive; with a deadline that leaves less none does (5 million: 4 s)
-    hold : how many times, in terms of a step's length, it counts if columns leave their bounds while rows
-        are met at the last prices.  One change of 100,000, a million and 10 million columns takes 1.8, 1.8
-        and 4.2 ms with 10, 1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms
-        with 10,000
-    projections : as of steps; few requests on many rows that are over leave these one by one (chosen)
-    between : active requests in addition to the edited ones, more of which ask for steps, after which fewer
-        are between their columns (chosen)
-    most_expired : requests that may pass their thresholds in a step for each that is active; prices that go
-        further have too little to hold them (chosen)
-    sigma, sigma_each : first step length, as ``warm_sigma``, at least and for each request: of more requests
-        more would be between their columns after a step of the same length.  The longer the steps, the less
-        prices move that need not.
-        As above one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000, 2.5,
-        4.3 and 32 ms with 100,000
-    longest_pause : rounds at most in which the last prices are not tried, after they were not good enough
-        (chosen)
-    iterations : after so many, all columns are read (chosen: the rounds above take 5 to 40)
-    turns : how often requests may become active and steps go on (chosen)
-    screened_turns : of these, so many read only columns that the slack of the last full pass lets in (chosen)
+    requests_from, columns_from : smaller programs are solved as a whole (chosen)
+    rows_for_own : with more rows, requests with their own columns become fixed, because they are all in one
+        group, whose price changes accumulate (chosen)
+    most_touched : largest share of edited requests in a round after which others become inactive
+    most_frozen : the same if columns are each request's own and rows are many (chosen)
+    few_edits : number of edited requests that is small in any program (chosen)
+    most_open : largest share of active requests
+    little_lost : share of the tolerance up to which a request's loss is accepted; with a larger loss it gets
+        its optimal allocation (chosen)
+    nearest_least, nearest_each, nearest : number of inactive requests nearest to their thresholds that become
+        active at first, because they determine the prices. It is the least number minus the requests between
+        their columns, plus this many for each edited request, and at most ``nearest``.  With one change in a
+        million columns 0, 16 and 48 more take 1.14, 1.22 and 1.34 ms; in 100,000 columns, where fewer are
+        between their columns, 1.44, 1.10 and 1.16 ms
+    moving : factor on the number of inactive requests that must change for an edited capacity.  A change of
+        a capacity by 0.1% and 1% takes 10 and 117 ms with 3, 8 and 42 ms with 8, 16 and 100 ms with 16
+        (100,000 requests of 10 columns on 8 rows), and 1 to 2 s with all columns
+    seconds_each : seconds to make a request inactive; with less time left no request becomes inactive
+        (5 million: 4 s)
+    hold : weight, as a step length, of the cost of leaving a bound while rows are satisfied at the last
+        prices.  One change in 100,000, a million and 10 million columns takes 1.8, 1.8 and 4.2 ms with 10,
+        1.3, 1.0 and 4.0 ms with 100, 1.2, 1.0 and 2.7 ms with 1,000, 1.8, 2.2 and 4.0 ms with 10,000
+    projections : as in the steps; few requests on many violated rows leave them one by one (chosen)
+    between : number of active requests in addition to the edited ones above which steps are taken, so that
+        fewer requests are between their columns (chosen)
+    most_expired : largest number of requests that pass their thresholds in a step for each active request;
+        with larger price changes too few active requests determine the prices (chosen)
+    sigma, sigma_each : least first step length, and first step length for each request, in the unit of
+        ``warm_sigma``. With more requests, more would be between their columns after a step of equal length.
+        With longer steps fewer prices change without need.
+        As above, one, 50 and 500 changes take 3.4, 5.3 and 21 ms with 600, 2.7, 4.9 and 17 ms with 3,000,
+        2.5, 4.3 and 32 ms with 100,000
+    longest_pause : largest number of rounds in which the last prices are not tried after a failure (chosen)
+    iterations : number of iterations after which all columns are read (chosen: the rounds above take 5 to 40)
+    turns : largest number of repetitions of activation and steps (chosen)
+    screened_turns : number of these that read only columns within the slack of the last full pass (chosen)
     """
 
     requests_from: int = 1_000
@@ -252,24 +253,25 @@ class LazyTuning:
 
 @dataclass(frozen=True)
 class FallBackTuning:
-    """When HiGHS finishes a working set (:mod:`copter.solvers.proximal.finish`).
+    """Parameters of the fallback to HiGHS on a working set (:mod:`copter.solvers.proximal.finish`).
 
     None of the programs of ``copter.bench.tuning`` stalls, so none of these numbers was measured there.
 
     Attributes
     ----------
-    idle_rounds : passes without progress after which it does (chosen)
-    most : how often in a solve, with more columns each time (chosen)
-    columns : sets of more may take it hours (chosen)
-    small, small_iterations, columns_an_iteration : sets of at most so many columns (``small``) are handed
-        over after so many iterations in all, and one more for every so many columns, progress or not: it is
-        done with them in the time of as many more.  Of 3,000 random programs of twenty families 1 in 20 takes
-        more than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, where HiGHS takes 20
-    tolerance : the least that HiGHS takes: rows are judged in their own scale, which may be much less than 1
-    least_row : bounds of rows that are less, in the set's units, count as this much (chosen)
-    met : rows of a small set that HiGHS too finds no answer for are met to this, or no optimum is proved:
-        what they are off by may decide (chosen)
-    pivots : of the simplex at most, for each row and column of the set (chosen)
+    idle_rounds : number of passes without progress before the fallback (chosen)
+    most : largest number of fallbacks in a solve, each with more columns (chosen)
+    columns : largest set; larger ones may take HiGHS hours (chosen)
+    small, small_iterations, columns_an_iteration : a set of at most ``small`` columns goes to HiGHS after
+        this many iterations in all, plus one for every ``columns_an_iteration`` columns, even with progress,
+        because HiGHS solves it in the time of as many iterations.  Of 3,000 random programs of twenty
+        families 1 in 20 takes more than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, and HiGHS 20
+        ms
+    tolerance : HiGHS' least tolerance: rows are judged in their own scale, which may be much less than 1
+    least_row : bounds of rows below this value, in the set's units, count as this value (chosen)
+    met : if HiGHS has no answer for a small set either, an optimum counts as proved only if row violations
+        are at most this, because they may be decisive (chosen)
+    pivots : largest number of simplex pivots for each row and column of the set (chosen)
     """
 
     idle_rounds: int = 6
@@ -286,19 +288,19 @@ class FallBackTuning:
 
 @dataclass(frozen=True)
 class ProximalTuning:
-    """Every number that :class:`copter.solvers.proximal.solver.ProximalPoint` was tuned by.
+    """Parameters of :class:`copter.solvers.proximal.solver.ProximalPoint`.
 
     Attributes
     ----------
-    goal_share : share of the tolerance to which steps on a set go (+10%, -8%)
-    gap_share : share of the last pass' gap to which they go: columns that are left out ask for other prices
-        anyway (+1%, -2%)
-    switch_rounds : passes without progress after which ``inner="auto"`` goes on by descent (chosen)
+    goal_share : share of the tolerance to which steps on a set are taken (+10%, -8%)
+    gap_share : share of the last pass' gap to which they are taken, because columns that are left out change
+        the prices anyway (+1%, -2%)
+    switch_rounds : passes without progress after which ``inner="auto"`` switches to descent (chosen)
     idle_rounds : passes without progress after which the solve ends (chosen)
-    seconds_a_column : to restrict the program to some columns and to begin steps on them; with a deadline
-        that leaves less, the solve ends (600,000 columns: 0.2 s)
-    most_piece : share of a deadline that is kept for one more piece of work at most (chosen)
-    screening, sample, steps, partial, fall_back, lazy, working_set, newton, descent : see there
+    seconds_a_column : seconds a column for restricting the program and beginning steps; with less time left
+        the solve ends (600,000 columns: 0.2 s)
+    most_piece : largest share of a deadline that is reserved for one more piece of work (chosen)
+    screening, sample, steps, partial, fall_back, lazy, working_set, newton, descent : parameters of the parts
     """
 
     goal_share: float = 0.3

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from copter import ContinualProgram, CopterError, Journal, ProximalPoint, make_solver
+from copter import ContinualProgram, Journal, ProximalPoint, make_solver
+from copter.errors import CopterError
 from copter.proof.pricing import price
 from copter.solvers.inner.newton import _solved
 from copter.solvers.proximal.partial import Choices
@@ -195,7 +196,7 @@ def test_a_mend_that_fails_is_left_out_of_the_solve(how, caplog):
         solution = solver.solve(program)
         assert solution.is_optimal(1e-4)
         assert len(calls) == rounds  # asked again in the next solve
-    assert caplog.text.count("primal_repair is left out of this solve") == 2
+    assert caplog.text.count("primal_repair failed, and is not used again in this solve") == 2
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
     assert solution.objective == pytest.approx(reference.objective, rel=1e-3)
 

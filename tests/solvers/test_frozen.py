@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, ProximalPoint, make_solver
-from copter.errors import AuditError
+from copter import ContinualProgram, ProximalPoint, make_solver
+from copter.errors import AuditError, CopterError
 from copter.shims.flow import FlowShim
 from support.lazy_rounds import is_lazy
 
@@ -146,7 +146,7 @@ def test_an_audit_finds_losses_that_are_not_so():
     block = block._replace(parts=block.parts._replace(lost=lost))
     inactive = replace(inactive, blocks=(block, empty, empty))
     network.solver._state = replace(network.solver._state, inactive=inactive)
-    with pytest.raises(AuditError, match="lose something else"):
+    with pytest.raises(AuditError, match="have another loss than recorded"):
         network.change()
         while True:
             network.solve()
