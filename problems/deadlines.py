@@ -1,8 +1,9 @@
-"""Lateness of rounds against their deadlines, on a real clock, for the small examples of all domains.
+"""Lateness of rounds relative to their deadlines, on a real clock, for the small examples of all domains.
 
     python -m copter.problems.deadlines --rounds 10000 --seed 0
 
-Each round has a deadline of 1 ms to 1 s, its logarithm drawn evenly, and random events of the domain.
+Each round has a deadline from 1 ms to 1 s, with a uniformly distributed logarithm, and random events of the
+domain.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "placement": placement.example,
     "shockwave": market.example,
 }
-"""Small examples of the domains that ship with copter, by the names in the table."""
+"""Small examples of copter's domains, by their names in the table."""
 _WARM_UP = 100
 
 
 def _play(make: Callable[[], Any], count: int, seed: int) -> tuple[np.ndarray, int, int]:
-    """Seconds by which rounds were late, how many fell back, and how many answers broke something."""
+    """Return each round's lateness in seconds, and the numbers of fallbacks and infeasible answers."""
     rng, domain = np.random.default_rng(seed), make()
     rounds = Rounds(domain)
     for _ in range(_WARM_UP):
@@ -55,7 +56,7 @@ def _play(make: Callable[[], Any], count: int, seed: int) -> tuple[np.ndarray, i
 
 
 def main(arguments: list[str]) -> None:
-    """Play all examples, and print how late rounds were."""
+    """Play all examples, and print the lateness of their rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

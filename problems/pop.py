@@ -1,11 +1,12 @@
-"""Common part of POP in all domains: names, ``pop-16`` and ``pop-16-ray``, and how parts are solved.
+"""Common part of POP in all domains: names such as ``pop-16`` and ``pop-16-ray``, and the solution of parts.
 
-A domain splits its own way, as the experiment that it repeats does, and joins the parts' answers.
+Each domain splits its problem as the experiment that it repeats does, and joins the answers of the parts.
 
-Both solve 16 parts each round.  ``pop-16`` solves them here, one after the other: its measured time is that
-of all parts, and the time of 16 machines side by side is an estimate, ``parallel_seconds_estimated``: the
-slowest part and what cannot be split.  ``pop-16-ray`` solves them on Ray, its own engine in the paper: its
-measured time is what passes until all answers are here, on as many processors as there are.
+Both methods solve 16 parts in each round.  ``pop-16`` solves them in this process, one after the other, and
+its measured time is the total.  The time on 16 machines in parallel is estimated in
+``parallel_seconds_estimated``, the time of the slowest part plus that of the sequential work.  ``pop-16-ray``
+solves the parts on Ray, as the paper does.  Its measured time is that until all answers have arrived, on the
+processors of the Ray cluster.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
 
 
 class PopName(NamedTuple):
-    """What a name says."""
+    """Number of parts in the name of a method, and whether they are solved on Ray."""
 
     parts: int
     on_ray: bool
 
     def spread(self) -> TaskRunner | None:
-        """Return where parts are solved, None for here; a Ray that it starts ends with the process."""
+        """Return the runner of the parts, None for this process; a new Ray ends with the process."""
         if not self.on_ray:
             return None
         from copter.tasks.on_ray import OnRay
@@ -36,7 +37,7 @@ class PopName(NamedTuple):
 
 
 def pop_name(name: str) -> PopName | None:
-    """Read the name of a method; None if it is not one of POP's."""
+    """Return the parts of a method's name; None if it is not a name of POP."""
     found = _PATTERN.fullmatch(name)
     return None if found is None else PopName(int(found[1]), found[2] is not None)
 
@@ -44,7 +45,7 @@ def pop_name(name: str) -> PopName | None:
 def solve_parts(
     solve: Callable[..., Any], parts: Sequence[tuple[Any, ...]], spread: TaskRunner | None
 ) -> tuple[list[Any], float]:
-    """Solve parts, each by its arguments; returns their answers, and the seconds until all were here."""
+    """Solve parts, each given by its arguments; return their answers, and the seconds until all arrived."""
     tasks = [Task(f"part {number}", solve, own) for number, own in enumerate(parts)]
     begin = perf_counter()
     answers = [ended.result() for ended in (spread or Here()).each(tasks)]

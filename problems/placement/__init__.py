@@ -1,12 +1,13 @@
-"""Tasks on single servers: CPU, memory, shares of GPUs or whole ones.
+"""Placement of tasks on single servers with CPU, memory, and shares of GPUs or whole GPUs.
 
-`online/` places each task as it comes: `policy.py` is what a policy is, `reserving.py` copter's own, with the
-program behind it (`plan.py`), `scored.py` FGD and its baselines; `inflation.py` is the authors' protocol, and
-`play.py` plays it.  `rounds/` places tasks that wait together: read `rounds.py` and `relaxation.py` first.
+`online/` places each task when it arrives: `policy.py` is the interface of policies, `reserving.py` copter's
+policy with its program in `plan.py`, and `scored.py` FGD and its baselines.  `inflation.py` is the authors'
+protocol, and `play.py` plays it.  `rounds/` places tasks that wait together: read `rounds.py` and
+`relaxation.py` first.
 
-Both share `servers.py` and `tasks.py` (what there is, what is asked for), `occupancy.py` and `fragments.py`
-(what is free), and `place.py`.  `regions.py` has rounds on Ray actors.  `experiment.py` plays either,
-`cli.py` and `report.py` are the command.
+Both use `servers.py` and `tasks.py` (the input), `occupancy.py` and `fragments.py` (free capacity), and
+`place.py`. `regions.py` runs rounds on Ray actors.  `experiment.py` plays either; `cli.py` and `report.py`
+are the command.
 """
 
 from copter.lazy import attach

@@ -1,6 +1,6 @@
-"""`copter run placement`: tasks that come one by one to a cluster of servers, by the authors' protocol.
+"""Commands: `copter run placement` plays tasks that arrive one by one, by the authors' protocol.
 
-`copter bench placement`: rounds of many tasks, by the number of servers.
+`copter bench placement` times rounds of many tasks, by the number of servers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _policies() -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Lists(CommandOptions):
-    """Servers and tasks, as their authors publish them."""
+    """Lists of servers and tasks in their authors' format."""
 
     nodes: Annotated[
         Path,
@@ -58,34 +58,34 @@ class _Lists(CommandOptions):
         Path,
         typer.Option(
             callback=existing_file("give a CSV of name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"),
-            help="CSV of tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, and models as gpu_spec.",
+            help="CSV of tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec (allowed models).",
         ),
     ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PlacementRunOptions(_Lists, RunOptions):
-    """Place tasks on servers as they come, and see what share of the GPUs is allocated by demand.
+    """Place tasks on servers as they arrive, and report the share of allocated GPUs by demand.
 
-    Tasks come in random order, each once, and are drawn again until 1.3 times the GPUs are asked for; what
-    fits is placed, nothing moves, and what does not fit is not tried again. That is the protocol of FGD's
-    authors.
+    Each task of the list arrives once, in random order; then tasks are drawn from the list until their demand
+    is 1.3 times the GPUs. A task that fits is placed and never moves; a task that does not fit is not tried
+    again. This is the protocol of FGD's authors.
     """
 
     policies: Annotated[Names, policies_option(_policies)] = Names(("fgd", "copter"))
-    seeds: Annotated[int, typer.Option(min=1, help="Orders of the tasks, from --seed on.")] = 1
+    seeds: Annotated[int, typer.Option(min=1, help="Number of orders of the tasks, from --seed on.")] = 1
     half: Annotated[
         bool,
         typer.Option(
             "--half",
-            help="Policies know one half of the tasks, and those that come are of the other.",
+            help="Give policies one random half of the task list; arriving tasks are from the other half.",
             show_default=False,
         ),
     ] = False
 
 
 def _run_placement(options: _PlacementRunOptions) -> None:
-    """Play all policies and seeds under a progress bar."""
+    """Play all policies and seeds, under a progress bar."""
     from copter.cli.run import conclude
     from copter.problems.placement.experiment import Experiment
     from copter.problems.placement.report import PlacementRun
@@ -109,7 +109,7 @@ def _sizes(text: str) -> str:
     except ValueError:
         sizes = [0]
     if min(sizes) < 1:
-        raise typer.BadParameter(f"{text!r}: write numbers of servers, such as 100,1000")
+        raise typer.BadParameter(f"{text!r}: must be numbers of servers, such as 100,1000")
     return text
 
 
@@ -118,31 +118,32 @@ def _baselines(text: str) -> str:
 
     for name in text.split(","):
         if name not in (*BASELINES, "none"):
-            raise typer.BadParameter(f"{name!r}: there are {', '.join(BASELINES)}, and none")
+            raise typer.BadParameter(f"{name!r}: must be one of {', '.join(BASELINES)}, none")
     return text
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PlacementBenchOptions(_Lists):
-    """Time rounds of a full cluster on which tasks come and go, by the number of servers.
+    """Time rounds of a full cluster with arriving and leaving tasks, by the number of servers.
 
-    Servers and tasks are drawn from the lists. Before each round a hundredth of the tasks that run leaves,
-    and as many come; more wait than fit. Others place the same rounds: CvxCluster's two stages (cvxpy with
-    Clarabel) and branch and bound (HiGHS), for as long as they are within the limit.
+    Servers and tasks are drawn from the lists. Before each round a hundredth of the running tasks leaves, and
+    as many arrive; more tasks wait than fit. The baselines place the same rounds: CvxCluster's two stages
+    (cvxpy with Clarabel) and branch and bound (HiGHS). A baseline is stopped after its first round above the
+    limit.
     """
 
-    servers: Annotated[str, typer.Option(callback=_sizes, help="Numbers of servers.")] = "100,1000,10048"
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that count, after three that do not.")] = 5
+    servers: Annotated[str, typer.Option(callback=_sizes, help="Numbers of servers, with commas.")] = (
+        "100,1000,10048"
+    )
+    rounds: Annotated[int, typer.Option(min=1, help="Timed rounds, after three for warm-up.")] = 5
     baselines: Annotated[
-        str, typer.Option(callback=_baselines, help="Who else: two-stages, highs, both, or none.")
+        str, typer.Option(callback=_baselines, help="Baselines: two-stages, highs, both, or none.")
     ] = "two-stages,highs"
-    gap: Annotated[
-        float, typer.Option(min=1e-6, max=0.5, help="Share of its bound that a round may be short by.")
-    ] = 0.01
+    gap: Annotated[float, typer.Option(min=1e-6, max=0.5, help="Largest relative gap of a round.")] = 0.01
     limit: Annotated[
-        float, typer.Option(callback=positive, help="Seconds that a round of the others may take.")
+        float, typer.Option(callback=positive, help="Seconds after which a baseline's round is too slow.")
     ] = 60.0
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws.")] = 0
     json_path: JsonPath = None
 
 
@@ -190,7 +191,7 @@ def _print(sizes: list[dict[str, Any]]) -> None:
                 )
             )
     table(
-        "Rounds of a full cluster, medians and most",
+        "Rounds of a full cluster, medians and largest times",
         ("servers", "system", "tasks", "changed", "round", "at most", "short by (%)", "edit", "task alone"),
         rows,
         text_columns=2,

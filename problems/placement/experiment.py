@@ -1,4 +1,4 @@
-"""One policy, one order of the tasks: what is played, from the files that it is read from."""
+"""Experiments: one policy on one random order of the tasks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from copter.problems.placement.servers import Servers, read_servers
 from copter.problems.placement.tasks import Tasks, read_tasks
 
 _ROUND = 0.01
-"""Tasks that come in a round, over those of the list."""
+"""Number of tasks that arrive in a round, relative to the length of the list."""
 _GAP = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """Servers, and the list that tasks are drawn from.
+    """Servers, and the list from which arriving tasks are drawn.
 
-    `half`: whether policies know one half of the list, drawn by the seed, and tasks of the other come.
+    `half`: give policies one half of the list, chosen by the seed, and draw arriving tasks from the other
+    half.
     """
 
     servers: Servers
@@ -39,17 +40,17 @@ class Experiment:
         return cls(read_servers(nodes), read_tasks(tasks), half)
 
     def play(self, policy: str, seed: int) -> PlayedTasks:
-        """Let tasks come in the order of a seed, which is the same for every policy."""
+        """Play a policy on the arrivals of a seed, which are the same for every policy."""
         known, coming = self.tasks.halves(seed) if self.half else (self.tasks, self.tasks)
         return play(make_policy(policy, self.servers, known, seed), arrivals(coming, self.servers, seed))
 
     def play_in_rounds(self, seed: int, moves: bool) -> float:
-        """Let tasks come in rounds, each of 1% of the list, until 100% of the GPUs are asked for.
+        """Play tasks that arrive in rounds, 1% of the list in each, until their demand is 100% of the GPUs.
 
-        Those that find no place are lost, as where they come one by one.
+        A task that finds no place is lost, as in the online protocol.
 
-        `moves`: whether as many tasks may move in a round as come: first for tasks that fit nowhere, then to
-        gather what is free. Result: percent of the GPUs that are allocated at the end.
+        `moves`: let as many tasks move in a round as arrive: first to make room for tasks that fit nowhere,
+        then to defragment. Return the percentage of GPUs that are allocated at the end.
         """
         worth, coming = self.tasks.asked.worth, arrivals(self.tasks, self.servers, seed)
         coming = coming[: int(np.searchsorted(np.cumsum(worth[coming]), self.servers.milli)) + 1]
@@ -68,7 +69,7 @@ class Experiment:
         return 100.0 * allocated / self.servers.milli
 
     def planned(self, seed: int) -> float:
-        """Percent of the GPUs that a plan for the expected tasks allocates, with mixes in parts."""
+        """Return the percentage of GPUs in a plan for the expected tasks, with fractional patterns."""
         worth = self.tasks.asked.worth
         demand = self.tasks.frequency * (self.servers.milli / float(self.tasks.frequency @ worth))
         free, fleet = Free.of(self.servers), Fleet.of(self.servers, self.tasks)

@@ -1,8 +1,8 @@
-"""Fragments: what of a server is free and of no use to a task, as a mean over the typical types of tasks.
+"""Fragments: free GPU capacity of a server that a task cannot use, as a mean over typical types of tasks.
 
-A server's fragments for a task of type m are all that its GPUs have free if m cannot run there, and else
-what is free on GPUs with less left than m asks of one.  Typical types are the most frequent ones, of all CPU,
-GPUs, shares and models that are asked for, up to 95% of the tasks.
+If a task of type m cannot run on a server, the server's fragments for m are all its free GPU capacity.
+Otherwise they are the free capacity of GPUs with less left than m requests of one GPU.  Typical types are the
+most frequent combinations of requested CPU, GPUs, share and models, up to 95% of the tasks.
 
 Source: Weng et al. (ATC 2023), section 4.
 """
@@ -19,13 +19,13 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 _TYPICAL = 0.95
-"""Share of the tasks whose types are typical."""
+"""Share of the tasks that the typical types cover."""
 
 
 class Types(NamedTuple):
     """Typical types of tasks.
 
-    `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): of the tasks; their sum is 1.
+    `cpu`, `gpus`, `milli` (t,). `allowed` (t, models). `share` (t,): share of the tasks, with sum 1.
     """
 
     cpu: Ints
@@ -36,7 +36,7 @@ class Types(NamedTuple):
 
     @classmethod
     def of(cls, known: Tasks, servers: Servers, up_to: float = _TYPICAL) -> Types:
-        """Most frequent types of a list of tasks, until they are so much of it."""
+        """Return the most frequent types of a list of tasks that cover the share `up_to` of the tasks."""
         count: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
         allowed = known.allowed(servers)
         first: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
@@ -59,7 +59,7 @@ class Types(NamedTuple):
 
 @kernel(inner=True)
 def fragments(cpu: int, left: Ints, model: int, types: Types) -> float:
-    """Mean fragments of a server with `cpu` and `left` of each GPU."""
+    """Return the mean fragments of a server with free `cpu` and the free capacity `left` of each GPU."""
     total, mean = int(left.sum()), 0.0
     if total == 0:
         return 0.0

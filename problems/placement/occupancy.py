@@ -1,7 +1,8 @@
-"""What is free on each server, and whether a task fits there, as arrays for kernels.
+"""Free capacity of each server, and tests whether a task fits, as arrays for kernels.
 
-A share of a GPU is of one GPU: a task of 1 x 600 does not fit on two with 500 left each.  Tasks with several
-GPUs have as much of each.  GPUs that a policy does not choose are the lowest that have enough.
+A share of a GPU is on one GPU: a task of 1 x 600 does not fit on two GPUs with 500 left each.  Tasks with
+several GPUs take the same share of each.  Unless a policy chooses the GPUs, a task gets the lowest ones with
+enough capacity.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from copter.problems.placement.tasks import Tasks
 
 
 class Free(NamedTuple):
-    """What is free; a task that is placed takes from it.
+    """Free capacity; placing a task reduces it.
 
-    `cpu`, `memory` (n,). `gpus` (n, m): thousandths of each GPU; 0 where there is none.
+    `cpu`, `memory` (n,). `gpus` (n, m): thousandths of each GPU; 0 where a server has no such GPU.
     """
 
     cpu: Ints
@@ -26,31 +27,31 @@ class Free(NamedTuple):
 
     @classmethod
     def of(cls, servers: Servers) -> Free:
-        """All of some servers."""
+        """Return the whole capacity of some servers as free."""
         return cls(servers.cpu.copy(), servers.memory.copy(), servers.free_gpus())
 
     def copy(self) -> Free:
-        """As it is now."""
+        """Return a copy."""
         return Free(*(array.copy() for array in self))
 
 
 class Most(NamedTuple):
-    """The most that any server has: thousandths of cores and of GPUs; at least 1."""
+    """Largest capacity of a server in thousandths of cores and of GPUs, at least 1."""
 
     cpu: int
     gpus: int
 
     @classmethod
     def of(cls, servers: Servers) -> Most:
-        """Return the most that any of some servers has."""
+        """Return the largest capacities of some servers."""
         return cls(max(int(servers.cpu.max()), 1), max(MILLI * int(servers.gpus.max()), 1))
 
 
 class Fleet(NamedTuple):
-    """Kinds of tasks and where they may run, for kernels.
+    """Kinds of tasks, and the GPU models on which they may run, for kernels.
 
-    `model` (n,): of each server's GPUs. `allowed` (kinds, models). `cpu`, `memory`, `gpus`, `milli` (kinds,):
-    what a task of each kind takes; so many GPUs with `milli` of each.
+    `model` (n,): GPU model of each server. `allowed` (kinds, models). `cpu`, `memory`, `gpus`, `milli`
+    (kinds,): request of a task of each kind: `gpus` GPUs with `milli` thousandths of each.
     """
 
     model: Ints
@@ -68,7 +69,7 @@ class Fleet(NamedTuple):
 
 @kernel(inner=True)
 def fits(free: Free, fleet: Fleet, kind: int, server: int) -> bool:
-    """Whether a task of a kind fits on a server."""
+    """Return whether a task of a kind fits on a server."""
     if free.cpu[server] < fleet.cpu[kind] or free.memory[server] < fleet.memory[kind]:
         return False
     wanted = fleet.gpus[kind]
@@ -86,7 +87,7 @@ def fits(free: Free, fleet: Fleet, kind: int, server: int) -> bool:
 
 @kernel(inner=True)
 def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int) -> None:
-    """Take what a task has on a server, or with sign -1 give it back; `gpus` are the bits of its GPUs."""
+    """Take a task's capacity on a server, or with sign -1 return it; `gpus` is the bit set of its GPUs."""
     free.cpu[server] -= sign * fleet.cpu[kind]
     free.memory[server] -= sign * fleet.memory[kind]
     for gpu in range(free.gpus.shape[1]):
@@ -96,10 +97,10 @@ def take(free: Free, fleet: Fleet, kind: int, server: int, gpus: int, sign: int)
 
 @kernel(inner=True)
 def tightest(left: Ints, milli: int, count: int) -> int:
-    """Bits of the GPUs that a task gets: the fullest that has enough, or the lowest if it has several.
+    """Return the bit set of GPUs for a task: the fullest one with enough capacity, or several lowest ones.
 
-    `left` (m,): of each GPU of a server. `milli`, `count`: what the task takes of each GPU, and of how many.
-    Result: -1 if they have not enough.
+    `left` (m,): free capacity of each GPU of a server. `milli`, `count`: request of each GPU, and number of
+    GPUs. The result is -1 if the GPUs do not suffice.
     """
     gpus = 0
     if count == 1:
@@ -117,15 +118,15 @@ def tightest(left: Ints, milli: int, count: int) -> int:
 
 @kernel
 def tightest_on(free: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Bits of the GPUs that a task of a kind gets on a server, see :func:`tightest`."""
+    """Return the bit set of GPUs for a task of a kind on a server, see :func:`tightest`."""
     return tightest(free.gpus[server], fleet.milli[kind], fleet.gpus[kind])
 
 
 @kernel
 def tightest_server(free: Free, fleet: Fleet, usable: Flags, kind: int, most: Most) -> int:
-    """Return the server on which least would be left of CPU and GPUs; -1 if a task fits nowhere.
+    """Return the server with least CPU and GPU capacity left (best fit); -1 if a task fits nowhere.
 
-    `usable` (n,): servers that may be taken.
+    `usable` (n,): servers that may be chosen.
     """
     best, least = -1, 0.0
     for server in range(free.cpu.size):

@@ -1,4 +1,4 @@
-"""The place of a task, and what servers and kinds of tasks may be."""
+"""The place of a task, and checks of servers and kinds of tasks."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from copter.problems.placement.tasks import TaskKind
 
 
 class PlacementError(CopterError, ValueError):
-    """Something cannot be: a policy, servers, kinds of tasks, or what is asked of them."""
+    """A policy is unknown, or servers, kinds of tasks or arguments are invalid."""
 
 
 class Place(NamedTuple):
-    """Place of a task. `server`: index in order of names. `gpus`: bits of its GPUs."""
+    """Place of a task: `server` is its index in order of names, `gpus` the bit set of its GPUs."""
 
     server: int
     gpus: int
 
 
 def check(servers: Servers, kinds: Sequence[TaskKind]) -> None:
-    """Look whether servers and kinds can be."""
+    """Raise PlacementError if servers or kinds are invalid."""
     if not len(servers):
-        raise PlacementError("servers: there are none")
+        raise PlacementError("servers: must not be empty")
     if len(set(servers.names)) < len(servers):
         twice = next(name for name, many in Counter(servers.names).items() if many > 1)
-        raise PlacementError(f"servers: {twice!r} is there twice")
+        raise PlacementError(f"servers: {twice!r}: must occur once")
     for what, most in (("cpu", MOST), ("memory", MOST), ("gpus", MOST_GPUS)):
         each = getattr(servers, what)
         if each.shape != (len(servers),):
-            raise PlacementError(f"servers: {what} has shape {each.shape} for {len(servers)} servers")
+            raise PlacementError(f"servers: {what} of shape {each.shape}: must be ({len(servers)},)")
         if each.min() < 0 or each.max() > most:
             name = servers.names[int(np.flatnonzero((each < 0) | (each > most))[0])]
             raise PlacementError(f"servers: {what} of {name!r} must be from 0 to {most:,}")
@@ -48,12 +48,12 @@ def check(servers: Servers, kinds: Sequence[TaskKind]) -> None:
 
 
 def take_place(free: Free, fleet: Fleet, kind: int, place: Place) -> None:
-    """Take what a task of a kind has at its place."""
+    """Take the capacity of a task of a kind at its place."""
     _take(free, fleet, kind, place.server, place.gpus, 1)
 
 
 def give_back(free: Free, fleet: Fleet, kind: int, place: Place) -> None:
-    """Give back what a task of a kind had at its place."""
+    """Free the capacity of a task of a kind at its place."""
     _take(free, fleet, kind, place.server, place.gpus, -1)
 
 

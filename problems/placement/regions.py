@@ -1,17 +1,18 @@
-"""Rounds on several processes, or machines: each *region* has a part of the servers, in a Ray actor.
+"""Rounds on several processes or machines: each *region* is a Ray actor with a part of the servers.
 
-Tasks that are submitted are dealt to the regions in turn, those of a group all to one.
-A round is one of every region at once.  Then tasks that fit nowhere in theirs go to one that has room for
-their kind, which has another round.
+Submitted tasks are assigned to the regions in turn; all tasks of a group go to one region.  A round consists
+of one round of every region at the same time.  Then tasks that fit nowhere in their region go to a region
+that has room for their kind, and that region plays another round.
 
-With S_r the servers of region r, d_k tasks of kind k that waited in all, and phi_s the best mix of a server,
-no placement of the round is worth more, for any prices v, than
+Let S_r be the servers of region r, d_k the number of waiting tasks of kind k in all regions, and phi_s the
+value of the best pattern of server s.  For any prices v, the value of the round is at most
 
     D(v) = sum_k d_k v_k + sum_r sum_{s in S_r} phi_s(w - v),
 
-as in :mod:`copter.problems.placement.rounds.relaxation`: each region says what its servers come to, with
-what they had free before the round, at prices that are the same for all: means of theirs, and those of each.
-So the bound is one of all servers together, and has what is lost by parting them.
+as in :mod:`copter.problems.placement.rounds.relaxation`.  Each region evaluates its term with the free
+capacity before the round, at the same prices as all other regions: the mean of the regions' prices, and the
+prices of each region.  So the bound is for all servers together, and the gap includes the loss from splitting
+them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ with extra("ray"):
 
 
 class _Region(PlacementRounds):
-    """Rounds of the servers of one region, and what the others have to know of them; an actor's object."""
+    """Rounds of the servers of one region, with methods for the other regions; the object of an actor."""
 
     def __init__(
         self, servers: Servers, kinds: Sequence[TaskKind], values: ArrayLike, gap: float, threads: int
@@ -59,21 +60,21 @@ class _Region(PlacementRounds):
         return super()._best(demand, servers)
 
     def waits(self) -> Ints:
-        """Tasks of each kind that wait; (kinds,)."""
+        """Return the number of waiting tasks of each kind; (kinds,)."""
         return self.running.waiting.copy()
 
     def price(self) -> Floats:
-        """Of each kind, as of the last round."""
+        """Return the price of each kind in the last round."""
         return self._price
 
     def ceilings(self, prices: Sequence[Floats], demand: Ints) -> list[float]:
-        """What tasks are worth at most, less a price, on the servers as they were before the last round.
+        """Return the largest value of tasks minus prices on the region's servers before the last round.
 
-        `prices` (kinds,). `demand` (kinds,): tasks that waited in all regions. Result: for each of the
-        prices.
+        `prices` (kinds,). `demand` (kinds,): tasks that waited in all regions. The result has an entry for
+        each vector of prices.
         """
         free, usable = self._before
-        demand = demand.copy()  # what Ray shares cannot be written to
+        demand = demand.copy()  # arrays from Ray's shared memory are read-only
         servers = open_servers(free, self.running.fleet, usable, demand)
         mixes = (
             best_mixes(free, self.running.fleet, servers, self.values - price, demand) for price in prices
@@ -81,13 +82,13 @@ class _Region(PlacementRounds):
         return [float(its.bound.sum()) for its in mixes]
 
     def room(self) -> Flags:
-        """Whether one more task of each kind fits anywhere; (kinds,)."""
+        """Return whether one more task of each kind fits anywhere; (kinds,)."""
         demand = np.ones(self.values.size, np.int64)
         self._open(demand)
         return demand > 0
 
     def give(self, kinds: Sequence[int]) -> list[tuple[Hashable, int]]:
-        """Remove the tasks of some kinds that wait, but for those of groups; return their ids and kinds."""
+        """Remove waiting tasks of some kinds, except those of groups; return their ids and kinds."""
         running, given = self.running, []
         for kind in kinds:
             slots = np.array(running.waiting_of(kind), np.int64)
@@ -97,26 +98,27 @@ class _Region(PlacementRounds):
         return given
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Where a task runs."""
+        """Return the place of a task; None while it waits."""
         return self.running.place_of(id)
 
     def runs(self) -> int:
-        """Tasks that run."""
+        """Return the number of running tasks."""
         return len(self.running) - int(self.running.waiting.sum())
 
     def memory(self) -> int:
-        """Bytes that the process has had at most."""
+        """Return the largest memory of the process, in bytes."""
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 class Regions:
-    """Places tasks on servers round by round, the servers in parts on Ray actors.
+    """Placement of tasks on servers round by round, with the servers divided among Ray actors.
 
-    Use it as a context manager, or :meth:`close` it.
+    Use it as a context manager, or call :meth:`close`.
 
-    `servers`: all free. Region r of R has every R-th, from the r-th on. `regions`: actors, each with one
-    processor. `values`, `gap`: of :class:`PlacementRounds`; each region ends its round at this gap.
-    `address`: of a Ray cluster; without it the one that this process is connected to, or one of this machine.
+    `servers`: all free. Region r of R has every R-th server, beginning with number r. `regions`: number of
+    actors, each with one processor. `values`, `gap`: as in :class:`PlacementRounds`; each region ends its
+    round at this gap. `address`: address of a Ray cluster; default: the cluster of this process, or a new one
+    on this machine.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class Regions:
         if not 0.0 < gap < 1.0:
             raise PlacementError(f"gap = {gap}: must be above 0 and below 1")
         if not 1 <= regions <= len(servers):
-            raise PlacementError(f"regions = {regions}: must be from 1 to {len(servers)}, the servers")
+            raise PlacementError(f"regions = {regions}: must be from 1 to {len(servers)}, one a server")
         self.servers, self.kinds = servers, tuple(kinds)
         fleet = Fleet.of(servers, Tasks(self.kinds, np.empty(0, np.int64)))
         self.values = worth_of(servers, fleet, values)
@@ -159,7 +161,7 @@ class Regions:
         self.close()
 
     def close(self) -> None:
-        """End the actors; what runs is forgotten."""
+        """End the actors; their tasks are lost."""
         if self._actors:
             for actor in self._actors:
                 ray.kill(actor)
@@ -171,13 +173,13 @@ class Regions:
 
     @property
     def regions(self) -> int:
-        """How many there are."""
+        """Number of regions."""
         return len(self._actors)
 
-    # ---- what changes between rounds --------------------------------------------------------------------
+    # ---- changes between rounds -------------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
-        """Add tasks that wait for the next round; all of them or, if anything is wrong, none."""
+        """Add tasks that wait for the next round; if any is invalid, add none."""
         ids, kind = self._new("submit", ids, kinds)
         if group is None:
             region = (self._next + np.arange(len(ids))) % self.regions
@@ -196,11 +198,11 @@ class Regions:
         self._region.update(zip(ids, region.tolist(), strict=True))
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
-        """Add tasks that run already; those of each region all or none."""
+        """Add tasks that run already; if any of a region is invalid, add none of that region."""
         ids, kind = self._new("adopt", ids, kinds)
         server, bits = (np.asarray(each, np.int64) for each in (servers, gpus))
         if server.shape != (len(ids),) or bits.shape != (len(ids),):
-            raise PlacementError(f"adopt: {server.shape} servers and {bits.shape} GPUs for {len(ids)} tasks")
+            raise PlacementError(f"adopt: servers {server.shape}, gpus {bits.shape}: must be ({len(ids)},)")
         region = server % self.regions
         asked = self._parts("adopt", ids, region, kind, server // self.regions, bits)
         wrong: Exception | None = None
@@ -216,31 +218,31 @@ class Regions:
             raise wrong
 
     def finish(self, ids: Iterable[Hashable]) -> None:
-        """Remove tasks, whether they run or wait; all of them or none."""
+        """Remove running or waiting tasks; if any is unknown, remove none."""
         ids = list(ids)
         unknown = [id for id in ids if id not in self._region]
         if unknown:
             raise PlacementError(f"finish: no task {unknown[0]!r}")
         if len(set(ids)) < len(ids):
-            raise PlacementError("finish: a task is given twice")
+            raise PlacementError("finish: ids: must be different")
         self._tell("finish", ids, np.array([self._region[id] for id in ids], np.int64))
         for id in ids:
             del self._region[id]
 
     def fail(self, servers: Iterable[str]) -> list[Hashable]:
-        """Take servers away at once; return the tasks that ran there, which wait again."""
+        """Remove servers at once; return the tasks that ran there, which wait again."""
         return [id for ids in self._of_servers("fail", servers) for id in ids]
 
     def drain(self, servers: Iterable[str]) -> None:
-        """Let no more tasks begin on servers."""
+        """Stop placing tasks on some servers; running tasks continue."""
         self._of_servers("drain", servers)
 
     def restore(self, servers: Iterable[str]) -> None:
-        """Take servers back that failed or were drained."""
+        """Use servers again that failed or were drained."""
         self._of_servers("restore", servers)
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Place of a task; None while it waits."""
+        """Return the place of a task; None while it waits."""
         if id not in self._region:
             raise PlacementError(f"place_of: no task {id!r}")
         number = self._region[id]
@@ -248,19 +250,19 @@ class Regions:
         return None if place is None else self._here(number, place)
 
     def memory(self) -> list[int]:
-        """Bytes that each actor has had at most."""
+        """Return the largest memory of each actor, in bytes."""
         return self._each("memory")
 
     def runs(self) -> int:
-        """Tasks that run."""
+        """Return the number of running tasks."""
         return sum(self._each("runs"))
 
     # ---- rounds -----------------------------------------------------------------------------------------
 
     def round(self, moves: int = 0, price: float = 0.0) -> Round:
-        """Place tasks that wait; see :meth:`PlacementRounds.round`.
+        """Place waiting tasks; see :meth:`PlacementRounds.round`.
 
-        `moves` is for all regions together, each has an even part.  A task moves within its region.
+        `moves` is divided evenly among the regions.  A task moves within its region.
         """
         begun = time.perf_counter()
         if moves < 0 or not price >= 0.0:
@@ -292,17 +294,17 @@ class Regions:
         )
 
     def _bound(self, waits: Ints) -> float:
-        """No placement of the tasks that waited is worth more. `waits` (regions, kinds)."""
+        """Return an upper bound on the value of the waiting tasks; `waits` has the shape (regions, kinds)."""
         demand, prices = waits.sum(axis=0), np.array(self._each("price"))
         mean = prices.mean(axis=0)
-        # The price of a kind is best known where most of its tasks wait.
+        # Weight the prices of a kind by the numbers of its waiting tasks.
         known = np.divide((waits * prices).sum(axis=0), demand, out=mean, where=demand > 0)
         at = [settled(self.values, price) for price in (known, *prices)]
         tops = np.sum(self._each("ceilings", at, demand), axis=0)
         return min(float(demand @ price) + float(top) for price, top in zip(at, tops, strict=True))
 
     def _exchange(self) -> list[tuple[int, Round]]:
-        """Let tasks that fit nowhere in their region go where there is room, and place them."""
+        """Send tasks that fit nowhere in their region to regions with room, and place them there."""
         waits, room = np.array(self._each("waits")), np.array(self._each("room"))
         to = np.where(room.any(axis=0), room.argmax(axis=0), -1)
         received = set()
@@ -321,17 +323,17 @@ class Regions:
     # ---- actors -----------------------------------------------------------------------------------------
 
     def _new(self, what: str, ids: Sequence[Hashable], kinds: ArrayLike) -> tuple[list[Hashable], Ints]:
-        """Tasks that there are not yet, and their kinds."""
+        """Return ids that must be new, and their checked kinds."""
         ids = list(ids)
         kind = checked_kinds(what, ids, kinds, len(self.kinds))
         taken = next((id for id in ids if id in self._region), None)
         if taken is not None or len(set(ids)) < len(ids):
-            why = "a task is given twice" if taken is None else f"task {taken!r} is there already"
+            why = "ids: must be different" if taken is None else f"task {taken!r} exists already"
             raise PlacementError(f"{what}: {why}")
         return ids, kind
 
     def _parts(self, method: str, ids: list[Hashable], region: Ints, *arrays: Ints) -> dict[int, Any]:
-        """Call a method of each region with its tasks; references of the answers."""
+        """Call a method of each region with its tasks; return references to the results."""
         asked = {}
         for number, actor in enumerate(self._actors):
             its = np.flatnonzero(region == number)
@@ -344,11 +346,11 @@ class Regions:
         self._ask(list(self._parts(method, ids, region, *arrays).values()))
 
     def _each(self, method: str, *arguments: Any) -> list[Any]:
-        """What a method of every region returns."""
+        """Return the results of a method of all regions."""
         return self._ask([getattr(actor, method).remote(*arguments) for actor in self._actors])
 
     def _ask(self, references: list[Any]) -> list[Any]:
-        """Answers of actors."""
+        """Return the results of calls of actors."""
         try:
             answers: list[Any] = ray.get(references)
         except RayActorError as error:
@@ -358,7 +360,7 @@ class Regions:
         return answers
 
     def _of_servers(self, what: str, servers: Iterable[str]) -> list[Any]:
-        """Call a method of the regions that have some servers."""
+        """Call a method of the regions that have the given servers."""
         names = list(servers)
         unknown = next((name for name in names if name not in self._number), None)
         if unknown is not None:
@@ -371,12 +373,12 @@ class Regions:
         )
 
     def _here(self, region: int, place: Place) -> Place:
-        """A region's place, by the number of the server among all."""
+        """Return a place in a region with the number of the server among all servers."""
         return Place(place.server * self.regions + region, place.gpus)
 
 
 def _part(servers: Servers, first: int, regions: int) -> Servers:
-    """Every so-many-th server."""
+    """Return every `regions`-th server, beginning with number `first`."""
     its = slice(first, None, regions)
     return Servers(
         servers.names[its],

@@ -1,4 +1,4 @@
-"""What a run of placement leaves: figures by policy, a row for each seed, a plot."""
+"""Output of `copter run placement`: metrics by policy, a row for each seed, and a plot."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _FULL = 100
 """Demand, in percent of the GPUs, at which failures are counted."""
 
 _ROW = {
-    "policy": "by name",
-    "seed": "of the order in which tasks come",
-    **{f"allocated_at_{at}": f"percent of the GPUs allocated when {at}% were asked for" for at in DEMANDS},
-    "tasks": "that came",
-    "failed": "of these, found no place",
+    "policy": "name of the policy",
+    "seed": "seed of the order of the tasks",
+    **{f"allocated_at_{at}": f"percent of the GPUs allocated at a demand of {at}%" for at in DEMANDS},
+    "tasks": "number of tasks that arrived",
+    "failed": "number of tasks that found no place",
 }
 
 
 class PlacementRun(CommandRun):
-    """Policies and seeds with the folder that they are written into, if any."""
+    """Results of policies and seeds, with their run folder, if any."""
 
     meaning = "means and standard deviations over seeds, in percent"
 
@@ -40,11 +40,11 @@ class PlacementRun(CommandRun):
         super().__init__(options, path, f"Placement: tasks on {len(experiment.servers)} servers")
 
     def take(self, policy: str, seed: int, course: PlayedTasks) -> None:
-        """Keep what a policy came to."""
+        """Record the result of a policy with a seed."""
         self._courses.setdefault(policy, {})[seed] = course
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of each policy."""
+        """Return the metrics of each policy."""
         return {
             "servers": len(self.experiment.servers),
             "gpus": int(self.experiment.servers.gpus.sum()),
@@ -53,7 +53,7 @@ class PlacementRun(CommandRun):
         }
 
     def _of(self, courses: list[PlayedTasks]) -> dict[str, Any]:
-        """Return the figures of one policy; None at a demand that never came."""
+        """Return the metrics of one policy; None at a demand that was not reached."""
         shown: dict[str, Any] = {}
         for at in DEMANDS:
             values = np.array([course.allocated_at(at) for course in courses])
@@ -81,7 +81,7 @@ class PlacementRun(CommandRun):
             over_time(
                 DEMANDS, lines, "allocated (% of GPUs)", "Allocation by demand", axis="demand (% of GPUs)"
             ),
-            "percent of the GPUs that is allocated by what was asked for, means over seeds",
+            "percent of the GPUs that are allocated by demand, means over seeds",
         )
 
     def _row(self, policy: str, seed: int, course: PlayedTasks) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class PlacementRun(CommandRun):
         return [float(np.mean([course.allocated_at(at) for course in courses.values()])) for at in DEMANDS]
 
     def print_summary(self) -> None:
-        """Print the table at the end of a run."""
+        """Print the table of policies."""
         shown = (80, 90, 100, 130)
         rows = []
         for name, figures in self.summary["policies"].items():

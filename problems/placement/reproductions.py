@@ -1,6 +1,6 @@
-"""GPUs that policies allocate on the eight published mixes of tasks, and rounds on up to a million servers.
+"""Reproductions: allocated GPUs on the eight published mixes, and rounds on up to a million servers.
 
-Source: Weng et al. (ATC 2023), section 6; the figures beside ours are means of the ten seeds in their
+Sources: Weng et al. (ATC 2023), section 6; the published figures are means of the ten seeds in their
 `fgd_results.csv`.  Nnorom, Boyd and Levis, "CvxCluster" (2026).
 """
 
@@ -23,14 +23,14 @@ from copter.problems.reading import find, read_csv
 
 _FOLDER = "placement/alibaba_gpu_v2023"
 _SCALE_MIX = "gpushare100"
-"""The mix whose tasks are so small that ten run on a server."""
+"""Mix whose tasks are so small that ten run on a server."""
 _FAILURE_DEMANDS = (80, 90, 100, 110, 120, 130)
 _LABELS = {"copter": "copter", "two-stages": "CvxCluster's stages", "highs": "HiGHS"}
 _ALLOCATED = "allocated at 100%"
 
 
 def allocated(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Percent of the GPUs that policies have allocated when 100% were asked for, by mix of tasks."""
+    """Return the percentage of GPUs that policies have allocated at 100% demand, by mix of tasks."""
     values: dict[tuple[str, str], list[float]] = {}
     for row in read_csv(_folder(effort) / "fgd_results.csv", ("workload", "policy", "allocated_at_100")):
         key = row.text("workload").removeprefix("openb_pod_list_"), row.text("policy")
@@ -46,14 +46,14 @@ def allocated(effort: Effort, **settings: Any) -> list[PaperFigure]:
 def _play(
     effort: Effort, row: str, k: int, *, mix: str, policy: str, half: bool = False, published: str = ""
 ) -> dict[str, float]:
-    """Let tasks of a mix arrive under a policy, which may know one half of them."""
+    """Play arrivals of a mix under a policy, which may know one half of the tasks."""
     effort.say(f"{row}, seed {effort.seed + k}")
     played = _experiment(effort, mix, half=half).play(policy, effort.seed + k)
     return {_ALLOCATED: played.allocated_at(100)}
 
 
 def moves(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Tasks that come in rounds: what 1% of them that move are worth, beside what a plan has."""
+    """Return the allocation of tasks in rounds, without moves, with 1% moves, and in a fractional plan."""
     names = ("none moves", "1% move a round", "a plan in parts")
     return grid(effort, _moves, {f"{_ALLOCATED}, {name}": "%" for name in names}, **settings)
 
@@ -72,7 +72,7 @@ def _moves(effort: Effort, row: str, k: int, *, mix: str) -> dict[str, float]:
 
 
 def failures(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Percent of the tasks that found no place, by what they ask for and by demand."""
+    """Return the percentage of tasks that found no place, by request and by demand."""
     return grid(effort, _failures, {"": "%"}, **settings)
 
 
@@ -97,12 +97,12 @@ def _experiment(effort: Effort, mix: str, *, half: bool = False) -> Experiment:
 def _folder(effort: Effort) -> Path:
     found = find(effort.data, _FOLDER)
     if found is None:
-        raise InputError(effort.data or "data", _FOLDER, "is not in the folder of data")
+        raise InputError(effort.data or "data", _FOLDER, "does not exist in the folder of data")
     return found
 
 
 def scale(effort: Effort, *, sizes: Sequence[int]) -> list[PaperFigure]:
-    """Seconds of a round and what it is short by, by servers and system."""
+    """Return the seconds and the gap of a round, by number of servers and system."""
     figures = []
     for size in measure(*_large(effort), sizes, seed=effort.seed, say=effort.say):
         row = f"{size.servers:,} servers"
@@ -118,7 +118,7 @@ def scale(effort: Effort, *, sizes: Sequence[int]) -> list[PaperFigure]:
 
 
 def regions(effort: Effort, *, servers: int, actors: int, gap: float) -> list[PaperFigure]:
-    """Rounds of many tasks on actors that each have some of the servers, and end at a gap."""
+    """Return figures of rounds on several actors, each with a part of the servers, that end at a gap."""
     its = measure_regions(*_large(effort), servers, actors, gap=gap, seed=effort.seed, say=effort.say)
     row = f"{servers:,} servers, {actors} actors"
     return [
@@ -134,7 +134,7 @@ def regions(effort: Effort, *, servers: int, actors: int, gap: float) -> list[Pa
 
 
 def _large(effort: Effort) -> tuple[Servers, Tasks]:
-    """The servers and the tasks that are drawn from."""
+    """Return the lists from which servers and tasks are drawn."""
     folder = _folder(effort)
     servers = read_servers(folder / "openb_node_list_gpu_node.csv")
     return servers, read_tasks(folder / f"openb_pod_list_{_SCALE_MIX}.csv")

@@ -1,7 +1,7 @@
-"""Tasks and what each asks for; the reader of the pod lists that Weng et al. publish.
+"""Tasks with their requests, and the reader of the pod lists of Weng et al.
 
-Tasks that ask for the same are of one *kind*: policies look at kinds, of which there are hundreds where there
-are thousands of tasks.
+Tasks with equal requests are of one *kind*.  Policies work with kinds, of which there are hundreds for
+thousands of tasks.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from copter.problems.reading import CsvRow, read_csv
 
 
 class TaskKind(NamedTuple):
-    """What a task asks for.
+    """Request of a task.
 
     Attributes
     ----------
     cpu : int
-        Thousandths of a core.
+        CPU in thousandths of a core.
     memory : int
-        MiB.
+        Memory in MiB.
     gpus : int
-        How many GPUs; each gives `milli`.
+        Number of GPUs; the task takes `milli` of each.
     milli : int
         Thousandths of each GPU; 0 without GPUs.
     models : tuple of str
-        Models that it may have, in order; none stands for any.
+        Allowed GPU models, in order; empty if all are allowed.
     """
 
     cpu: int
@@ -44,7 +44,7 @@ class TaskKind(NamedTuple):
 
     @property
     def group(self) -> str:
-        """What users call such a task: by its GPUs, or `gpu-share`, or `cpu`."""
+        """Name of the kind's group: by its number of GPUs, or `gpu-share`, or `cpu`."""
         if not self.gpus:
             return "cpu"
         return "gpu-share" if self.gpus == 1 and self.milli < MILLI else f"{self.gpus}-gpu"
@@ -57,7 +57,7 @@ class Tasks:
     Attributes
     ----------
     kinds : tuple of TaskKind
-        All different.
+        Kinds of tasks, all different.
     kind : (k,) ndarray
         Index of each task's kind.
     """
@@ -70,29 +70,29 @@ class Tasks:
 
     @cached_property
     def frequency(self) -> Floats:
-        """Share of the tasks that are of each kind."""
+        """Share of each kind among the tasks."""
         return np.bincount(self.kind, minlength=len(self.kinds)) / max(self.kind.size, 1)
 
     @cached_property
     def asked(self) -> _Asked:
-        """The kinds as arrays."""
+        """Requests of the kinds as arrays."""
         columns = [
             [getattr(kind, name) for kind in self.kinds] for name in ("cpu", "memory", "gpus", "milli")
         ]
         return _Asked(*(np.array(column, np.int64) for column in columns))
 
     def halves(self, seed: int) -> tuple[Tasks, Tasks]:
-        """Return two halves of the list, drawn at random; both have all kinds."""
+        """Return two random halves of the list; both have all kinds."""
         order = np.random.default_rng(seed).permutation(self.kind)
         half = order.size // 2
         return Tasks(self.kinds, order[:half]), Tasks(self.kinds, order[half:])
 
     def allowed(self, servers: Servers) -> Flags:
-        """Whether each kind may run on each model of GPUs of some servers.
+        """Return whether each kind may run on each GPU model of some servers.
 
         Returns
         -------
-        (kinds, models) ndarray
+        (kinds, models) ndarray of bool
         """
         return np.array(
             [[not kind.models or model in kind.models for model in servers.models] for kind in self.kinds],
@@ -101,7 +101,7 @@ class Tasks:
 
 
 class _Asked(NamedTuple):
-    """What kinds ask for, as (kinds,) arrays; :class:`TaskKind` has the units."""
+    """Requests of kinds as (kinds,) arrays; :class:`TaskKind` has the units."""
 
     cpu: Ints
     memory: Ints
@@ -110,14 +110,14 @@ class _Asked(NamedTuple):
 
     @property
     def worth(self) -> Ints:
-        """Thousandths of GPUs in all."""
+        """Thousandths of GPUs in total: share times number of GPUs."""
         return self.gpus * self.milli
 
 
 def read_tasks(path: str | Path) -> Tasks:
-    """Read a pod list: ``name, cpu_milli, memory_mib, num_gpu, gpu_milli`` and, if it is there, ``gpu_spec``.
+    """Read a pod list: CSV with ``name, cpu_milli, memory_mib, num_gpu, gpu_milli`` and maybe ``gpu_spec``.
 
-    `gpu_spec` has the models allowed, ``V100M16|V100M32``; other columns are passed over.
+    `gpu_spec` has the allowed models, such as ``V100M16|V100M32``; other columns are ignored.
     """
     names: set[str] = set()
     kinds: dict[TaskKind, int] = {}
@@ -125,22 +125,22 @@ def read_tasks(path: str | Path) -> Tasks:
     for row in read_csv(path, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")):
         name = row.text("name")
         if name in names:
-            raise row.error("name", f"{name!r} is there twice")
+            raise row.error("name", f"{name!r}: must be unique")
         names.add(name)
         kind_of.append(kinds.setdefault(_kind(row), len(kinds)))
     if not kind_of:
-        raise InputError(path, "file", "has no tasks")
+        raise InputError(path, "file", "must have at least one task")
     return Tasks(tuple(kinds), np.array(kind_of, np.int64))
 
 
 def _kind(row: CsvRow) -> TaskKind:
-    """Return what a row asks for."""
+    """Return the request in a row."""
     fields = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
     cpu, memory, gpus, milli = (row.whole(field) for field in fields)
     for field, value in zip(fields, (cpu, memory, gpus, milli), strict=True):
         if not 0 <= value <= MOST:
-            raise row.error(field, f"{value} must be from 0 to {MOST:,}")
+            raise row.error(field, f"{value}: must be from 0 to {MOST:,}")
     if gpus and not 0 < milli <= MILLI:
-        raise row.error("gpu_milli", f"{milli} must be from 1 to {MILLI}, a share of each GPU")
+        raise row.error("gpu_milli", f"{milli}: must be from 1 to {MILLI}, the share of each GPU")
     models = sorted({model.strip() for model in row.text("gpu_spec").split("|")} - {""})
     return TaskKind(cpu, memory, gpus, milli if gpus else 0, tuple(models) if gpus else ())

@@ -1,8 +1,8 @@
-"""The authors' protocol: tasks arrive until they would fill the cluster's GPUs 1.3 times.
+"""The authors' protocol: tasks arrive until their demand is 1.3 times the cluster's GPUs.
 
-The list is shuffled, so that each of its tasks comes once; then tasks are drawn from it with replacement.  A
-list that asks for more than that already loses tasks at random.  The sum that is compared with 1.3 times the
-GPUs has all GPUs of the tasks of the list, but one GPU's share of each task that is drawn.
+The list is shuffled, and each of its tasks arrives once; then tasks are drawn from it with replacement.  If
+the list itself requests more, random tasks of it are dropped.  In the sum that is compared with 1.3 times the
+GPUs, tasks of the list count with all their GPUs, but each drawn task counts with one GPU's share only.
 
 Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
 Descent" (ATC 2023), section 6.1, and the simulator that they publish.
@@ -18,21 +18,21 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 _INFLATION = 1.3
-"""Demand at the end over the GPUs of the cluster."""
+"""Final demand relative to the GPUs of the cluster."""
 
 
 def arrivals(tasks: Tasks, servers: Servers, seed: int) -> Ints:
-    """Kinds of the tasks in the order in which they come."""
+    """Return the kinds of the tasks in the order of their arrival."""
     asked, target = tasks.asked, _INFLATION * servers.milli
     if not servers.milli:
-        raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")
+        raise PlacementError("servers: must have GPUs, by which demand is measured")
     if not asked.worth[tasks.kind].any():
-        raise PlacementError("no task asks for GPUs: demand never gets to a multiple of the cluster's")
+        raise PlacementError("tasks: must request GPUs, by which demand is measured")
     rng = np.random.default_rng(seed)
     order = tasks.kind[rng.permutation(len(tasks))]
     total = int(asked.worth[order].sum())
     if total > target:
-        # In random order already: those at the end go.
+        # The order is random already, so drop tasks at the end.
         there = np.cumsum(asked.worth[order]) <= target
         return order[: int(np.argmin(there))]
     drawn: list[int] = []

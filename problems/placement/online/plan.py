@@ -1,21 +1,22 @@
-"""A plan: which mixes of tasks servers should come to have, by column generation.
+"""Plans by column generation: the pattern of tasks that each server should have.
 
-Servers with the same free are one *class* c, of n_c servers.  A *pattern* p is a mix that fits on a server of
-a class, a_kp tasks of each kind k.  With d_k tasks of kind k expected and w_k what one is worth,
+Servers with equal free capacity and GPU model form a *class* c of n_c servers.  A *pattern* p is a set of
+tasks that fits on a server of a class, with a_kp tasks of each kind k.  With d_k expected tasks of kind k and
+the value w_k of one,
 
     maximise    sum_p (sum_k w_k a_kp) y_p
     subject to  sum over the patterns of c of y_p <= n_c    every class, price u_c
                 sum_p a_kp y_p <= d_k                       every kind, price v_k
                 y >= 0.
 
-There are far too many patterns to list.  Those are added that prices say are missing, sum_k (w_k - v_k) a_kp
-> u_c, and the program, which is kept, is solved again from its last answer.  They are searched for by filling
-a server with kinds in random orders: by what a task adds, w_k - v_k, over what it takes of CPU, memory and
-GPUs, each weighted at random.  So what is found is a plan, and no bound: an order that would have found more
-may not have been drawn.
+There are too many patterns to list.  Patterns with a positive reduced value, sum_k (w_k - v_k) a_kp > u_c,
+are added, and the program, which is kept, is solved again with a warm start.  The search is a heuristic: it
+fills a server with kinds in random orders, by the ratio of w_k - v_k to a random weighted mean of the
+requested CPU, memory and GPUs.  So the result is a plan, but not a bound: the random orders may miss patterns
+with a positive reduced value.
 
-Servers then get patterns: as many as the whole part of y_p, and those that are left the patterns with most of
-a server left over.
+Then servers get patterns: the integral part of y_p, and after that the patterns with the largest fractional
+parts.
 """
 
 from __future__ import annotations
@@ -32,26 +33,27 @@ from copter.program.program import ContinualProgram
 from copter.solvers.registry import make_solver
 
 _TRIES = 300
-"""Ways in which a server is filled for each class and iteration."""
+"""Number of fillings of a server for each class and iteration."""
 _FEW = 20
-"""The same for each step of the first plan."""
+"""Number of fillings for each step of the first plan."""
 _MOST_TASKS = 256
-"""Tasks of a pattern at most."""
+"""Largest number of tasks of a pattern."""
 _KEPT = 12
-"""Patterns that are added at most for each class and iteration."""
+"""Largest number of patterns that are added for each class and iteration."""
 _ITERATIONS = 40
-"""Solves at most."""
+"""Largest number of solves."""
 _ENOUGH = 2e-5
-"""New patterns that would add less than this, relative to the plan, are not looked for further."""
+"""The search stops if new patterns promise less than this share of the plan's value."""
 _TOLERANCE = 1e-4
-"""Of the prices and of what servers get."""
+"""Tolerance of the solver."""
 _NOISE = (0.0, 0.3, 1.0)
 
 
 class _Pattern(NamedTuple):
-    """A mix of tasks for a server of a class.
+    """A set of tasks for a server of a class.
 
-    `group`: the class. `kinds` (s,): kind of each task of the mix. `gpus` (s,): bits of the GPUs of each.
+    `group`: index of the class. `kinds` (s,): kind of each task. `gpus` (s,): bit set of the GPUs of each
+    task.
     """
 
     group: int
@@ -60,18 +62,18 @@ class _Pattern(NamedTuple):
 
 
 def _classes(free: Free, fleet: Fleet) -> list[Ints]:
-    """Return the servers, in order, of each class: free CPU, memory and GPUs, and the model, are the same."""
+    """Return the servers of each class, which have the same free CPU, memory and GPUs, and the same model."""
     state = np.column_stack([free.cpu, free.memory, fleet.model, free.gpus])
     _, group = np.unique(state, axis=0, return_inverse=True)
     return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
 
 
 class ReservationPlanner:
-    """A plan for servers as they are, made better as long as patterns are found.
+    """A plan for servers in their present state, which is improved while patterns are found.
 
-    `free`: what servers have; it must not change before the plan is made. `demand` (kinds,): tasks expected
-    of each kind. `worth` (kinds,): what a task of each kind is worth. `value`: what the plan is worth with
-    patterns in parts.
+    `free`: free capacity, which must not change before the plan is complete. `demand` (kinds,): expected
+    tasks of each kind. `worth` (kinds,): value of a task of each kind. `value`: value of the plan with
+    fractional patterns.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class ReservationPlanner:
         self._program.add_resources([("kind", kind) for kind in range(demand.size)], upper=demand)
 
     def improve(self) -> Floats:
-        """Add patterns until none is worth it, or so many times; return how many servers have each."""
+        """Add patterns until they add little value; return the number of servers for each pattern."""
         self._begin()
         if not self.patterns:
             return np.zeros(0)
@@ -104,11 +106,11 @@ class ReservationPlanner:
         return shares
 
     def _solve(self) -> tuple[Floats, Floats, Floats]:
-        """Return how many servers have each pattern, and the prices of classes and kinds."""
+        """Return the number of servers for each pattern, and the dual prices of classes and kinds."""
         solution = self._solver.solve(self._program)
         self.value = -solution.objective
         x, price = solution.x, solution.price
-        assert x is not None  # no pattern at all is feasible
+        assert x is not None  # the program is feasible, because using no pattern is
         return (
             np.array([x[number][0] for number in range(len(self.patterns))]),
             np.array([price["class", group] for group in range(len(self._members))]),
@@ -116,7 +118,7 @@ class ReservationPlanner:
         )
 
     def _begin(self) -> None:
-        """Add the patterns of a plan that takes servers one after another, each for the most that is left."""
+        """Add the patterns of a greedy plan, which fills one class after another from the demand left."""
         left = self._most.copy()
         for group in self._rng.permutation(len(self._members)):
             free = self._members[group].size
@@ -136,7 +138,7 @@ class ReservationPlanner:
                 self._add(int(group), tasks, gpus)
 
     def _search(self, of_group: Floats, of_kind: Floats) -> float:
-        """Add the best patterns that are found at some prices; return what they promise to add."""
+        """Add the best patterns found at some prices; return a bound on the value that they add."""
         promised, gain = 0.0, self._worth - of_kind
         for group, members in enumerate(self._members):
             price = float(of_group[group])
@@ -153,7 +155,7 @@ class ReservationPlanner:
         return promised
 
     def _filled(self, group: int, gain: Floats, price: float, most: Ints, tries: int) -> _Attempts | None:
-        """Fill a server of a class with tasks that add something, at most so many; None if there are none."""
+        """Fill a server of a class with kinds of positive gain, at most `most` of each; None without any."""
         free, fleet, server = self._free, self._fleet, int(self._members[group][0])
         fit = fleet.allowed[:, fleet.model[server]] | (fleet.gpus == 0)
         kinds = np.flatnonzero(fit & (gain > 1e-9) & (most > 0))
@@ -165,7 +167,7 @@ class ReservationPlanner:
         return attempts
 
     def _attempts(self, server: int, kinds: Ints, gain: Floats, price: float, tries: int) -> _Attempts:
-        """Draw ways in which a server is filled with some kinds."""
+        """Draw random fillings of a server with some kinds."""
         free, fleet, rng = self._free, self._fleet, self._rng
         sizes = np.array([free.cpu[server], free.memory[server], free.gpus[server].sum()], float)
         asked = np.column_stack([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli])[kinds]
@@ -173,7 +175,7 @@ class ReservationPlanner:
         weights = rng.exponential(size=(tries, 3)) ** 2
         noise = rng.choice(_NOISE, size=(tries, 1)) * rng.standard_normal((tries, kinds.size))
         orders = np.argsort(-(np.log(gain) - np.log(weights @ shares.T + 1e-9) + noise), axis=1)
-        # A server's worth, in parts for its CPU and memory.
+        # The value of a server, of which random shares are assigned to its CPU and memory.
         worth = max(price, float(sizes[2]))
         parts = worth * rng.exponential(size=(tries, 2, 2)) * rng.choice((0.1, 0.5, 1.0), size=(tries, 2, 1))
         nets = (
@@ -192,7 +194,7 @@ class ReservationPlanner:
         )
 
     def _add(self, group: int, kinds: Ints, gpus: Ints) -> int:
-        """Add a pattern if it is new; return whether it is."""
+        """Add a pattern if it is new; return 1 if it is, otherwise 0."""
         counts = np.bincount(kinds, minlength=self._demand.size)
         key = group, counts.astype(np.int16).tobytes()
         if key in self._known:
@@ -205,7 +207,7 @@ class ReservationPlanner:
         return 1
 
     def assign(self, shares: Floats) -> dict[int, _Pattern]:
-        """Return the pattern of each server that gets one."""
+        """Return the pattern of each server that gets a pattern."""
         given: dict[int, _Pattern] = {}
         of_group: list[list[int]] = [[] for _ in self._members]
         for number, pattern in enumerate(self.patterns):
@@ -229,13 +231,12 @@ class ReservationPlanner:
 
 
 class _Attempts(NamedTuple):
-    """Ways in which a server is filled, and what comes of each.
+    """Fillings of a server: their parameters and results.
 
-    `orders` (t, kinds): in which kinds are tried at last. `nets` (t, 2, kinds): what a task adds, less the
-    worth of its CPU and memory, for the first GPUs and for the others. `split` (t,): how many GPUs are the
-    first; with -1 none is filled by itself. `several` (t,): whether tasks with several GPUs come before all
-    others. `tasks`, `gpus` (t, MOST_TASKS): the kinds of its tasks and their GPUs. `sizes` (t,): how many
-    they are.
+    `orders` (t, kinds): order in which kinds are tried last. `nets` (t, 2, kinds): gain of a task minus the
+    value of its CPU and memory, for the first GPUs and for the others. `split` (t,): number of first GPUs; -1
+    if no GPU is filled separately. `several` (t,): whether tasks with several GPUs come before all others.
+    `tasks`, `gpus` (t, MOST_TASKS): kinds of the tasks and their GPUs. `sizes` (t,): number of tasks.
     """
 
     orders: Ints
@@ -247,17 +248,17 @@ class _Attempts(NamedTuple):
     sizes: Ints
 
     def mix(self, one: int) -> tuple[Ints, Ints]:
-        """Kinds and GPUs of the tasks of an attempt."""
+        """Return the kinds and GPUs of the tasks of an attempt."""
         size = self.sizes[one]
         return self.tasks[one, :size], self.gpus[one, :size]
 
 
 class _Scratch(NamedTuple):
-    """What a filling needs.
+    """Work arrays of a filling.
 
-    `left` (m,): of each GPU. `room` (2,): CPU and memory that are left. `counts` (kinds,): tasks of each kind
-    so far. `best`, `item` (2, units + 1): of a GPU with so much left: the most that its tasks can add, and
-    the kind of one of these, or -1.
+    `left` (m,): free capacity of each GPU. `room` (2,): free CPU and memory. `counts` (kinds,): tasks of each
+    kind so far. `best`, `item` (2, units + 1): for a GPU with a number of free units, the largest gain of its
+    tasks and the kind of one of these tasks, or -1.
     """
 
     left: Ints
@@ -279,7 +280,7 @@ class _Scratch(NamedTuple):
 
 
 def _sums(attempts: _Attempts, gain: Floats) -> Floats:
-    """Return what the tasks of each attempt add."""
+    """Return the total gain of the tasks of each attempt."""
     there = np.arange(attempts.tasks.shape[1]) < attempts.sizes[:, None]
     total: Floats = np.where(there, gain[np.where(there, attempts.tasks, 0)], 0.0).sum(axis=1)
     return total
@@ -296,7 +297,7 @@ def _fill_all(
     attempts: _Attempts,
     scratch: _Scratch,
 ) -> None:
-    """Fill a server in all ways of some attempts."""
+    """Fill a server by each of some attempts."""
     for one in range(attempts.split.size):
         scratch.room[0], scratch.room[1] = free.cpu[server], free.memory[server]
         for gpu in range(scratch.left.size):
@@ -314,7 +315,7 @@ def _fill_all(
 def _fill_in_order(
     fleet: Fleet, kinds: Ints, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch, least: int
 ) -> None:
-    """Add tasks with at least so many GPUs, as many of each kind as there is room for."""
+    """Add tasks with at least `least` GPUs, as many of each kind as fit, in the attempt's order."""
     for place in range(kinds.size):
         at = attempts.orders[one, place]
         kind = kinds[at]
@@ -329,7 +330,7 @@ def _fill_in_order(
 def _fill_gpus(
     fleet: Fleet, unit: int, kinds: Ints, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> None:
-    """Fill GPU by GPU with what adds most, as far as there is room."""
+    """Fill one GPU after another with the tasks of largest gain, as far as they fit."""
     for gpu in range(scratch.left.size):
         which = 0 if gpu < attempts.split[one] else 1
         units = scratch.left[gpu] // unit
@@ -348,7 +349,7 @@ def _fill_gpus(
 def _has_room(
     fleet: Fleet, kinds: Ints, at: int, most: Ints, attempts: _Attempts, one: int, scratch: _Scratch
 ) -> bool:
-    """Whether one more task of a kind is wanted, and there is CPU and memory for it."""
+    """Return whether one more task of a kind is allowed, and its CPU and memory fit."""
     kind = kinds[at]
     wanted = attempts.sizes[one] < attempts.tasks.shape[1] and scratch.counts[at] < most[kind]
     return wanted and fleet.cpu[kind] <= scratch.room[0] and fleet.memory[kind] <= scratch.room[1]
@@ -370,7 +371,7 @@ def _add_task(
 
 @kernel(inner=True)
 def _knapsack(nets: Floats, kinds: Ints, milli: Ints, unit: int, scratch: _Scratch) -> None:
-    """The best tasks for one GPU with so many units left, as often as one likes."""
+    """Solve the unbounded knapsack of one GPU, for each number of free units and each row of `nets`."""
     best, item = scratch.best, scratch.item
     for which in range(2):
         best[which, 0], item[which, 0] = 0.0, -1

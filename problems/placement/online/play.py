@@ -1,6 +1,6 @@
-"""Tasks that arrive one by one and stay: what share of the GPUs is allocated by the demand that has come.
+"""Tasks that arrive one by one and stay: the share of allocated GPUs by the demand so far.
 
-A task that fits nowhere when it comes has come all the same, and is not tried again.
+A task that fits nowhere when it arrives still counts in the demand, and is not tried again.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from copter.problems.placement.online.policy import PlacementPolicy
 from copter.problems.placement.place import Place, PlacementError
 
 DEMANDS = tuple(range(10, 131, 10))
-"""Demands, in percent of the cluster's GPUs, at which it is looked at what is allocated."""
+"""Demands, in percent of the cluster's GPUs, at which the allocation is recorded."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlayedTasks:
-    """What became of tasks that arrived.
+    """Outcome of tasks that arrived.
 
     Attributes
     ----------
     kinds : (k,) ndarray
         Kind of each task.
     places : list of Place or None
-        Where each runs.
+        Place of each task; None if it found no place.
     demand, allocated : (k,) ndarray
-        After each task: GPUs asked for so far, and GPUs that tasks have; in percent of the cluster's.
+        After each arrival: GPUs requested so far, and GPUs allocated, in percent of the cluster's GPUs.
     """
 
     kinds: Ints
@@ -38,17 +38,19 @@ class PlayedTasks:
     allocated: Floats
 
     def allocated_at(self, demand: float) -> float:
-        """Percent of the GPUs that is allocated when so much has been asked for; NaN if it never was."""
+        """Return the percentage of allocated GPUs at a demand in percent; NaN if it was not reached."""
         at = int(np.searchsorted(self.demand, demand))
         return float(self.allocated[at]) if at < self.demand.size else float("nan")
 
     def failures(self, groups: Sequence[str], demand: float) -> dict[str, float]:
-        """Percent of the tasks of each group that found no place, of those that came up to a demand.
+        """Return the percentage of tasks without a place by group, among arrivals up to a demand.
 
         Parameters
         ----------
         groups : sequence of str
             Group of each kind.
+        demand : float
+            Demand in percent of the cluster's GPUs.
         """
         came: dict[str, list[bool]] = {}
         for kind, place in zip(self.kinds[self.demand <= demand], self.places, strict=False):
@@ -57,20 +59,22 @@ class PlayedTasks:
 
 
 def play(policy: PlacementPolicy, arrivals: Ints) -> PlayedTasks:
-    """Let tasks arrive, each placed when it comes.
+    """Play arriving tasks, each of which the policy places at once.
 
     Parameters
     ----------
+    policy : PlacementPolicy
+        A new policy.
     arrivals : (k,) ndarray
-        Kinds of the tasks.
+        Kinds of the tasks, in order of arrival.
 
     Raises
     ------
     PlacementError
-        No server has GPUs: there is nothing that demand could be measured by.
+        If no server has GPUs, by which demand is measured.
     """
     if not policy.servers.milli:
-        raise PlacementError("no server has GPUs: there is nothing that demand could be measured by")
+        raise PlacementError("servers: must have GPUs, by which demand is measured")
     places = [policy.place(int(kind)) for kind in arrivals]
     worth = policy.known.asked.worth[arrivals]
     placed = np.array([place is not None for place in places])

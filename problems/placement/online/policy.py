@@ -1,6 +1,6 @@
-"""Policies that place tasks as they come, found by name from the entry-point group ``copter.placement``.
+"""Policies that place tasks on arrival, by name from the entry-point group ``copter.placement``.
 
-A package declares what it has, and `copter run placement --policy` knows it::
+An installed package declares its policies, which `copter run placement --policy` then accepts::
 
     [project.entry-points."copter.placement"]
     my-policy = "my_package.my_policy:MyPolicy"
@@ -23,16 +23,16 @@ _GROUP = "copter.placement"
 
 
 class PlacementPolicy(ABC):
-    """Places each task when it comes, moves none, and knows only what tasks are like on average.
+    """A policy that places each task when it arrives and moves none; it knows the frequencies of kinds only.
 
     Parameters
     ----------
     servers : Servers
-        All free.
+        The servers, all free.
     known : Tasks
-        What is known of the tasks that come: kinds and how frequent they are.  Arrivals are of these kinds.
+        Kinds of the tasks and their frequencies.  Arriving tasks are of these kinds.
     seed : int
-        Of what a policy draws.
+        Seed of the policy's random draws.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
@@ -42,46 +42,53 @@ class PlacementPolicy(ABC):
         self.free, self.fleet = Free.of(servers), Fleet.of(servers, known)
 
     def place(self, kind: int) -> Place | None:
-        """Place a task of a kind; None if it fits nowhere.
+        """Place a task of a kind and take its capacity; return None if it fits nowhere.
 
-        A policy places whatever fits, and takes what the task has.
+        A policy must place every task that fits.
 
         Raises
         ------
         PlacementError
-            There is no such kind.
+            If there is no such kind.
         """
         if not 0 <= kind < len(self.known.kinds):
-            raise PlacementError(f"place: no kind {kind}: there are {len(self.known.kinds)}, from 0 on")
+            raise PlacementError(f"place: kind = {kind}: must be in [0, {len(self.known.kinds)})")
         place = self.choose(kind)
         if place is not None:
             take_place(self.free, self.fleet, kind, place)
         return place
 
     def leave(self, kind: int, place: Place) -> None:
-        """Give back what a task had."""
+        """Free the capacity of a task."""
         give_back(self.free, self.fleet, kind, place)
 
     @abstractmethod
     def choose(self, kind: int) -> Place | None:
-        """Return where a task of a kind goes, if it fits anywhere."""
+        """Return a place for a task of a kind; None only if it fits nowhere."""
 
 
 def policy_names() -> list[str]:
-    """Names of all policies that are installed."""
+    """Return the names of all installed policies."""
     return list(installed(_GROUP))
 
 
 def make_policy(name: str, servers: Servers, known: Tasks, seed: int = 0) -> PlacementPolicy:
-    """Make a policy for servers that are free.
+    """Make a policy for free servers.
+
+    Parameters
+    ----------
+    name : str
+        Name of an installed policy.
+    servers, known, seed
+        As in :class:`PlacementPolicy`.
 
     Raises
     ------
     PlacementError
-        There is no such policy.
+        If there is no such policy.
     """
     there = installed(_GROUP)
     if name not in there:
-        raise PlacementError(f"no policy {name!r}: {choices(name, there)}")
+        raise PlacementError(f"unknown policy {name!r}: {choices(name, there)}")
     policy: PlacementPolicy = there[name].load()(servers, known, seed)
     return policy

@@ -1,14 +1,15 @@
-"""copter's own policy: servers are reserved for the mixes of a plan, tasks take what is reserved for them.
+"""copter's policy: it reserves servers for the patterns of a plan, and tasks take the reservations.
 
-A task that comes goes
+An arriving task goes
 
-1. where its kind has a reservation, on the server with fewest open ones, so that servers fill;
-2. else into what is neither taken nor reserved, where least is left;
-3. else where what must be given up of reservations is worth least.
+1. to a reservation of its kind, on the server with the fewest open ones, so that servers fill up;
+2. otherwise to capacity that is neither taken nor reserved, by best fit;
+3. otherwise to where the displaced reservations have the least value.
 
-So whatever fits is placed, and nothing moves.  The last reservation of a kind is worth w_k times the
-probability that it is still needed: that at least as many tasks as there are open reservations come until the
-demand for which the plan was made.  Arrivals are taken as Poisson, and as normal for the tail.
+So every task that fits is placed, and no task moves.  The last reservation of a kind has the value w_k times
+the probability that it is still needed, that is, that at least as many tasks as open reservations arrive
+until the demand of the plan.  The number of arrivals is Poisson, and its tail is approximated by a normal
+distribution.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 CPU_WORTH = 20.0
-"""What a task without GPUs is worth, in thousandths of a GPU: little, but it comes all the same."""
+"""Value of a task without GPUs, in thousandths of a GPU: small, but positive."""
 
 
 class _Reservations(NamedTuple):
-    """What is reserved, by server.
+    """Reservations, by server.
 
-    `begins` (n + 1,): reservations of server s are those from begins[s] to begins[s + 1]. `server`, `kind`,
-    `gpus` (r,): those of each reservation; GPUs as bits. `open` (r,). `on` (n,): open ones on each server.
-    `of` (kinds,): open ones of each kind.
+    `begins` (n + 1,): the reservations of server s are those from begins[s] to begins[s + 1]. `server`,
+    `kind`, `gpus` (r,): of each reservation; GPUs as a bit set. `open` (r,): whether it is open. `on` (n,):
+    number of open ones on each server. `of` (kinds,): number of open ones of each kind.
     """
 
     begins: Ints
@@ -49,9 +50,9 @@ class _Reservations(NamedTuple):
 
 
 class Reserving(PlacementPolicy):
-    """A plan for the demand that fills the cluster, and reservations by it.
+    """A policy with a plan for the demand that fills the cluster, and reservations from it.
 
-    `planned`: what is neither taken nor reserved.
+    `planned`: capacity that is neither taken nor reserved.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
@@ -67,7 +68,7 @@ class Reserving(PlacementPolicy):
         self._all = np.ones(len(servers), np.bool_)
 
     def _plan(self) -> _Reservations:
-        """Plan for the demand, and reserve what the plan has."""
+        """Make a plan for the demand, and return its reservations."""
         n, kinds = len(self.servers), len(self.known.kinds)
         planner = ReservationPlanner(self.free, self.fleet, self._demand, self._worth, self.rng)
         given = planner.assign(planner.improve())
@@ -92,12 +93,12 @@ class Reserving(PlacementPolicy):
         return reserved
 
     def leave(self, kind: int, place: Place) -> None:
-        """Give back what a task had; it is not reserved again."""
+        """Free the capacity of a task; it is not reserved again."""
         super().leave(kind, place)
         give_back(self.planned, self.fleet, kind, place)
 
     def choose(self, kind: int) -> Place | None:
-        """Return where a task of a kind goes, and give up what is reserved there."""
+        """Return the place of a task of a kind, and close the reservations that it takes or displaces."""
         self._came[kind] += 1
         place = _own(self._reserved, kind)
         if place < 0:
@@ -133,7 +134,7 @@ def _reserve(planned: Free, fleet: Fleet, reserved: _Reservations) -> None:
 
 @kernel
 def _own(reserved: _Reservations, kind: int) -> int:
-    """Return a reservation of a kind on the server with fewest open ones, now closed; -1 if there is none."""
+    """Close a reservation of a kind on the server with fewest open ones; return it, or -1 without one."""
     best = -1
     if reserved.of[kind] == 0:
         return best
@@ -154,7 +155,7 @@ def _close(reserved: _Reservations, one: int) -> None:
 
 @kernel
 def _place(planned: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Take what a task needs of what is neither taken nor reserved; return bits of its GPUs."""
+    """Take a task's capacity from what is neither taken nor reserved; return the bit set of its GPUs."""
     gpus = tightest(planned.gpus[server], fleet.milli[kind], fleet.gpus[kind])
     take(planned, fleet, kind, server, gpus, 1)
     return gpus
@@ -171,7 +172,7 @@ def _loss(
     values: Floats,
     gone: Flags,
 ) -> float:
-    """Value of the reservations that a task on some GPUs of a server displaces; they are marked in `gone`."""
+    """Return the value of the reservations that a task displaces on some GPUs; mark them in `gone`."""
     begin, end = reserved.begins[server], reserved.begins[server + 1]
     cpu, memory, loss = planned.cpu[server], planned.memory[server], 0.0
     for one in range(begin, end):
@@ -207,7 +208,7 @@ def _displace(
     cpu: bool,
     memory: bool,
 ) -> int:
-    """Mark the reservation of least value on some GPUs, or that takes CPU or memory; return its kind."""
+    """Mark the least valuable reservation on some GPUs, or with CPU or memory; return its kind."""
     best = -1
     for one in range(reserved.begins[server], reserved.begins[server + 1]):
         its = reserved.kind[one]
@@ -222,7 +223,7 @@ def _displace(
 
 @kernel(inner=True)
 def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Bits of the GPUs for a task with several: those on which least is reserved."""
+    """Return the bit set of GPUs for a task with several: those with the least reserved capacity."""
     gpus = 0
     for _ in range(fleet.gpus[kind]):
         best = -1
@@ -238,7 +239,7 @@ def _emptiest(free: Free, planned: Free, fleet: Fleet, kind: int, server: int) -
 def _give_up(
     reserved: _Reservations, free: Free, planned: Free, fleet: Fleet, kind: int, values: Floats, gone: Flags
 ) -> int:
-    """Give up the reservations of least value that make room for a task; return its server, or -1."""
+    """Close the least valuable reservations that make room for a task; return the server, or -1."""
     best, chosen, least = -1, 0, 0.0
     for server in range(free.cpu.size):
         if not fits(free, fleet, kind, server):

@@ -1,18 +1,19 @@
-"""Policies that score every server on which a task fits, and take the best; ties go to the first by name.
+"""Policies that score every server on which a task fits, and take the best; the first name breaks ties.
 
-Fragmentation gradient descent (FGD): a task goes where it adds least to F, a server's mean fragments
-(:mod:`copter.problems.placement.fragments`):
+Fragmentation gradient descent (FGD) chooses the server to which a task adds least F, the server's mean
+fragments (:mod:`copter.problems.placement.fragments`):
 
-    score = int(100 sigmoid((F_before - F_after) / 1000)),
+    score = int(100 sigmoid((F_before - F_after) / 1000)).
 
-on the GPU, if it asks for a share, that scores best.
+If the task requests a share of a GPU, the score is that of the best GPU.
 
-Best fit: least left, as a mean over CPU and GPUs.  Dot product: least product of what is free and what is
-asked.  GPU packing: shares on GPUs in use, then GPUs of servers in use, then free servers.  GPU clustering:
-servers that have tasks with as many GPUs, and only those.
+Best fit takes the server with least capacity left, as a mean over CPU and GPUs.  Dot product takes the least
+scalar product of free and requested capacity.  GPU packing prefers shares on GPUs in use, then free GPUs of
+servers in use, then free servers.  GPU clustering prefers servers that have only tasks with the same number
+of GPUs.
 
-Source: Weng et al. (ATC 2023), sections 4 and 6.1, and the scores of the simulator that they publish: their
-integers decide as much as the formula does, by their ties.
+Source: Weng et al. (ATC 2023), sections 4 and 6.1, and the scores of the simulator that they publish.  The
+scores are integers as in the simulator, because their ties influence the result as much as the formula.
 """
 
 from __future__ import annotations
@@ -32,37 +33,37 @@ from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 
 _BEST = 100
-"""Scores are whole numbers up to this."""
+"""Largest score; scores are integers."""
 
 
 class _Scored(PlacementPolicy):
-    """Scores of all servers for all kinds, kept: a server is scored anew for a kind if it has changed since.
+    """Policies with stored scores; the score of a server for a kind is updated if the server has changed.
 
-    `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bits of the GPUs that it would have.
+    `scores`, `gpus` (kinds, n): score, -1 where a task does not fit; bit set of the GPUs that it would get.
     """
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
         super().__init__(servers, known, seed)
         shape = len(known.kinds), len(servers)
         self.scores, self.gpus = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
-        self._changes: list[int] = []  # servers, in order
+        self._changes: list[int] = []  # servers in the order of their changes
         self._seen = [-1] * len(known.kinds)
         self._all = np.arange(len(servers))
 
     def place(self, kind: int) -> Place | None:
-        """Place a task of a kind; None if it fits nowhere."""
+        """Place a task of a kind; return None if it fits nowhere."""
         place = super().place(kind)
         if place is not None:
             self._changes.append(place.server)
         return place
 
     def leave(self, kind: int, place: Place) -> None:
-        """Give back what a task had."""
+        """Free the capacity of a task."""
         super().leave(kind, place)
         self._changes.append(place.server)
 
     def choose(self, kind: int) -> Place | None:
-        """Return the server that scores best."""
+        """Return the place with the best score."""
         seen, self._seen[kind] = self._seen[kind], len(self._changes)
         changed = self._all if seen < 0 else np.unique(np.array(self._changes[seen:], np.int64))
         if changed.size:
@@ -70,14 +71,14 @@ class _Scored(PlacementPolicy):
         return self.best(kind)
 
     def best(self, kind: int) -> Place | None:
-        """Return the first of those that score best, if any does."""
+        """Return the first place with the best score, or None."""
         server = int(self.scores[kind].argmax())
         if self.scores[kind, server] < 0:
             return None
         return Place(server, int(self.gpus[kind, server]))
 
     def score(self, kind: int, servers: Ints) -> None:
-        """Score some servers for a kind."""
+        """Compute the scores of some servers for a kind."""
         _fit(self.free, self.fleet, kind, servers, self.scores[kind], self.gpus[kind])
         fit = servers[self.scores[kind, servers] >= 0]
         if fit.size:
@@ -89,14 +90,14 @@ class _Scored(PlacementPolicy):
 
 
 class Random(_Scored):
-    """Any server on which a task fits, and any of its GPUs that has enough."""
+    """A random server on which a task fits, and a random GPU with enough capacity."""
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """All are as good."""
+        """Return equal scores."""
         return np.zeros(servers.size, np.int64)
 
     def best(self, kind: int) -> Place | None:
-        """Return one of them."""
+        """Return a random place."""
         fit = np.flatnonzero(self.scores[kind] >= 0)
         if not fit.size:
             return None
@@ -108,10 +109,10 @@ class Random(_Scored):
 
 
 class BestFit(_Scored):
-    """Least left: half of it CPU, half GPUs, each over the most that a server has."""
+    """Least capacity left: the mean of CPU and GPUs, each relative to the largest server."""
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Score by what would be left."""
+        """Return scores by the capacity that would be left."""
         asked = self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = (self.free.cpu[servers] - self.fleet.cpu[kind]) / self.most.cpu
         gpu = (self.free.gpus[servers].sum(axis=1) - asked) / self.most.gpus
@@ -119,10 +120,10 @@ class BestFit(_Scored):
 
 
 class DotProduct(_Scored):
-    """Least product of what is free and what is asked, over CPU and GPUs."""
+    """Least scalar product of free and requested CPU and GPUs."""
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Score by the product."""
+        """Return scores by the scalar product."""
         most, asked = self.most, self.fleet.gpus[kind] * self.fleet.milli[kind]
         cpu = self.free.cpu[servers] / most.cpu * (self.fleet.cpu[kind] / most.cpu)
         gpu = self.free.gpus[servers].sum(axis=1) / most.gpus * (asked / most.gpus)
@@ -130,10 +131,10 @@ class DotProduct(_Scored):
 
 
 class GpuPacking(_Scored):
-    """Shares on GPUs in use before free GPUs of servers in use, those before free servers."""
+    """Shares on GPUs in use first, then free GPUs of servers in use, then free servers."""
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Score by the GPUs that would be begun."""
+        """Return scores by the number of GPUs that a task would begin to use."""
         if self.fleet.gpus[kind] == 0:
             return np.zeros(servers.size, np.int64)
         left = self.free.gpus[servers]
@@ -148,29 +149,29 @@ class GpuPacking(_Scored):
 
 
 class GpuClustering(_Scored):
-    """Tasks with as many GPUs beside each other."""
+    """Servers with tasks of the same number of GPUs first."""
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
         super().__init__(servers, known, seed)
         names = sorted({kind.group for kind in known.kinds if kind.gpus})
         self._group = [names.index(kind.group) if kind.gpus else -1 for kind in known.kinds]
-        self._tasks = np.zeros((len(servers), max(len(names), 1)), np.int64)  # of each group on each server
+        self._tasks = np.zeros((len(servers), max(len(names), 1)), np.int64)  # by server and group
 
     def place(self, kind: int) -> Place | None:
-        """Place a task of a kind; None if it fits nowhere."""
+        """Place a task of a kind; return None if it fits nowhere."""
         place = super().place(kind)
         if place is not None and self._group[kind] >= 0:
             self._tasks[place.server, self._group[kind]] += 1
         return place
 
     def leave(self, kind: int, place: Place) -> None:
-        """Give back what a task had."""
+        """Free the capacity of a task."""
         super().leave(kind, place)
         if self._group[kind] >= 0:
             self._tasks[place.server, self._group[kind]] -= 1
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Score by the groups there, then by what is in use."""
+        """Return scores by the groups of tasks on a server, then by its capacity in use."""
         if self._group[kind] < 0:
             return np.zeros(servers.size, np.int64)
         there = self._tasks[servers] > 0
@@ -189,7 +190,7 @@ class Fgd(_Scored):
         self._left = np.empty(self.free.gpus.shape[1], np.int64)
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Score by the fragments that a task adds, on the GPU that is best."""
+        """Return scores by the fragments that a task adds on the best GPU."""
         scores = np.empty(servers.size, np.int64)
         _score_fragments(
             self.free, self.fleet, self._types, kind, servers, self._left, scores, self.gpus[kind]
@@ -199,7 +200,7 @@ class Fgd(_Scored):
 
 @kernel
 def _fit(free: Free, fleet: Fleet, kind: int, servers: Ints, scores: Ints, gpus: Ints) -> None:
-    """Score 0 where a task fits, -1 elsewhere; and the GPUs that it would have."""
+    """Set the score to 0 where a task fits, else to -1, and set the GPUs that it would get."""
     for server in servers:
         scores[server] = -1
         if fits(free, fleet, kind, server):

@@ -1,7 +1,7 @@
-"""Rounds: tasks that wait are placed together, those that run stay or move within a budget.
+"""Rounds: waiting tasks are placed together; running tasks stay, or move within a budget.
 
-Read `rounds.py` first, then `relaxation.py` (column generation) with `mixes.py` (the best mix for a server).
-`running.py` has the tasks by their names, `groups.py` those that belong together or apart; `moving.py` and
-`gathering.py` move tasks that run.  `baselines.py` are other ways to place a round; `steady.py` and
-`scale.py` measure.
+Read `rounds.py` first, then `relaxation.py` (column generation) with `mixes.py` (the best pattern for a
+server). `running.py` has the tasks by their ids, and `groups.py` affinity and anti-affinity groups.
+`moving.py` and `gathering.py` move running tasks.  `baselines.py` has other methods to place a round.
+`steady.py` and `scale.py` measure.
 """

@@ -1,20 +1,21 @@
-"""What else places the tasks of a round: CvxCluster's two stages, and branch and bound.
+"""Baselines for the placement of a round: CvxCluster's two stages, and branch and bound.
 
-*Two stages.*  With x_ks tasks of kind k on server s, b_sr what is free there of CPU, memory and GPUs, e_kr
-what a task takes, d_k tasks that wait and w_k what one is worth,
+*Two stages.*  Let x_ks be the number of tasks of kind k on server s, b_sr its free CPU, memory and GPUs, e_kr
+the request of a task, d_k the number of waiting tasks, and w_k the value of one.  An interior-point method
+solves
 
     maximise    sum w_k x_ks
     subject to  sum_k e_kr x_ks <= b_sr                     every server and resource, price y_sr
                 sum_s x_ks <= d_k                           every kind
-                x >= 0,  and x_ks = 0 where no task of k fits on s
+                x >= 0,  and x_ks = 0 where no task of k fits on s.
 
-is solved by an interior-point method.  Then tasks are placed one after another, those with most worth for the
-largest share that they take first, each where it fits and what it takes costs least at the prices.
+Then tasks are placed one after another, in descending order of value over the largest share that a task
+takes.  Each goes to the server on which it fits and where its request costs least at the prices.
 
-*Branch and bound* has whole tasks by GPU: x_ksg tasks of one GPU on GPU g, x_ks with none or several, which
-are whole ones, z_sg whether g is a whole one; so a placement that it finds is one.
+*Branch and bound* has integral variables for each GPU: x_ksg tasks of one GPU on GPU g, x_ks tasks with no or
+several (whole) GPUs, and z_sg = 1 if g is a whole one.  So each of its solutions is a placement.
 
-Source: Nnorom, Boyd and Levis, "CvxCluster" (2026), the two stages by what its abstract says of them.
+Source: Nnorom, Boyd and Levis, "CvxCluster" (2026); the two stages follow its abstract.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from copter.problems.placement.servers import MILLI
 
 
 class Waiting(NamedTuple):
-    """What a round is about.
+    """Input of a round.
 
-    `demand` (kinds,): tasks that wait. `values` (kinds,): what one is worth. `servers` (n,): those on which
-    something that waits fits.
+    `demand` (kinds,): number of waiting tasks. `values` (kinds,): value of one. `servers` (n,): servers on
+    which some waiting task fits.
     """
 
     free: Free
@@ -47,7 +48,7 @@ class Waiting(NamedTuple):
     servers: Ints
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Kinds that wait and servers on which they fit: position of the server, and kind."""
+        """Return all pairs of a server and a waiting kind that fits: position of the server, and kind."""
         kinds = np.flatnonzero(self.demand)
         there = np.zeros((self.servers.size, kinds.size), np.bool_)
         _fit(self.free, self.fleet, self.servers, kinds, there)
@@ -55,23 +56,23 @@ class Waiting(NamedTuple):
         return at, kinds[which]
 
     def worth(self, found: Found) -> float:
-        """What the tasks of a placement are worth."""
+        """Return the value of the tasks of a placement."""
         return float(self.values[found.kinds].sum())
 
 
 class BaselinePlacement(NamedTuple):
-    """A placement, and what is known of the best one."""
+    """A placement, and an upper bound on the value of the best one."""
 
     found: Found
     bound: float
 
 
 _NOTHING = BaselinePlacement(Found(*(np.empty(0, np.int64) for _ in range(3))), 0.0)
-"""Where nothing fits."""
+"""Result if no task fits."""
 
 
 def two_stages(waiting: Waiting) -> BaselinePlacement:
-    """Place by the prices of the relaxation by single tasks, which bounds it."""
+    """Place tasks by the prices of the relaxation, whose value is the bound."""
     import cvxpy
 
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
@@ -107,17 +108,17 @@ def two_stages(waiting: Waiting) -> BaselinePlacement:
 
 
 def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> BaselinePlacement:
-    """Place by HiGHS, within some seconds."""
+    """Place tasks by HiGHS within a time limit in seconds."""
     free, fleet, servers = waiting.free, waiting.fleet, waiting.servers
     at, kind = waiting.pairs()
     if not at.size:
         return _NOTHING
     if np.any((fleet.gpus[kind] > 1) & (fleet.milli[kind] < MILLI)):
-        raise PlacementError("branch and bound: no kind may have shares of several GPUs")
+        raise PlacementError("branch and bound: kinds must not have shares of several GPUs")
     m, n = free.gpus.shape[1], servers.size
     one = fleet.gpus[kind] == 1
     left = free.gpus[servers]
-    # Columns: pairs without a single GPU, pairs with one by GPU, GPUs that are taken whole.
+    # Columns: pairs without a single GPU, pairs with one for each GPU, GPUs that are whole.
     by_gpu, gpu = np.nonzero(left[at[one]] >= fleet.milli[kind[one]][:, None])
     at_all = np.concatenate([at[~one], at[one][by_gpu]])
     kind_all = np.concatenate([kind[~one], kind[one][by_gpu]])
@@ -165,7 +166,7 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> BaselinePl
         options={"time_limit": seconds, "mip_rel_gap": gap},
     )
     if answer.x is None:
-        raise PlacementError(f"branch and bound found nothing in {seconds:g} s")
+        raise PlacementError(f"branch and bound: no solution within {seconds:g} s; raise the limit")
     many = np.rint(answer.x[:k]).astype(np.int64)
     whole = np.zeros((n, m), np.bool_)
     whole[whole_at, whole_gpu] = answer.x[k:] > 0.5
@@ -176,7 +177,7 @@ def branch_and_bound(waiting: Waiting, seconds: float, gap: float) -> BaselinePl
 
 
 def _with_gpus(fleet: Fleet, servers: Ints, kinds: Ints, at: Ints, gpu: Ints, whole: Flags) -> Found:
-    """Give tasks with several GPUs of those that are taken whole."""
+    """Return the placement, with whole GPUs for the tasks with several GPUs."""
     bits = np.zeros(kinds.size, np.int64)
     rest = [list(np.flatnonzero(row)) for row in whole]
     for task, (kind, server, its) in enumerate(zip(kinds, at, gpu, strict=True)):
@@ -196,7 +197,7 @@ def _fit(free: Free, fleet: Fleet, servers: Ints, kinds: Ints, there: Flags) -> 
 
 @kernel
 def _by_price(free: Free, fleet: Fleet, servers: Ints, tasks: Ints, price: Floats, out: Found) -> int:
-    """Place tasks where they fit and cost least; return how many fit."""
+    """Place tasks where they fit and cost least; return the number of placed tasks."""
     placed = 0
     for kind in tasks:
         best, least = -1, 0.0

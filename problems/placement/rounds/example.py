@@ -1,4 +1,4 @@
-"""Placement of tasks that wait as a domain of :class:`copter.PlacementRounds`, by column generation."""
+"""An example of waiting tasks as a domain of :class:`copter.Rounds`, by column generation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import TaskKind
 
 _TASKS = 30
-"""Size of :func:`example`, about."""
+"""Approximate number of tasks of :func:`example`."""
 
 
 class ExamplePlacement(PlacementDomain):
-    """Placement with random events, and a check that recounts each answer one by one."""
+    """Placement with random events, and a check that recounts each answer task by task."""
 
     def violations(self, answer: Round) -> Iterator[str]:
-        """Yield servers and GPUs that have more tasks than they can, counted one by one."""
+        """Yield servers and GPUs whose tasks exceed their capacity, counted task by task."""
         tasks, servers = self.placement.running, self.placement.running.servers
         cpu, memory = [0] * len(servers), [0] * len(servers)
         gpus: dict[tuple[int, int], int] = {}
@@ -32,18 +32,18 @@ class ExamplePlacement(PlacementDomain):
             memory[place.server] += kind.memory
             used = [gpu for gpu in range(64) if place.gpus >> gpu & 1]
             if len(used) != kind.gpus:
-                yield f"task {id!r} has {len(used)} GPUs and wants {kind.gpus}"
+                yield f"task {id!r}: {len(used)} GPUs: must be {kind.gpus}"
             for gpu in used:
                 gpus[place.server, gpu] = gpus.get((place.server, gpu), 0) + kind.milli
         for server, name in enumerate(servers.names):
             if cpu[server] > servers.cpu[server] or memory[server] > servers.memory[server]:
-                yield f"server {name!r} is overdrawn"
+                yield f"server {name!r}: tasks exceed its CPU or memory"
         for (server, gpu), milli in gpus.items():
             if milli > MILLI or gpu >= servers.gpus[server]:
-                yield f"GPU {gpu} of server {servers.names[server]!r} is overdrawn"
+                yield f"GPU {gpu} of server {servers.names[server]!r}: tasks exceed its capacity"
 
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-        """Draw tasks that come and end, and servers that fail, are drained and come back."""
+        """Yield random arrivals and ends of tasks, and failures, drains and restores of servers."""
         tasks = self.placement.running
         ids, names = tasks.all_ids(), list(tasks.servers.names)
         new = [f"task {int(rng.integers(1 << 40))}" for _ in range(int(rng.integers(0, 6)))]
@@ -59,7 +59,7 @@ class ExamplePlacement(PlacementDomain):
 
 
 def example() -> ExamplePlacement:
-    """Return a few servers: `copter check copter.problems.placement.rounds.example:example`."""
+    """Return an example with six servers: `copter check copter.problems.placement.rounds.example:example`."""
     count = 6
     servers = Servers(
         tuple(f"server {k}" for k in range(count)),

@@ -1,12 +1,13 @@
-"""Moves that gather what is free: a task goes where it leaves fewer fragments than where it runs.
+"""Defragmentation: a running task moves to a server where it leaves fewer fragments.
 
-F_s is what of server s is free and in fragments, the mean over the types of tasks that came, as FGD counts it
-(:mod:`copter.problems.placement.fragments`).  A move of task t from s to r changes it by
+F_s is the free capacity of server s in fragments, a mean over the types of tasks that arrived, as in FGD
+(:mod:`copter.problems.placement.fragments`).  A move of task t from s to r changes the sum of F by
 
-    F_s(without t) - F_s  +  F_r(with t) - F_r,
+    F_s(without t) - F_s  +  F_r(with t) - F_r.
 
-and moves are made one after another, the one that lowers it most first, until none lowers it by a thousandth
-of a GPU.  After each only s and r are looked at anew.  No task moves twice, and those of groups stay.
+Moves are made one after another, the one with the largest decrease first, until no move decreases the sum by
+a thousandth of a GPU.  After each move only s and r are evaluated again.  No task moves twice, and tasks of
+groups stay.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from copter.problems.placement.servers import MILLI
 from copter.problems.placement.tasks import Tasks
 
 _LEAST = 1.0
-"""Thousandths of a GPU that a move must gather."""
+"""Least decrease of fragments by a move, in thousandths of a GPU."""
 
 
 class _Moving(NamedTuple):
-    """Tasks that may move, and what moves would change.
+    """Tasks that may move, and the effects of moves.
 
-    `slot`, `kind`, `server`, `gpus` (t,): of each task. `stays` (t,): it has moved. `without` (t,): what F of
-    its server changes by without it. `with_one` (kinds, n): what F of a server changes by with one more task
-    of a kind; infinite if it does not fit. `on` (kinds, n): bits of the GPUs that it would have. `left` (m,):
-    scratch: what is left of each GPU.
+    `slot`, `kind`, `server`, `gpus` (t,): of each task. `stays` (t,): the task has moved. `without` (t,):
+    change of its server's F without the task. `with_one` (kinds, n): change of a server's F with one more
+    task of a kind; infinite if it does not fit. `on` (kinds, n): bit set of the GPUs that it would get.
+    `left` (m,): work array, free capacity of each GPU.
     """
 
     slot: Ints
@@ -48,9 +49,10 @@ class _Moving(NamedTuple):
 
 
 def gather(running: Running, came: Ints, moves: int) -> list[int]:
-    """Move tasks that run, and return the slots of those that moved.
+    """Move running tasks, and return the slots of those that moved.
 
-    `came` (kinds,): tasks of each kind so far: what will come is taken to be alike. `moves`: at most.
+    `came` (kinds,): number of arrivals of each kind so far, whose frequencies are those of the expected
+    tasks. `moves`: largest number of moves.
     """
     slot = running.on(np.ones(len(running.servers), np.bool_))
     slot = slot[~running.grouped(slot)]
@@ -75,7 +77,7 @@ def gather(running: Running, came: Ints, moves: int) -> list[int]:
     free = running.free.copy()
     every = np.arange(len(running.servers))
     _look(free, running.fleet, running.usable, types, there, every, moving, np.arange(slot.size))
-    # Tasks by server, as those that move are looked at no more and those that come are none of these.
+    # Order tasks by server.  Tasks that moved are not evaluated any more, so the order need not be updated.
     order = np.argsort(server, kind="stable")
     begins = np.searchsorted(server[order], np.arange(len(running.servers) + 1))
     moved: list[int] = []
@@ -112,7 +114,7 @@ def _look(
     moving: _Moving,
     tasks: Ints,
 ) -> None:
-    """Find what F of some servers changes by with one more task of each kind, and without some tasks."""
+    """Compute changes of F of some servers with one more task of each kind, and without some tasks."""
     for server in servers:
         _left(free, server, moving.left)
         now = fragments(free.cpu[server], moving.left, fleet.model[server], types)
@@ -140,7 +142,7 @@ def _left(free: Free, server: int, left: Ints) -> None:
 def _with_one(
     free: Free, fleet: Fleet, types: Types, kind: int, server: int, now: float, moving: _Moving
 ) -> None:
-    """The same for one kind on one server, on the GPU that is best if it has a share of one."""
+    """Compute the change of F with one more task of a kind on a server; a share goes to the best GPU."""
     milli, cpu, model = fleet.milli[kind], free.cpu[server] - fleet.cpu[kind], fleet.model[server]
     if fleet.gpus[kind] != 1 or milli == MILLI:
         gpus = tightest(free.gpus[server], milli, fleet.gpus[kind])

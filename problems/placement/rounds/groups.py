@@ -1,4 +1,4 @@
-"""Groups of tasks: those that must not be close to each other, and those that must be together."""
+"""Groups of tasks with affinity (on the same server or zone) or anti-affinity (apart)."""
 
 from __future__ import annotations
 
@@ -14,46 +14,51 @@ from copter.problems.placement.place import PlacementError
 
 
 class TaskGroup(ABC):
-    """What tasks that are submitted together keep to; those of all submissions with the same name count.
+    """A constraint for tasks that are submitted together and for all other tasks with the same group name.
 
-    By server and by zone they count by themselves, and each task keeps to the limit that it came with.
+    Constraints by server and by zone are independent.  Each task keeps to the limit with which it was
+    submitted.
 
-    `zones`: zone of each server, if it is zones that count; else servers do.
+    `zones`: zone of each server, for a constraint by zone; None for a constraint by server.
     """
 
     group: Hashable
     zones: Sequence[Hashable] | None
 
     def at(self, server: int) -> Hashable:
-        """What counts as close to a server."""
+        """Return the key of a server's place: the group with the server or its zone."""
         place = (server,) if self.zones is None else ("zone", self.zones[server])
         return (type(self), self.group, *place)
 
     def check(self, servers: int) -> None:
-        """Look whether it can be kept to."""
+        """Raise PlacementError if the constraint is invalid."""
         try:
             hash(self.group)
         except TypeError:
-            raise PlacementError(f"submit: group = {self.group!r}: cannot be hashed") from None
+            raise PlacementError(f"submit: group = {self.group!r}: must be hashable") from None
         if self.zones is not None and len(self.zones) != servers:
-            raise PlacementError(f"submit: {len(self.zones)} zones for {servers} servers")
+            raise PlacementError(f"submit: {len(self.zones)} zones: must be {servers}, one a server")
 
     @abstractmethod
     def allows(self, on: Counter[Hashable], server: int) -> bool:
-        """Whether one more task may run on a server beside those of the group that run.
+        """Return whether one more task may run on a server, given the running tasks of the group.
 
-        `on`: tasks by what :meth:`at` gives, and of all groups, by type and name.
+        `on`: number of tasks by key of :meth:`at`, and of each group by type and name.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class Apart(TaskGroup):
-    """No more than so many tasks of the group run on a server, or in a zone.
+    """Anti-affinity: at most `most` tasks of the group run on a server, or in a zone.
 
     Attributes
     ----------
+    group : hashable
+        Name of the group.
     most : int
-        At least 1.
+        Largest number of tasks of the group on a server or in a zone, at least 1.
+    zones : sequence, optional
+        Zone of each server; without zones the limit is for servers.
     """
 
     group: Hashable
@@ -61,53 +66,53 @@ class Apart(TaskGroup):
     zones: Sequence[Hashable] | None = None
 
     def check(self, servers: int) -> None:
-        """Look whether it can be kept to.
+        """Raise PlacementError if the constraint is invalid.
 
         Raises
         ------
         PlacementError
-            No task is allowed, or there is not one zone for each server.
+            If `most` is below 1, or there is not one zone for each server.
         """
         if self.most < 1:
             raise PlacementError(f"submit: apart.most = {self.most}: must be at least 1")
         super().check(servers)
 
     def allows(self, on: Counter[Hashable], server: int) -> bool:
-        """Whether there are fewer than `most` on the server or in its zone."""
+        """Return whether fewer than `most` tasks run on the server or in its zone."""
         return on[self.at(server)] < self.most
 
 
 @dataclass(frozen=True, eq=False)
 class Together(TaskGroup):
-    """All tasks of the group that run do so on one server, or in one zone: where the first one is placed."""
+    """Affinity: all running tasks of the group are on the first one's server, or in its zone."""
 
     group: Hashable
     zones: Sequence[Hashable] | None = None
 
     def allows(self, on: Counter[Hashable], server: int) -> bool:
-        """Whether the others run there, or none runs."""
+        """Return whether the group's other tasks run on the server or in its zone, or no task of it runs."""
         return on[type(self), self.group] == 0 or on[self.at(server)] > 0
 
 
 class Closeness:
-    """How many tasks of each group run where."""
+    """Number of running tasks of each group, by server and zone."""
 
     def __init__(self) -> None:
         self._on: Counter[Hashable] = Counter()
 
     def allows(self, group: TaskGroup, server: int) -> bool:
-        """Whether one more task may run on a server."""
+        """Return whether one more task may run on a server."""
         return group.allows(self._on, server)
 
     def servers(self, group: TaskGroup, usable: Flags) -> Flags:
-        """Those of some servers on which one more task may run. `usable` (n,)."""
+        """Return the usable servers on which one more task of a group may run; `usable` (n,)."""
         allowed = usable.copy()
         for server in np.flatnonzero(usable):
             allowed[server] = self.allows(group, int(server))
         return allowed
 
     def count(self, group: TaskGroup, server: int, change: int) -> None:
-        """Note that a task has come to a server, or with -1 that it has left."""
+        """Record that a task started on a server (change 1), or left it (change -1)."""
         for at in (group.at(server), (type(group), group.group)):
             self._on[at] += change
             if not self._on[at]:

@@ -1,27 +1,30 @@
-"""The best mix of tasks for what is free on a server: branch and bound, one server after another.
+"""The best pattern of tasks for a server's free capacity: branch and bound, one server after another.
 
-At values g_k of a task of each kind, the best mix of server s is
+At the value g_k of a task of each kind, the best pattern of server s is
 
-    phi_s(g) = max { sum_k g_k a_k : a_k tasks of kind k fit together, a_k <= most_k, a >= 0 whole }.
+    phi_s(g) = max { sum_k g_k a_k : a_k tasks of kind k fit together, a_k <= most_k, a >= 0 integral }.
 
-Kinds are tried in order of g_k over the largest share that a task takes of what is free; a branch ends where
-what could be added to it at most would not beat the best mix so far.  There are two bounds, and the lower one
-counts.
+Kinds are tried in descending order of g_k over the largest share of the free capacity that a task takes.  A
+branch ends where an upper bound on its value does not exceed the best pattern so far.  The smaller of two
+bounds is used.
 
-*In parts.*  With s_kr the share of resource r (CPU, memory, GPUs) that a task takes, and weights theta >= 0,
+*Fractional bound.*  With the share s_kr of resource r (CPU, memory, GPUs) that a task takes, and weights
+theta >= 0,
 
-    sum_k g_k a_k <= max_k (g_k / theta's_k) theta'(what is left),         for a few theta.
+    sum_k g_k a_k <= max_k (g_k / theta's_k) theta'(free shares),         for a few theta.
 
-*GPU by GPU.*  At prices p of CPU and memory that are too high for tasks without GPUs,
+*GPU bound.*  At prices p of CPU and memory at which tasks without GPUs have no gain,
 
-    sum_k g_k a_k <= p'(what is left) + sum over GPUs of h_p(what is left of it),        for a few p,
+    sum_k g_k a_k <= p'(free CPU and memory) + sum over GPUs of h_p(free capacity of the GPU),        for a
+    few p,
 
-where h_p(u) is the most that tasks on one GPU with u left add less what they take at p, a knapsack that is
-the same for all servers with a model of GPU; a task with n GPUs counts as n tasks, each with the n-th part.
-The prices are those with the lowest bound of the whole server.
+where h_p(u) is the largest sum of g_k minus the cost at p of the tasks on one GPU with free capacity u.  It
+is a knapsack that is the same for all servers with a GPU model.  A task with n GPUs counts as n tasks, each
+with the n-th part. The price used is the one with the smallest bound of the whole server.
 
-Both hold for what has not been tried, so a search that ends early says how much it may have missed.  GPUs
-with as much left are the same, and tasks of a kind take GPUs in ascending order: no mix is looked at twice.
+Both bounds also hold for the untried branches, so a search that ends early returns a bound on what it missed.
+GPUs with equal free capacity are interchangeable, and tasks of a kind take GPUs in ascending order, so no
+pattern is tried twice.
 """
 
 from __future__ import annotations
@@ -37,27 +40,27 @@ from copter.problems.placement.occupancy import Fleet, Free, fits, take
 from copter.problems.placement.servers import MILLI
 
 _MOST_TASKS = 64
-"""Tasks of a mix at most; the bound has those beyond."""
+"""Largest number of tasks of a pattern; the bound includes larger ones."""
 _AT_ONCE = 4096
-"""Servers that one thread searches before it looks for others."""
+"""Number of servers in a chunk that one thread searches."""
 NODES = 400
-"""Tasks that are tried on a server before its search ends early."""
+"""Number of nodes of the search on a server after which it ends early."""
 _THETAS = np.array(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1], [1, 0, 3], [3, 0, 1]],
     np.float64,
 )
 _DIRECTIONS = ((1.0, 0.0), (1.0, 0.2), (1.0, 1.0), (0.2, 1.0), (0.0, 1.0))
-"""Prices of CPU and memory, each of a server's mean."""
+"""Ratios of the prices of CPU and memory, relative to a server's mean capacity."""
 _STEPS = 6
-"""Prices in each direction."""
+"""Number of prices in each direction."""
 
 
 class Mixes(NamedTuple):
-    """The best mixes that were found, server after server.
+    """The best patterns that were found, for some servers.
 
-    `value` (n,): of each server's mix; 0 if there is none. `bound` (n,): no mix is worth more. `begins` (n +
-    1,): tasks of server i are those from begins[i] to begins[i + 1]. `kinds`, `gpus` (tasks,): kind and bits
-    of the GPUs of each task.
+    `value` (n,): value of each server's pattern; 0 for an empty one. `bound` (n,): upper bound on the value.
+    `begins` (n + 1,): tasks of server i are those from begins[i] to begins[i + 1]. `kinds`, `gpus` (tasks,):
+    kind and bit set of the GPUs of each task.
     """
 
     value: Floats
@@ -70,22 +73,22 @@ class Mixes(NamedTuple):
 def best_mixes(
     free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int = NODES
 ) -> Mixes:
-    """Return the best mix of each server by itself.
+    """Return the best pattern of each server, independently of the other servers.
 
-    `servers` (n,). `gain` (kinds,): what a task of each kind adds; one that adds nothing is in no mix. `most`
-    (kinds,): tasks of each kind in a mix at most. `nodes`: tasks that are tried on a server before its search
-    ends early.
+    `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
+    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: nodes of the search
+    on a server after which it ends early.
     """
     return _searched(free, fleet, servers, gain, most, nodes, False)
 
 
 def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> Mixes:
-    """Give each server the best mix of the tasks that those before it have left.
+    """Give each server the best pattern of the tasks that the servers before it have left.
 
-    It takes what the tasks need from `free`, and the tasks from `most`.
+    The function subtracts the tasks' capacity from `free`, and the tasks from `most`.
 
-    `servers` (n,): in the order in which they choose. `gain` (kinds,): what a task of each kind adds. `most`
-    (kinds,): tasks of each kind that there are.
+    `servers` (n,): in the order in which they choose. `gain` (kinds,): value of a task of each kind. `most`
+    (kinds,): number of tasks of each kind.
     """
     return _searched(free, fleet, servers, gain, most, NODES, True)
 
@@ -93,7 +96,7 @@ def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> M
 def _searched(
     free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int, together: bool
 ) -> Mixes:
-    """Search servers, together one after another, else some at a time."""
+    """Search servers: with `together`, one after another from the same tasks, otherwise in parallel."""
     kinds = np.flatnonzero((gain > 0.0) & (most > 0))
     kinds = kinds[np.argsort(fleet.cpu[kinds], kind="stable")]
     n = servers.size
@@ -123,7 +126,7 @@ def _searched(
 
 
 class _Tasks(NamedTuple):
-    """Where the tasks of mixes are written."""
+    """Arrays for the tasks of patterns."""
 
     kinds: Ints
     gpus: Ints
@@ -134,16 +137,16 @@ class _Tasks(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What a search needs; by candidate, a kind that fits, or by depth, the number of tasks that are placed.
+    """Data of a search, by candidate (a kind that fits) or by depth (the number of placed tasks).
 
-    `kinds` (kinds,): those of which there are some and that add something, by the CPU that they take. `gain`,
-    `most`, `nodes`: as :func:`best_mixes` has them. `thetas` (t, 3). `price` (p, 2): of CPU and memory.
-    `on_gpu` (p, models, units + 1): h_p, and `unit` is in thousandths of a GPU. `size` (3,): CPU, memory and
-    GPUs that are free on the server, each at least 1. `kind`, `density` (kinds,): of each candidate. `share`
-    (kinds, 3). `in_parts` (t, kinds + 1): the most that any candidate from here on adds for theta's share.
-    `left` (depths, m): of each GPU. `room` (depths, 2): CPU and memory that are left. `value` (depths,).
-    `at`, `gpu` (depths,): candidate and GPU that come next. `tried`, `bits` (depths,): the candidate that is
-    placed, and its GPUs. `placed` (kinds,): tasks of each candidate in the mix.
+    `kinds` (kinds,): kinds with tasks and a positive gain, in order of their CPU. `gain`, `most`, `nodes`: as
+    for :func:`best_mixes`. `thetas` (t, 3). `price` (p, 2): prices of CPU and memory.
+    `on_gpu` (p, models, units + 1): h_p, where `unit` is in thousandths of a GPU. `size` (3,): free CPU,
+    memory and GPUs of the server, each at least 1. `kind`, `density` (kinds,): of each candidate. `share`
+    (kinds, 3). `in_parts` (t, kinds + 1): the largest gain over theta's share of this and later candidates.
+    `left` (depths, m): free capacity of each GPU. `room` (depths, 2): free CPU and memory. `value` (depths,).
+    `at`, `gpu` (depths,): next candidate and GPU. `tried`, `bits` (depths,): the placed candidate and its
+    GPUs. `placed` (kinds,): number of tasks of each candidate in the pattern.
     """
 
     kinds: Ints
@@ -181,12 +184,12 @@ class _Search(NamedTuple):
         return cls(kinds, gain, most, nodes, _THETAS, price, on_gpu, unit, *scratch)
 
     def own(self) -> _Search:
-        """The same with arrays to write to of its own."""
+        """Return a search with the same data and new work arrays."""
         return _Search(*self[:8], *_scratch(self.kinds.size, self.left.shape[1]))
 
 
 def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
-    """The arrays that a search writes to."""
+    """Return new work arrays for a search."""
     depths = _MOST_TASKS + 1
     return (
         np.empty(3),
@@ -203,10 +206,10 @@ def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
 
 
 def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
-    """Prices of CPU and memory at which tasks without GPUs add nothing; (p, 2).
+    """Return prices of CPU and memory at which tasks without GPUs have no gain; (p, 2).
 
-    `asked` (n, 2): CPU and memory for each GPU of a kind, or in all if it has none. `its` (n,): what this
-    adds. `alone` (n,): whether the kind is without GPUs.
+    `asked` (n, 2): CPU and memory of a kind for each of its GPUs, or in all if it has no GPU. `its` (n,): the
+    gain in the same unit. `alone` (n,): whether the kind has no GPU.
     """
     mean = np.array([max(float(free.cpu.mean()), 1.0), max(float(free.memory.mean()), 1.0)])
     prices = [np.zeros((0, 2))]
@@ -214,7 +217,7 @@ def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
         direction = np.array(weights) / mean
         takes = asked @ direction
         if np.any(takes[alone] <= 0.0):
-            continue  # there is no price that is too high for such a task
+            continue  # at these ratios no price removes the gain of such a task
         ratio = np.divide(its, takes, out=np.zeros_like(its), where=takes > 0.0)
         low, high = ratio[alone].max(initial=0.0), ratio[~alone].max(initial=0.0)
         scales = [low]
@@ -255,7 +258,7 @@ def _search_some(
     sizes: Ints,
     room: _Tasks,
 ) -> tuple[int, int]:
-    """Search servers for as long as there is room; return which comes next, and how many tasks there are."""
+    """Search servers while the arrays have room; return the next server, and the number of tasks."""
     used = 0
     for one in range(begin, end):
         if used + _MOST_TASKS > room.kinds.size:
@@ -275,7 +278,7 @@ def _search_some(
 
 @kernel(inner=True)
 def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
-    """Sort the kinds that fit on a server by what they add for what they take; return how many they are."""
+    """Sort the kinds that fit on a server by gain over largest share; return their number."""
     s = search
     gpus = 0
     for gpu in range(free.gpus.shape[1]):
@@ -283,7 +286,7 @@ def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
     s.size[0], s.size[1], s.size[2] = max(free.cpu[server], 1), max(free.memory[server], 1), max(gpus, 1)
     n = 0
     for kind in s.kinds:
-        if fleet.cpu[kind] > free.cpu[server]:  # and so do all that follow
+        if fleet.cpu[kind] > free.cpu[server]:  # this holds for all later kinds, too
             break
         if s.most[kind] <= 0 or not fits(free, fleet, kind, server):
             continue
@@ -304,7 +307,7 @@ def _candidates(free: Free, fleet: Fleet, server: int, search: _Search) -> int:
 
 @kernel(inner=True)
 def _bound_in_parts(n: int, search: _Search) -> None:
-    """Find what candidates from each one on add at most for theta's share."""
+    """Compute the largest gain over theta's share of each candidate and those after it."""
     s = search
     for theta in range(s.thetas.shape[0]):
         s.in_parts[theta, n] = 0.0
@@ -318,7 +321,7 @@ def _bound_in_parts(n: int, search: _Search) -> None:
 
 @kernel(inner=True)
 def _rest(model: int, price: int, at: int, depth: int, enough: float, search: _Search) -> float:
-    """No tasks of the candidates from one on add more to a mix; it is not made lower than `enough`."""
+    """Return an upper bound on the gain of candidates from `at` on; it is not tightened below `enough`."""
     s = search
     gpus = 0
     for gpu in range(s.left.shape[1]):
@@ -336,7 +339,7 @@ def _rest(model: int, price: int, at: int, depth: int, enough: float, search: _S
 
 @kernel(inner=True)
 def _on_gpus(model: int, depth: int, price: int, search: _Search) -> float:
-    """The bound GPU by GPU, at one of the prices."""
+    """Return the GPU bound at one of the prices."""
     s = search
     total = s.price[price, 0] * s.room[depth, 0] + s.price[price, 1] * s.room[depth, 1]
     for gpu in range(s.left.shape[1]):
@@ -346,7 +349,7 @@ def _on_gpus(model: int, depth: int, price: int, search: _Search) -> float:
 
 @kernel(inner=True)
 def _best_price(model: int, search: _Search) -> int:
-    """The price at which the bound of the whole server is least; -1 if there is none."""
+    """Return the price with the smallest bound of the whole server; -1 without prices."""
     best, least = -1, np.inf
     for price in range(search.price.shape[0]):
         total = _on_gpus(model, 0, price, search)
@@ -357,7 +360,7 @@ def _best_price(model: int, search: _Search) -> int:
 
 @kernel(inner=True)
 def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
-    """Bits of the GPUs that a task gets next; -1 if there are none, or none that differ from those before."""
+    """Return the bit set of GPUs to try next for a task; -1 if all different ones have been tried."""
     s = search
     kind, begin, m = s.kind[at], s.gpu[depth], s.left.shape[1]
     milli, count = fleet.milli[kind], fleet.gpus[kind]
@@ -370,7 +373,7 @@ def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
                 count -= 1
         return bits if begin == 0 and count == 0 else -1
     first = 0
-    if depth > 0 and s.tried[depth - 1] == at:  # the task before is of this kind
+    if depth > 0 and s.tried[depth - 1] == at:  # the task before is of the same kind
         while not (s.bits[depth - 1] >> first) & 1:
             first += 1
     for gpu in range(max(first, begin), m):
@@ -385,7 +388,7 @@ def _next_gpus(fleet: Fleet, at: int, depth: int, search: _Search) -> int:
 
 @kernel(inner=True)
 def _place(fleet: Fleet, at: int, bits: int, depth: int, search: _Search) -> None:
-    """Add a task to the mix."""
+    """Add a task to the pattern."""
     s = search
     kind, below = s.kind[at], depth + 1
     s.tried[depth], s.bits[depth] = at, bits
@@ -402,7 +405,7 @@ def _place(fleet: Fleet, at: int, bits: int, depth: int, search: _Search) -> Non
 def _search(
     free: Free, fleet: Fleet, server: int, n: int, search: _Search, room: _Tasks, used: int
 ) -> tuple[float, float, int]:
-    """Write the best mix of a server from `used` on; its value, a bound, and how many tasks it has."""
+    """Write a server's best pattern from `used` on; return its value, a bound and its number of tasks."""
     s, model = search, fleet.model[server]
     s.room[0, 0], s.room[0, 1] = free.cpu[server], free.memory[server]
     for gpu in range(s.left.shape[1]):
@@ -414,7 +417,7 @@ def _search(
     s.value[0], s.at[0], s.gpu[0] = 0.0, 0, 0
     best, missed, size, nodes, depth = 0.0, 0.0, 0, 0, 0
     price = _best_price(model, s)
-    if uneven:  # not all ways are tried in which such tasks can have GPUs
+    if uneven:  # the search does not try all sets of GPUs for such tasks
         missed = _rest(model, price, 0, 0, 0.0, s)
     while depth >= 0:
         at, bits, over = s.at[depth], -1, nodes >= s.nodes or depth >= _MOST_TASKS

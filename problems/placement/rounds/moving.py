@@ -1,9 +1,9 @@
-"""Room for tasks that fit nowhere: tasks that run move to where there is room for them.
+"""Room for tasks that fit nowhere: running tasks move to other servers.
 
-A task of kind k that waits is placed on server s if some tasks there can move: those that are worth least go
-until k fits, of kinds for which there is room elsewhere, and those that did not have to go stay.  Of all
-servers those come first where fewest tasks move, of all kinds those that are worth most.  It is done if w_k
-is no less than the price of the moves.
+A waiting task of kind k is placed on server s if enough tasks there can move.  The least valuable tasks whose
+kinds fit elsewhere are removed until k fits; then those that are not needed are put back.  Servers with the
+fewest moves are tried first, and kinds in descending order of value.  The moves are made if w_k is at least
+their price.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from copter.problems.placement.occupancy import Fleet, Free, Most, fits, take, t
 from copter.problems.placement.rounds.running import Running
 
 _MOST_MOVES = 4
-"""Tasks that move for one that waits, at most."""
+"""Largest number of moves for one waiting task."""
 
 
 class _Moved(NamedTuple):
-    """What has been done.
+    """Result of moves.
 
-    `placed`, `moved`: slots of tasks that waited, and of tasks that ran elsewhere; each once.
+    `placed`, `moved`: slots of tasks that waited, and of running tasks that moved.
     """
 
     placed: list[int]
@@ -33,10 +33,7 @@ class _Moved(NamedTuple):
 
 
 class _Tasks(NamedTuple):
-    """Tasks that run, by server; on each those that are worth least first.
-
-    `begins` (n + 1,). `slot`, `kind`, `gpus` (t,).
-    """
+    """Running tasks by server, in ascending order of value on each server."""
 
     begins: Ints
     slot: Ints
@@ -53,10 +50,10 @@ class _Tasks(NamedTuple):
 
 
 def make_room(running: Running, values: Floats, most: Most, moves: int, price: float) -> _Moved:
-    """Place tasks that wait where others can move away.
+    """Place waiting tasks on servers from which running tasks can move.
 
-    `values` (kinds,): what a task of each kind is worth. `moves`: tasks that move at most; each at most once.
-    `price`: of a move.
+    `values` (kinds,): value of a task of each kind. `moves`: largest number of moves; a task moves at most
+    once. `price`: price of a move.
     """
     done = _Moved([], [])
     tasks = _Tasks.of(running, values)
@@ -88,7 +85,7 @@ def _one(
     limit: int,
     done: _Moved,
 ) -> None:
-    """Place a task of a kind on a server, if tasks that run there find another."""
+    """Place a task of a kind on a server if enough running tasks find another server."""
     slot = next((slot for slot in running.waiting_of(kind) if running.allows(slot, server)), -1)
     away = np.empty(_MOST_MOVES, np.int64)
     room = _room(running, most)
@@ -105,7 +102,7 @@ def _one(
             break
         before.append((its, *running.places_of(its)))
         running.start(its, *_at(running, int(tasks.kind[one]), to))
-    # Who should be beside it may have moved.
+    # Tasks of the group with which it must be together may have moved.
     if len(before) < many or not running.allows(slot, server):
         for old in before:
             running.start(*old)
@@ -117,13 +114,13 @@ def _one(
 
 
 def _at(running: Running, kind: int, server: int) -> tuple[Ints, Ints]:
-    """A server, and the GPUs that a task gets there."""
+    """Return a server, and the GPUs that a task gets there."""
     gpus = tightest_on(running.free, running.fleet, kind, server)
     return np.array([server]), np.array([gpus], np.int64)
 
 
 def _room(running: Running, most: Most) -> Ints:
-    """The usable server on which least would be left beside a task of each kind; -1 if there is none."""
+    """Return for each kind the usable server by best fit; -1 if a task fits nowhere."""
     rooms = np.empty(running.waiting.size, np.int64)
     _rooms(running.free, running.fleet, running.usable, most, rooms)
     return rooms
@@ -148,7 +145,7 @@ def _counts(
     away: Ints,
     count: Ints,
 ) -> None:
-    """How many tasks move for one of a kind, on each server where this is possible."""
+    """Count the moves for one task of a kind, on each server where this is possible."""
     for server in range(free.cpu.size):
         if usable[server]:
             count[server] = max(_away(free, fleet, kind, server, tasks, room, stays, limit, away), 0)
@@ -166,7 +163,7 @@ def _away(
     limit: int,
     away: Ints,
 ) -> int:
-    """Choose tasks of a server that make room for one of a kind; return how many, or -1."""
+    """Choose tasks of a server that make room for one of a kind; return their number, or -1."""
     if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:
         return -1
     begin, end, many = tasks.begins[server], tasks.begins[server + 1], 0
@@ -181,7 +178,7 @@ def _away(
             away[many] = one
             many += 1
     enough = fits(free, fleet, kind, server)
-    # Those that did not have to go, the one that is worth most first, and then all come back.
+    # Put back tasks that need not move, the most valuable first; then restore the free capacity.
     kept = many
     for at in range(many - 1, -1, -1):
         one = away[at]
@@ -199,7 +196,7 @@ def _away(
 
 @kernel(inner=True)
 def _emptiest(free: Free, fleet: Fleet, kind: int, server: int) -> int:
-    """Bits of the GPUs with most left, as many as a task of a kind has."""
+    """Return the bit set of GPUs with most free capacity, as many as a task of a kind has."""
     wanted = 0
     for _ in range(fleet.gpus[kind]):
         best = -1
@@ -213,7 +210,7 @@ def _emptiest(free: Free, fleet: Fleet, kind: int, server: int) -> int:
 
 @kernel(inner=True)
 def _helps(free: Free, fleet: Fleet, kind: int, server: int, wanted: int, its: int, gpus: int) -> bool:
-    """Whether a task has some of what is short for one of a kind: CPU, memory, or one of the GPUs wanted."""
+    """Return whether moving a task helps: it has CPU, memory or a wanted GPU that is short."""
     for gpu in range(free.gpus.shape[1]):
         if ((wanted & gpus) >> gpu) & 1 and free.gpus[server, gpu] < fleet.milli[kind]:
             return True

@@ -1,21 +1,22 @@
-"""The relaxation of a round: how many servers of each state get which mix of tasks, by column generation.
+"""The relaxation of a round by column generation: the number of servers of each class with each pattern.
 
-With d_k tasks of kind k waiting, w_k what one is worth, n_c servers that have the same free and model (state
-c), and columns p, the mixes of tasks that fit on such a server, a_kp of each kind,
+Let d_k be the number of waiting tasks of kind k and w_k the value of one.  Servers with equal free capacity
+and GPU model form a class c of n_c servers.  The columns p are the patterns of tasks that fit on a server of
+a class, with a_kp tasks of each kind k.
 
     maximise    sum_p (sum_k w_k a_kp) y_p
     subject to  sum_p a_kp y_p <= d_k                       every kind, price v_k
-                sum over the mixes p of c of y_p <= n_c     every state
+                sum over the patterns p of c of y_p <= n_c  every class
                 y >= 0.
 
-Kinds are resources of the program, states its requests.  Mixes are added when prices say that they are
-missing (:mod:`copter.solvers.generation`): a state's best one is worth phi_c(w - v)
-(:mod:`copter.problems.placement.rounds.mixes`), and no placement is worth more than
+Kinds are resources of the program, and classes its requests.  Patterns with a positive reduced value are
+added (:mod:`copter.solvers.generation`).  The best pattern of a class at the prices has the value phi_c(w -
+v) (:mod:`copter.problems.placement.rounds.mixes`), and the value of any placement is at most
 
     D(v) = sum_k d_k v_k + sum_c n_c phi_c(w - v).
 
-At the best prices this is no more than the optimum of the linear relaxation by single tasks, which also fills
-what no whole task fits into.
+At the best prices this bound is at most the optimum of the linear relaxation with fractional tasks, which can
+also use capacity into which no whole task fits.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from copter.solution import Solution
 from copter.solvers.registry import make_solver
 
 _TOLERANCE = 1e-3
-"""Of the prices."""
+"""Tolerance of the solver."""
 _MOST_NODES = 100 * NODES
-"""Tasks that are tried on a server at most where its bound stands between a placement and its proof."""
+"""Largest number of nodes of the search on a server, used if its bound prevents the proof of the gap."""
 _ENOUGH_COLUMNS = 2
-"""Columns that are added at a time have at most so many times the tasks of each kind that there are."""
+"""New columns have in total at most this many times the waiting tasks of each kind."""
 _NEGLIGIBLE = 1e-3
-"""A task that adds less than this share of its worth adds nothing: its price is taken to be its worth."""
+"""If a task's gain is below this share of its value, its price is set to its value."""
 
 
 class Found(NamedTuple):
-    """Tasks with places. `kinds`, `servers`, `gpus` (t,): of each task; GPUs as bits."""
+    """Tasks with places: `kinds`, `servers` and `gpus` (t,) of each task; GPUs as a bit set."""
 
     kinds: Ints
     servers: Ints
@@ -53,19 +54,19 @@ class Found(NamedTuple):
 
     @classmethod
     def of(cls, mixes: Mixes, servers: Ints) -> Found:
-        """The mixes of some servers."""
+        """Return the tasks of the patterns of some servers."""
         return cls(mixes.kinds, np.repeat(servers, np.diff(mixes.begins)), mixes.gpus)
 
     def and_(self, others: Found) -> Found:
-        """These and others."""
+        """Return the concatenation with other tasks."""
         return Found(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
 
 
 class _States(NamedTuple):
-    """Servers that are alike.
+    """Classes of servers with equal free capacity and GPU model.
 
-    `number` (c,): by which the program knows each state, ascending. `servers` (n,): state after state.
-    `begins` (c + 1,).
+    `number` (c,): id of each class in the program, ascending. `servers` (n,): servers, class after class.
+    `begins` (c + 1,): position of each class in `servers`.
     """
 
     number: Ints
@@ -74,19 +75,20 @@ class _States(NamedTuple):
 
     @property
     def sizes(self) -> Ints:
-        """Servers of each state."""
+        """Number of servers of each class."""
         return np.diff(self.begins)
 
     @property
     def first(self) -> Ints:
-        """One server of each state."""
+        """One server of each class."""
         return self.servers[self.begins[:-1]]
 
 
 class _Columns(NamedTuple):
-    """Mixes by the state that they belong to, ascending.
+    """Patterns in ascending order of their class.
 
-    `owner` (p,): number of the state. `begins` (p + 1,). `kinds`, `gpus` (t,): of the tasks, mix after mix.
+    `owner` (p,): number of the class. `begins` (p + 1,). `kinds`, `gpus` (t,): of the tasks, pattern after
+    pattern.
     """
 
     owner: Ints
@@ -95,13 +97,13 @@ class _Columns(NamedTuple):
     gpus: Ints
 
     def where(self, keep: Flags) -> _Columns:
-        """Some of them."""
+        """Return the patterns of a mask."""
         sizes = np.diff(self.begins)
         tasks = np.repeat(keep, sizes)
         return _Columns(self.owner[keep], _begins(sizes[keep]), self.kinds[tasks], self.gpus[tasks])
 
     def and_(self, others: _Columns) -> _Columns:
-        """These and others, which come after those of the same state."""
+        """Return these and other patterns, where the others come last within each class."""
         owner = np.concatenate([self.owner, others.owner])
         sizes = np.concatenate([np.diff(self.begins), np.diff(others.begins)])
         order = np.argsort(owner, kind="stable")
@@ -110,7 +112,7 @@ class _Columns(NamedTuple):
         return _Columns(owner[order], _begins(sizes[order]), kinds[tasks], gpus[tasks])
 
     def counts(self, kinds: int) -> sparse.csr_array:
-        """Tasks of each kind in each mix; (p, kinds)."""
+        """Return the number of tasks of each kind in each pattern; (p, kinds)."""
         counts = sparse.csr_array(
             (np.ones(self.kinds.size), self.kinds.copy(), self.begins.copy()), shape=(self.owner.size, kinds)
         )
@@ -118,16 +120,16 @@ class _Columns(NamedTuple):
         return counts
 
     def worth(self, values: Floats) -> Floats:
-        """Sum of the values of the tasks of each mix. `values` (kinds,)."""
+        """Return the sum of the tasks' values for each pattern; `values` (kinds,)."""
         sums = np.concatenate([[0.0], np.cumsum(values[self.kinds])])
         return sums[self.begins[1:]] - sums[self.begins[:-1]]
 
 
 class PatternRelaxation:
-    """The program, kept from round to round.
+    """The program of the relaxation, which is kept from round to round.
 
-    `values` (kinds,): what a task of each kind is worth. `program`: resources are kinds by index, requests
-    are states by number.
+    `values` (kinds,): value of a task of each kind. `program`: its resources are the indices of kinds, and
+    its requests the numbers of classes.
     """
 
     def __init__(self, fleet: Fleet, values: Floats) -> None:
@@ -142,10 +144,10 @@ class PatternRelaxation:
         self._columns = _Columns(nothing, np.zeros(1, np.int64), nothing, nothing)
 
     def begin(self, free: Free, demand: Ints, servers: Ints, price: Floats) -> None:
-        """Make the program that of a round, with what is left of the last one's columns.
+        """Change the program to that of a round, and keep useful columns of the last round.
 
-        `free`: it must not change before the round is over. `demand` (kinds,): tasks that wait. `servers`
-        (n,): those that take part.
+        `free`: free capacity, which must not change during the round. `demand` (kinds,): number of waiting
+        tasks. `servers` (n,): servers of the round.
         """
         self._free, self._demand = free, demand
         self.program.update_resources(self._kinds, upper=demand.astype(np.float64))
@@ -164,14 +166,14 @@ class PatternRelaxation:
             self.program.update_requests(number[stays].tolist(), totals=count[stays])
 
     def _useful(self, columns: _Columns, score: Floats) -> Flags:
-        """Which columns of a score above 0 are among the best ones that have the tasks that there are."""
+        """Return which columns of positive score are among the best ones that cover the demand."""
         order = np.argsort(-score, kind="stable")
         useful = np.zeros(score.size, np.bool_)
         _choose(columns, order[score[order] > 0.0], _ENOUGH_COLUMNS * self._demand, useful)
         return useful
 
     def _alike(self, servers: Ints) -> _States:
-        """Group servers by what is free and by model; a state that was there keeps its number."""
+        """Group servers by free capacity and GPU model; a class that existed before keeps its number."""
         free, model = self._free, self._fleet.model
         rows = np.column_stack([free.cpu[servers], free.memory[servers], model[servers], free.gpus[servers]])
         keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
@@ -186,11 +188,11 @@ class PatternRelaxation:
             self._numbers[name] = number
         numbers = np.array(list(self._numbers.values()), np.int64)
         order = np.argsort(numbers)
-        of_group = np.argsort(order)[group]  # position of its number
+        of_group = np.argsort(order)[group]  # rank of the number of each server's class
         return _States(numbers[order], servers[np.argsort(of_group, kind="stable")], _begins(count[order]))
 
     def offer(self, found: Found) -> None:
-        """Add the mixes of a placement, one for each state."""
+        """Add the patterns of a placement, one for each class."""
         place = np.full(self._fleet.model.size, -1, np.int64)
         place[self._states.first] = self._states.number
         owner = place[found.servers]
@@ -199,10 +201,10 @@ class PatternRelaxation:
         self._add(_Columns(owners, _begins(sizes), found.kinds[order], found.gpus[order]))
 
     def improve(self, price: Floats, enough: float) -> tuple[int, float]:
-        """Add the mixes that are missing at some prices; return how many they are, and the bound there.
+        """Add patterns with a positive reduced value at some prices; return their number and the bound there.
 
-        `price` (kinds,): not negative. `enough`: if the bound may come to this, servers are searched as long
-        as it takes, but not endlessly.
+        `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
+        more nodes, up to a limit.
         """
         values, states = self._values, self._states
         price = settled(values, price)
@@ -218,7 +220,7 @@ class PatternRelaxation:
             nodes *= 10
             loss = states.sizes * (mixes.bound - mixes.value)
             worst = np.argsort(-loss, kind="stable")
-            # What the others lose may be half of what there is between.
+            # Search those servers again whose loss may be more than half of the remaining gap.
             others = np.cumsum(loss[worst][::-1])[::-1]
             again = worst[others > 0.5 * (enough - paid - states.sizes @ mixes.value)]
             more = best_mixes(self._free, self._fleet, states.first[again], gain, self._demand, nodes)
@@ -231,11 +233,11 @@ class PatternRelaxation:
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
 
     def prices(self, solution: Solution) -> Floats:
-        """Price of each kind; (kinds,)."""
+        """Return the dual price of each kind; (kinds,)."""
         return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
 
     def _add(self, new: _Columns) -> None:
-        """Add columns to the program."""
+        """Add columns to the program as new or changed requests."""
         if not new.owner.size:
             return
         there = np.unique(self._columns.owner)
@@ -256,10 +258,10 @@ class PatternRelaxation:
                 self.program.update_requests(numbers.tolist(), costs=costs, sizes=sizes, usage=usage)
 
     def rounded(self, solution: Solution, free: Free, left: Ints) -> Found:
-        """Give servers the mixes of a solution: whole parts first, then the largest parts of a server.
+        """Give servers the patterns of a solution: integral parts first, then the largest fractional parts.
 
-        `free`: from which is taken what tasks need. `left` (kinds,): tasks that there are; those that are
-        placed are taken from them.
+        `free`: free capacity, which is reduced by the tasks. `left` (kinds,): number of tasks, which is
+        reduced by the placed ones.
         """
         x, program = solution.x.sparse, self.program
         number = np.empty(int(program.request_slots.max(initial=0)) + 1, np.int64)
@@ -289,7 +291,7 @@ class PatternRelaxation:
 
 
 def settled(values: Floats, price: Floats) -> Floats:
-    """Prices of kinds, those that leave a task next to nothing of its worth taken to be that."""
+    """Return the prices, raised to the value for kinds whose gain is a negligible share of the value."""
     return np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
 
 
@@ -298,14 +300,14 @@ def _begins(sizes: Ints) -> Ints:
 
 
 def _ranges(begins: Ints, sizes: Ints) -> Ints:
-    """Concatenate the ranges from each begin on."""
+    """Return the concatenation of ranges of given begins and sizes."""
     total = int(sizes.sum())
     return np.arange(total) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
 
 
 @kernel
 def _choose(columns: _Columns, order: Ints, wanted: Ints, chosen: Flags) -> None:
-    """Choose columns in some order, as long as they have tasks of which so many are still wanted."""
+    """Choose columns in a given order while they have tasks whose kind is still wanted."""
     for one in order:
         for task in range(columns.begins[one], columns.begins[one + 1]):
             chosen[one] = chosen[one] or wanted[columns.kinds[task]] > 0
@@ -326,7 +328,7 @@ def _give(
     left: Ints,
     out: Found,
 ) -> int:
-    """Give the next server of a state a column, as far as there are tasks; return how many are placed."""
+    """Give the next server of a class a column while it has tasks; return the number of placed tasks."""
     placed = 0
     for one in range(state.size):
         its = state[one]

@@ -1,25 +1,27 @@
-"""Rounds of placement: tasks that wait are placed together, by the prices of a program that is kept from
-round to round.
+"""Rounds of placement: waiting tasks are placed together, by the dual prices of a program that is kept.
 
-Tasks that run stay where they are.  The program, its prices v_k of kinds and its bound D(v) are those of
+Running tasks stay where they are.  The program, its prices v_k of kinds and its bound D(v) are those of
 :mod:`copter.problems.placement.rounds.relaxation`.
 
-A round is:
+A round has these steps:
 
-1. Servers choose, fullest first, the mix that is worth most when 0.9 v_k of last round is taken off each
-   task.  If D says that this is good enough, that is all.
-2. Else the program is solved and rounded, and mixes are added as long as prices say that they are missing.
-   To round it, servers get their mixes without the tasks that there are no more of; then they choose among
-   what is left, as before.
-3. Tasks of a kind are alike but for those of groups (:mod:`copter.problems.placement.rounds.groups`):
-   each place goes to the task that has waited longest of those that may run there.
+1. Servers choose one after another, in ascending order of free capacity, the pattern with the largest value
+  minus 0.9
+   times the last round's prices v_k.  If D proves that the result is within the gap, the round ends.
+2. Otherwise the program is solved and rounded, and patterns with a positive reduced value are added.  The
+  rounding gives
+   servers their patterns without tasks that are exhausted.  Then servers choose patterns of the remaining
+   tasks as in step 1.
+3. Tasks of a kind are interchangeable, except those of groups
+  (:mod:`copter.problems.placement.rounds.groups`).  Each
+   place goes to the task that has waited longest among those that may run there.
 
-Prices go half of the way from those with the best bound so far to the program's, which jump while it lacks
-columns.  The best placement counts.  Only servers on which something that waits fits have a part in a round:
-it costs what is open, not what there is.
+The prices of the search are halfway between those with the best bound so far and the program's, because the
+program's prices oscillate while it lacks columns.  The best placement found is used.  Only servers on which a
+waiting task fits take part in a round, so its time depends on the free servers, not on all.
 
-Source: column generation over patterns, Gilmore and Gomory (1961); prices that place tasks, Nnorom, Boyd and
-Levis, "CvxCluster" (2026); prices between, Wentges (1997).
+Sources: column generation over patterns, Gilmore and Gomory (1961); placement by prices, Nnorom, Boyd and
+Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997).
 """
 
 from __future__ import annotations
@@ -56,37 +58,39 @@ from copter.solvers.base import Solver
 from copter.solvers.generation import MissingColumns, generations
 
 GAP = 0.005
-"""Of its bound a round may be short by so much."""
+"""Default of the largest relative gap of a round."""
 _ITERATIONS = 20
-"""Solves of a round at most."""
+"""Largest number of solves of a round."""
 _SHARES = (0.5, 1.0)
-"""Of the way to the program's prices: the second if nothing is missing at the first."""
+"""Steps towards the program's prices: the second is used if no pattern is missing at the first."""
 _DISCOUNT = 0.9
-"""Share of a kind's price that its tasks are worth less while servers choose."""
+"""Share of a kind's price that is subtracted from its value while servers choose."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What came of a round.
+    """Result of a round.
 
     Attributes
     ----------
     placed : mapping of task id to Place
-        Tasks that waited and run now.
+        Places of tasks that waited.
     moved : mapping of task id to Place
-        Tasks that ran elsewhere.
+        New places of tasks that ran elsewhere.
     waiting : int
-        Tasks that wait still.
+        Number of tasks that still wait.
     value : float
-        What the tasks are worth that were placed beside those that run.
+        Value of the placed tasks, without those of `gained`.
     bound : float
-        No placement of the tasks that waited is worth more, with those that run where they are.
+        Upper bound on the value of any placement of the waiting tasks while running tasks stay.
     gained : float
-        What the tasks are worth that were placed where others have moved away; not in `value`.
+        Value of the tasks that were placed where running tasks moved away; not in `value`.
     solves : int
-        Of the program; 0 if servers that chose by last round's prices were good enough.
+        Number of solves of the program; 0 if step 1 was sufficient.
+    seconds : float
+        Time of the round.
     moves : tuple of Move
-        Tasks that start or move, from which place to which.
+        Tasks that start or move, with their former and new places.
     """
 
     placed: dict[Hashable, Place]
@@ -101,36 +105,36 @@ class Round:
 
     @property
     def gap(self) -> float:
-        """Share of the bound that the value is short by at most; 0 if nothing could be placed."""
+        """Relative gap between value and bound; 0 if nothing could be placed."""
         return max(0.0, 1.0 - self.value / self.bound) if self.bound > 0.0 else 0.0
 
     @property
     def objective(self) -> float:
-        """Its value, to be maximised, by the name that all answers have."""
+        """The value, under the name that all answers of rounds have; it is maximised."""
         return self.value
 
 
 class PlacementRounds:
-    """Places tasks on servers, round by round.
+    """Placement of tasks on servers, round by round.
 
     Parameters
     ----------
     servers : Servers
-        All free.
+        The servers, all free.
     kinds : sequence of TaskKind
-        What tasks ask for; tasks name them by index.
+        Kinds of tasks, by their requests; tasks refer to a kind by its index.
     values : (kinds,) array_like, optional
-        What a task of each kind is worth, > 0.  By default the largest share that it takes of what a server
-        has on average of CPU, memory or GPUs.
+        Value of a task of each kind, > 0.  Default: the largest share that it takes of a server's mean CPU,
+        memory or GPUs.
     gap : float
-        A round ends when it is proved that its value is within this share of the best there is, or when no
-        mix is missing any more, or after so many solves: :attr:`Round.gap` says how far it came.
+        Largest relative gap.  A round ends when its gap is proved, when no pattern has a positive reduced
+        value, or after a limit of solves; :attr:`Round.gap` is the gap that was reached.
 
     Raises
     ------
     PlacementError
-        Values are not finite and positive, or not one for each kind; `gap` is not between 0 and 1; there are
-        no servers, one is there twice, or what one has, or a kind asks for, cannot be.
+        If values are not finite and positive, or not one for each kind; `gap` is not between 0 and 1; there
+        are no servers, two have the same name, or a capacity or request is out of its range.
     """
 
     def __init__(
@@ -151,7 +155,7 @@ class PlacementRounds:
         self._price = self.values.copy()
         self._relaxation = PatternRelaxation(self.running.fleet, self.values)
 
-    # ---- what changes between rounds --------------------------------------------------------------------
+    # ---- changes between rounds -------------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
         """Add tasks that wait for the next round; see :meth:`Running.submit`."""
@@ -164,20 +168,20 @@ class PlacementRounds:
         self._count(kinds, len(ids))
 
     def _count(self, kinds: ArrayLike, many: int) -> None:
-        """Note that tasks have come."""
+        """Count arrivals by kind."""
         np.add.at(self._came, np.broadcast_to(np.asarray(kinds, np.int64), many), 1)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
-        """Remove tasks, whether they run or wait; see :meth:`Running.finish`."""
+        """Remove running or waiting tasks; see :meth:`Running.finish`."""
         self.running.finish(ids)
 
     def fail(self, servers: Iterable[str]) -> list[Hashable]:
-        """Take servers away at once; return the tasks that ran there, which wait again.
+        """Remove servers at once; return the tasks that ran there, which wait again.
 
         Raises
         ------
         PlacementError
-            There is no such server; nothing has changed.
+            If there is no such server; nothing has changed then.
         """
         gone = self._mask(servers, "fail")
         slots = self.running.on(gone)
@@ -186,22 +190,22 @@ class PlacementRounds:
         return self.running.ids(slots)
 
     def drain(self, servers: Iterable[str]) -> None:
-        """Let no more tasks begin on servers; rounds move those that run there, as many as they may.
+        """Stop placing tasks on some servers; rounds move running tasks away, within their limit of moves.
 
         Raises
         ------
         PlacementError
-            There is no such server; nothing has changed.
+            If there is no such server; nothing has changed then.
         """
         self.running.usable[self._mask(servers, "drain")] = False
 
     def restore(self, servers: Iterable[str]) -> None:
-        """Take servers back that failed or were drained.
+        """Use servers again that failed or were drained.
 
         Raises
         ------
         PlacementError
-            There is no such server; nothing has changed.
+            If there is no such server; nothing has changed then.
         """
         self.running.usable[self._mask(servers, "restore")] = True
 
@@ -213,19 +217,19 @@ class PlacementRounds:
     # ---- rounds -----------------------------------------------------------------------------------------
 
     def place(self, id: Hashable, kind: int, group: TaskGroup | None = None) -> Place | None:
-        """Place a task that comes alone, at once, where least is left; if it fits nowhere it waits.
+        """Place a single task at once by best fit; return None if it fits nowhere, and then it waits.
 
         Raises
         ------
         PlacementError
-            The id is taken, or there is no such kind.
+            If the id is taken, or there is no such kind.
         """
         self.running.submit([id], kind, group)
         self._count(kind, 1)
         return self._start_alone(int(self.running.slots([id])[0]))
 
     def _start_alone(self, slot: int) -> Place | None:
-        """Start or move a task where least is left; None if it fits nowhere."""
+        """Start or move a task by best fit; return None if it fits nowhere."""
         running, slots = self.running, np.array([slot])
         kind = int(running.kinds_of(slots)[0])
         server = int(
@@ -238,22 +242,28 @@ class PlacementRounds:
         return Place(server, gpus)
 
     def round(self, moves: int = 0, price: float = 0.0, *, deadline: float | None = None) -> Round:
-        """Play a round (:class:`copter.Rounds`): place tasks that wait, after those that must leave a server.
+        """Play a round (:class:`copter.Rounds`): move tasks off drained servers, then place waiting tasks.
 
         Parameters
         ----------
         moves : int
-            Tasks that may be moved at most: first those on drained servers, then such as make room for tasks
+            Largest number of moves: first of tasks on drained servers, then of tasks that make room for those
             that fit nowhere (:mod:`copter.problems.placement.rounds.moving`).
         price : float
-            Of a move that makes room, in what tasks are worth.
+            Price of a move that makes room, in units of task values.
         deadline : float, optional
-            Seconds of the round, which places the tasks that it found a place for by then, maybe none.
+            Seconds of the round.  At the deadline it places the tasks for which it has found places, possibly
+            none.
+
+        Returns
+        -------
+        Round
+            The placed and moved tasks, with value and bound.
 
         Raises
         ------
         PlacementError
-            `moves` or `price` is negative.
+            If `moves` or `price` is negative.
         """
         domain = PlacementDomain(self, moves, price)
         done: Round = PlayedRounds(domain, self.solver, deadline=deadline).play().answer
@@ -261,13 +271,13 @@ class PlacementRounds:
 
     @property
     def solver(self) -> Solver:
-        """The solver of its program."""
+        """Solver of the placement's program."""
         return self._relaxation.solver
 
     def find(self, moves: int, price: float) -> Round:
-        """Return what a round comes to, as good as there is time for (:mod:`copter.clock`); change nothing.
+        """Return the best result of a round within the clock's time (:mod:`copter.clock`), without changes.
 
-        `moves`, `price`: of :meth:`round`.
+        `moves`, `price`: as for :meth:`round`.
         """
         begun = time.perf_counter()
         with self.running.trial():
@@ -281,7 +291,7 @@ class PlacementRounds:
             if moves > len(moved) and self.running.waiting.any() and not over():
                 room = make_room(self.running, self.values, self._most, moves - len(moved), price)
                 more = self._by_id(room.placed)
-                again = self._by_id(room.moved)  # some were placed a moment ago
+                again = self._by_id(room.moved)  # includes tasks that were placed above
                 placed |= {id: again.pop(id) for id in placed if id in again}
                 moved |= again
             done = Round(
@@ -298,51 +308,51 @@ class PlacementRounds:
         return replace(done, moves=tuple(Move(id, self.running.place_of(id), place) for id, place in places))
 
     def keep(self) -> Round:
-        """Return a round that places no task."""
+        """Return a result that places no task."""
         return Round({}, {}, int(self.running.waiting.sum()), 0.0, math.inf, 0.0, 0, 0.0)
 
     def accept(self, done: Round) -> None:
-        """Start and move the tasks of a round."""
+        """Start and move the tasks of a result."""
         places = done.placed | done.moved
         servers, gpus = np.array(list(places.values()), np.int64).reshape(-1, 2).T
         self.running.start(self.running.slots(places), servers, gpus)
 
     def gather(self, moves: int) -> dict[Hashable, Place]:
-        """Move tasks so that what is free is in fewer fragments (see `gathering.py`).
+        """Move tasks to reduce the fragments of free capacity (see `gathering.py`).
 
         Parameters
         ----------
         moves : int
-            Tasks that may be moved at most; tasks of groups are not.
+            Largest number of moves; tasks of groups do not move.
 
         Returns
         -------
         mapping of task id to Place
-            Those that moved.
+            New places of the tasks that moved.
 
         Raises
         ------
         PlacementError
-            `moves` is negative.
+            If `moves` is negative.
         """
         if moves < 0:
             raise PlacementError(f"moves = {moves}: must not be negative")
         return self._by_id(gather(self.running, self._came, moves))
 
     def waiting(self) -> Waiting:
-        """What a round would be about now, for what else places tasks.
+        """Return the input of a round at this moment, for other methods of placement.
 
         Returns
         -------
         Waiting
-            With arrays of its own.
+            Input with copies of the arrays.
         """
         demand = self.running.waiting.copy()
         servers = self._open(demand)
         return Waiting(self.running.free.copy(), self.running.fleet, demand, self.values, servers)
 
     def _start(self, found: Found) -> dict[Hashable, Place]:
-        """Start tasks at places; one that may not run there, beside its group, runs elsewhere if it can."""
+        """Start tasks at places; a task whose group forbids a place is placed elsewhere if possible."""
         running = self.running
         placed, there = self._start_at(found)
         for kind, many in Counter(found.kinds[~there].tolist()).items():
@@ -352,14 +362,14 @@ class PlacementRounds:
                 place = self._start_alone(slot)
                 if place is not None:
                     placed[running.ids(np.array([slot]))[0]] = place
-        if not there.all():  # what no task of a group could have is for the others
+        if not there.all():  # offer places that no task of a group may take to other tasks
             demand = running.waiting_alone()
             rest = self._filled(demand, self._open(demand), self._gain)
             placed |= self._start_at(rest)[0]
         return placed
 
     def _start_at(self, found: Found) -> tuple[dict[Hashable, Place], Flags]:
-        """Start tasks at places, and return which places got one."""
+        """Start tasks at places; return the places by id, and which places were used."""
         slots = self.running.longest(found.kinds, found.servers)
         there = slots >= 0
         chosen = Found(*(array[there] for array in found))
@@ -370,18 +380,18 @@ class PlacementRounds:
         return float(self.values[self.running.kinds_of(self.running.slots(ids))].sum())
 
     def _by_id(self, slots: list[int]) -> dict[Hashable, Place]:
-        """Where tasks run, by id."""
+        """Return the places of tasks, by id."""
         its = np.array(slots, np.int64)
         servers, gpus = self.running.places_of(its)
         return self._places(its, Found(self.running.kinds_of(its), servers, gpus))
 
     def _places(self, slots: Ints, found: Found) -> dict[Hashable, Place]:
-        """Places by id."""
+        """Return places by id."""
         places = map(Place, found.servers.tolist(), found.gpus.tolist())
         return dict(zip(self.running.ids(slots), places, strict=True))
 
     def _leave_drained(self, moves: int) -> dict[Hashable, Place]:
-        """Move tasks off servers that take none, as many as may be moved and fit elsewhere."""
+        """Move tasks off drained servers, as many as the limit allows and fit elsewhere."""
         running = self.running
         if not moves or running.usable.all():
             return {}
@@ -398,21 +408,21 @@ class PlacementRounds:
         servers = self._open(demand)
         found = Found(*(array[:moves] for array in self._filled(demand, servers, self.values)))
         found = Found(*(array[np.argsort(found.kinds, kind="stable")] for array in found))
-        # The tasks of a kind in their order, each at the next place for its kind.
+        # Within a kind, the tasks take the places in order.
         begins = np.searchsorted(running.kinds_of(slots), found.kinds)
         slots = slots[begins + np.arange(begins.size) - np.searchsorted(found.kinds, found.kinds)]
         running.start(slots, found.servers, found.gpus)
         return moved | self._places(slots, found)
 
     def _open(self, demand: Ints) -> Ints:
-        """Servers on which something of a demand fits, fullest first; what fits nowhere is taken off it."""
+        """Return servers that fit part of a demand, fullest first; set the demand of other kinds to 0."""
         running = self.running
         servers = open_servers(running.free, running.fleet, running.usable, demand)
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
         return servers[np.argsort(cpu / self._most.cpu + gpus / self._most.gpus, kind="stable")]
 
     def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int]:
-        """Return a placement, a bound, and how often the program was solved."""
+        """Return a placement, a bound, and the number of solves of the program."""
         enough = 1.0 / (1.0 - self.gap)
         best = self._filled(demand, servers, self._gain)
         value, bound, solves = self._worth(best), float(demand @ self.values), 0
@@ -456,41 +466,41 @@ class PlacementRounds:
 
     @property
     def _gain(self) -> Floats:
-        """What a task of each kind adds while servers choose."""
+        """Gain of a task of each kind while servers choose."""
         return self.values - _DISCOUNT * np.minimum(self._price, self.values)
 
     def _worth(self, found: Found) -> float:
         return float(self.values[found.kinds].sum())
 
     def _filled(self, demand: Ints, servers: Ints, gain: Floats) -> Found:
-        """Let servers choose."""
+        """Return the placement in which servers choose one after another."""
         running = self.running
         return Found.of(fill(running.free.copy(), running.fleet, servers, gain, demand.copy()), servers)
 
     def _rounded(self, demand: Ints, servers: Ints, solution: Solution) -> Found:
-        """Give servers the mixes of a solution, and let them choose among what is left."""
+        """Return a rounded solution, in which servers then choose from the remaining tasks."""
         free, left = self.running.free.copy(), demand.copy()
         found = self._relaxation.rounded(solution, free, left)
         return found.and_(Found.of(fill(free, self.running.fleet, servers, self._gain, left), servers))
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
-    """Value of a task of each kind: as given, or the largest share that it takes of a server's mean."""
+    """Return the value of a task of each kind: as given, or its largest share of a mean server."""
     if values is None:
         takes = np.array([fleet.cpu, fleet.memory, fleet.gpus * fleet.milli], np.float64)
         means = np.array([servers.cpu.mean(), servers.memory.mean(), servers.milli / len(servers)])
         return np.maximum((takes / np.maximum(means, 1.0)[:, None]).max(axis=0), 1e-6)
     given = np.array(values, np.float64)
     if given.shape != fleet.cpu.shape:
-        raise PlacementError(f"values: {given.shape} for {fleet.cpu.size} kinds")
+        raise PlacementError(f"values of shape {given.shape}: must be ({fleet.cpu.size},), one for each kind")
     good = np.isfinite(given) & (given > 0.0)
     if not good.all():
-        raise PlacementError(f"values: {given[~good][0]} is not above 0 and finite")
+        raise PlacementError(f"values: {given[~good][0]}: must be positive and finite")
     return given
 
 
 def open_servers(free: Free, fleet: Fleet, usable: Flags, demand: Ints) -> Ints:
-    """Servers on which something of a demand fits, ascending; what fits nowhere is taken off it."""
+    """Return servers that fit part of a demand, ascending; set the demand of other kinds to 0."""
     fits_one, somewhere = np.zeros(usable.size, np.bool_), np.zeros(demand.size, np.bool_)
     _fits_one(free, fleet, np.flatnonzero(demand), usable, fits_one, somewhere)
     demand[~somewhere] = 0
@@ -499,7 +509,7 @@ def open_servers(free: Free, fleet: Fleet, usable: Flags, demand: Ints) -> Ints:
 
 @kernel
 def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Flags, somewhere: Flags) -> None:
-    """Mark the servers on which a task of any of some kinds fits, and the kinds that fit on any server."""
+    """Mark the servers on which a task of some kinds fits, and the kinds that fit on any server."""
     for server in range(free.cpu.size):
         if not usable[server]:
             continue
@@ -509,14 +519,14 @@ def _fits_one(free: Free, fleet: Fleet, kinds: Ints, usable: Flags, servers: Fla
 
 
 EVENTS = ("submit", "adopt", "finish", "fail", "drain", "restore")
-"""Methods of the placement's rounds that are events: an event is a tuple of the name and its arguments."""
+"""Methods of a placement that are events: an event is a tuple of the name and its arguments."""
 
 
 class PlacementDomain:
-    """The rounds of a placement.
+    """A placement as a domain of :class:`copter.Rounds`.
 
-    `placement`: taken with its present state; its methods may still be called between rounds. `moves`,
-    `price`: of :meth:`PlacementRounds.round`.
+    `placement`: used in its present state; its methods may still be called between rounds. `moves`,
+    `price`: as for :meth:`PlacementRounds.round`.
     """
 
     program = None
@@ -528,30 +538,30 @@ class PlacementDomain:
         self.placement, self.moves, self.price = placement, moves, price
 
     def apply(self, event: tuple[Any, ...]) -> None:
-        """Make an event: a name of :data:`EVENTS`, and the arguments of that method."""
+        """Apply an event: a name of :data:`EVENTS`, and the arguments of that method."""
         name, *arguments = event
         if name not in EVENTS:
-            raise PlacementError(f"event {name!r}: there are {', '.join(EVENTS)}")
+            raise PlacementError(f"event = {name!r}: must be one of {', '.join(EVENTS)}")
         owner = self.placement if hasattr(self.placement, name) else self.placement.running
         getattr(owner, name)(*arguments)
 
     def solve(self, solver: Solver, deadline: float | None) -> Round:  # noqa: ARG002 - it keeps one
-        """Return what is found by the deadline."""
+        """Return the result that is found by the deadline."""
         with running(Clock(deadline, parent=current())):
             return self.placement.find(self.moves, self.price)
 
     def round(self, solution: Round, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
-        """Return what was found: it is of whole tasks."""
+        """Return the solution, which is integral."""
         return solution
 
     def fallback(self, deadline: float | None) -> Round:  # noqa: ARG002 - nothing to do
-        """Return a round that places no task."""
+        """Return a result that places no task."""
         return self.placement.keep()
 
     def accept(self, answer: Round) -> None:
-        """Start and move tasks."""
+        """Start and move the tasks of an answer."""
         self.placement.accept(answer)
 
     def figures(self, answer: Round) -> dict[str, float]:
-        """Return what a report shows."""
+        """Return the figures of an answer for reports."""
         return {"placed": len(answer.placed), "moved": len(answer.moved), "waiting": answer.waiting}

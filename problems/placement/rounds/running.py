@@ -1,4 +1,4 @@
-"""Tasks that wait and tasks that run, by the names that users give them, and what is free beside them."""
+"""Waiting and running tasks by their ids, and the free capacity of servers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import TaskKind, Tasks
 
 _WAITS = -1
-"""Server of a task that waits."""
+"""Server number of a waiting task."""
 _NOBODY = -1
 
 
 class Running:
-    """Tasks on servers, and those that wait for one.
+    """Tasks that run on servers, and tasks that wait.
 
-    `servers`: all free. `kinds`: what tasks ask for; tasks name them by index. `usable` (n,): servers that
-    take tasks: those that neither failed nor are drained. `waiting` (kinds,): tasks of each kind that wait.
+    `servers`: all free at first. `kinds`: kinds of tasks; tasks refer to a kind by its index. `usable` (n,):
+    servers that neither failed nor are drained. `waiting` (kinds,): number of waiting tasks of each kind.
     """
 
     def __init__(self, servers: Servers, kinds: Sequence[TaskKind]) -> None:
@@ -55,15 +55,15 @@ class Running:
     # ---- tasks ------------------------------------------------------------------------------------------
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike, group: TaskGroup | None = None) -> None:
-        """Add tasks that wait; all of them or, if anything is wrong, none.
+        """Add tasks that wait; if any is invalid, add none.
 
-        `kinds`: index of each task's kind. `group`: what these tasks keep to.
+        `kinds`: index of each task's kind. `group`: constraint of these tasks.
         """
         ids = list(ids)
         kind = checked_kinds("submit", ids, kinds, len(self.kinds))
         taken = [id for id in ids if id in self._slot]
         if taken or len(set(ids)) < len(ids):
-            what = f"task {taken[0]!r} is there already" if taken else "a task is given twice"
+            what = f"task {taken[0]!r} exists already" if taken else "ids: must be different"
             raise PlacementError(f"submit: {what}")
         if group is not None:
             group.check(len(self.servers))
@@ -76,29 +76,29 @@ class Running:
         np.add.at(self.waiting, kind, 1)
 
     def adopt(self, ids: Sequence[Hashable], kinds: ArrayLike, servers: ArrayLike, gpus: ArrayLike) -> None:
-        """Add tasks that run already; all of them or, if anything is wrong, none.
+        """Add tasks that run already; if any is invalid, add none.
 
-        `kinds`, `servers`, `gpus`: of each task; GPUs as bits.
+        `kinds`, `servers`, `gpus`: of each task; GPUs as a bit set.
         """
         ids = list(ids)
         kind = checked_kinds("adopt", ids, kinds, len(self.kinds))
         server, bits = (np.array(each, np.int64) for each in (servers, gpus))
         if server.shape != (len(ids),) or bits.shape != (len(ids),):
-            raise PlacementError(f"adopt: {server.shape} servers and {bits.shape} GPUs for {len(ids)} tasks")
+            raise PlacementError(f"adopt: servers {server.shape}, gpus {bits.shape}: must be ({len(ids)},)")
         if server.size and not 0 <= int(server.min()) <= int(server.max()) < len(self.servers):
             wrong = int(server[(server < 0) | (server >= len(self.servers))][0])
-            raise PlacementError(f"adopt: no server {wrong}: there are {len(self.servers)}, from 0 on")
+            raise PlacementError(f"adopt: server = {wrong}: must be in [0, {len(self.servers)})")
         wrong = _wrong(self.free.copy(), self.fleet, kind, server, bits)
         if wrong >= 0:
             name = self.servers.names[server[wrong]]
             raise PlacementError(
-                f"adopt: task {ids[wrong]!r} cannot run on server {name!r} on GPUs {bits[wrong]:b}"
+                f"adopt: task {ids[wrong]!r}: does not fit on server {name!r} on GPUs {bits[wrong]:b}"
             )
         self.submit(ids, kind)
         self.start(self.slots(ids), server, bits)
 
     def finish(self, ids: Iterable[Hashable]) -> None:
-        """Remove tasks, whether they run or wait; all of them or, if one is unknown or given twice, none."""
+        """Remove running or waiting tasks; if any id is unknown or occurs twice, remove none."""
         ids = list(ids)
         slots = self._slots(ids, "finish")
         self._leave(slots)
@@ -115,47 +115,47 @@ class Running:
         self._unused.extend(slots.tolist())
 
     def all_ids(self) -> list[Hashable]:
-        """Ids of all tasks, those that wait too."""
+        """Return the ids of all tasks, running or waiting."""
         return list(self._slot)
 
     def place_of(self, id: Hashable) -> Place | None:
-        """Place of a task; None while it waits."""
+        """Return the place of a task; None while it waits."""
         slot = int(self._slots([id], "place_of")[0])
         server = int(self._server[slot])
         return None if server == _WAITS else Place(server, int(self._gpus[slot]))
 
     def kind_of(self, id: Hashable) -> int:
-        """Index of a task's kind."""
+        """Return the index of a task's kind."""
         return int(self._kind[self._slots([id], "kind_of")[0]])
 
     def on(self, servers: Flags) -> Ints:
-        """Slots of the tasks that run on some servers, ascending. `servers` (n,)."""
+        """Return the slots of the tasks that run on some servers, ascending. `servers` (n,)."""
         runs = np.flatnonzero(self._server >= 0)
         return runs[servers[self._server[runs]]]
 
     def slots(self, ids: Iterable[Hashable]) -> Ints:
-        """Slots of tasks by id."""
+        """Return the slots of tasks by id."""
         return np.array([self._slot[id] for id in ids], np.int64)
 
     def places_of(self, slots: Ints) -> tuple[Ints, Ints]:
-        """Servers of tasks by slot, and bits of their GPUs."""
+        """Return the servers of tasks by slot, and the bit sets of their GPUs."""
         return self._server[slots], self._gpus[slots]
 
     def ids(self, slots: Ints) -> list[Hashable]:
-        """Ids of tasks by slot."""
+        """Return the ids of tasks by slot."""
         return [self._id[slot] for slot in slots.tolist()]
 
     def waiting_of(self, kind: int) -> list[int]:
-        """Slots of the tasks of a kind that wait, who has waited longest first."""
+        """Return the slots of the waiting tasks of a kind, in descending order of waiting time."""
         return list(self._queue[kind])
 
     def kinds_of(self, slots: Ints) -> Ints:
-        """Kinds of tasks by slot."""
+        """Return the kinds of tasks by slot."""
         return self._kind[slots]
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Let tasks start and move; at the end, after an error too, all are where they were."""
+        """Allow starts and moves of tasks in the context, and undo them at its end or at an error."""
         queues, self._before = [queue.copy() for queue in self._queue], {}
         try:
             yield
@@ -172,15 +172,15 @@ class Running:
     # ---- places -----------------------------------------------------------------------------------------
 
     def waiting_alone(self) -> Ints:
-        """Tasks of each kind that wait and are of no group; (kinds,)."""
+        """Return the number of waiting tasks of each kind without a group; (kinds,)."""
         waits = [self._kind[slot] for slot in self._group if self._server[slot] == _WAITS]
         return self.waiting - np.bincount(np.array(waits, np.int64), minlength=self.waiting.size)
 
     def longest(self, kinds: Ints, servers: Ints) -> Ints:
-        """Slots of tasks that wait, for each place one: of those that may run there, who has waited longest.
+        """Return for each place the slot of the allowed task that has waited longest.
 
-        `kinds`, `servers` (t,): of each place; of each kind no more than wait. Result: (t,), -1 for a place
-        where nobody may run beside those of its group.
+        `kinds`, `servers` (t,): of each place; at most as many of a kind as wait. Result: (t,), -1 for a
+        place that the groups of all tasks forbid.
         """
         slots = np.empty(kinds.size, np.int64)
         order = np.argsort(kinds, kind="stable")
@@ -195,9 +195,9 @@ class Running:
         return slots
 
     def _allowed(self, kind: int, servers: Ints) -> list[int]:
-        """Slots of tasks of a kind for places, each of one that may run there beside the others; or -1.
+        """Return slots of tasks of a kind that their groups allow on some servers, in order; -1 without one.
 
-        They count where they are to run, for those of their groups of other kinds.
+        The chosen tasks count for the constraints of their groups' other tasks.
         """
         left, chosen = dict(self._queue[kind]), []
         for server in servers.tolist():
@@ -209,16 +209,16 @@ class Running:
         return chosen
 
     def allows(self, slot: int, server: int) -> bool:
-        """Whether a task may run on a server beside those of its group."""
+        """Return whether the constraint of a task's group allows it on a server."""
         group = self._group.get(slot)
         return group is None or self._closeness.allows(group, server)
 
     def servers_for(self, slot: int) -> Flags:
-        """Usable servers on which a task may run beside the others of its group; (n,)."""
+        """Return the usable servers that the constraint of a task's group allows; (n,)."""
         group, server = self._group.get(slot), int(self._server[slot])
         if group is None:
             return self.usable
-        if server != _WAITS:  # it does not count beside itself
+        if server != _WAITS:  # the task itself does not count
             self._closeness.count(group, server, -1)
         servers = self._closeness.servers(group, self.usable)
         if server != _WAITS:
@@ -226,7 +226,7 @@ class Running:
         return servers
 
     def grouped(self, slots: Ints) -> Flags:
-        """Which tasks are of a group; (t,)."""
+        """Return which tasks have a group; (t,)."""
         return np.array([slot in self._group for slot in slots.tolist()], np.bool_)
 
     def _note_all(self, slots: Ints, servers: Ints, change: int) -> None:
@@ -240,9 +240,9 @@ class Running:
             self._closeness.count(group, server, change)
 
     def start(self, slots: Ints, servers: Ints, gpus: Ints) -> None:
-        """Start tasks that wait, or move tasks that run.
+        """Start waiting tasks, or move running tasks.
 
-        `slots`, `servers`, `gpus` (t,): of each task; they fit together.
+        `slots`, `servers`, `gpus` (t,): of each task; the tasks must fit together.
         """
         self._leave(slots)
         if self._before is not None:
@@ -258,7 +258,7 @@ class Running:
         self._enter(slots)
 
     def stop(self, slots: Ints) -> None:
-        """Let tasks that run wait again, before all others of their kinds."""
+        """Return running tasks to the front of the queues of their kinds."""
         self._leave(slots)
         self._server[slots] = _WAITS
         kinds = self._kind[slots]
@@ -268,7 +268,7 @@ class Running:
             self._queue[kind] = first | self._queue[kind]
 
     def numbers(self, servers: Iterable[str], what: str) -> Ints:
-        """Indices of servers by name."""
+        """Return the indices of servers by name."""
         numbers = []
         for name in servers:
             if name not in self._number:
@@ -277,13 +277,13 @@ class Running:
         return np.array(numbers, np.int64)
 
     def _leave(self, slots: Ints) -> None:
-        """Give back what those of some tasks have that run."""
+        """Free the capacity of the running tasks among some tasks."""
         runs = slots[self._server[slots] >= 0]
         self._note_all(runs, self._server[runs], -1)
         _take_all(self.free, self.fleet, self._kind[runs], self._server[runs], self._gpus[runs], -1)
 
     def _enter(self, slots: Ints) -> None:
-        """Take what tasks need that run."""
+        """Take the capacity of running tasks."""
         servers, gpus = self.places_of(slots)
         self._note_all(slots, servers, 1)
         _take_all(self.free, self.fleet, self._kind[slots], servers, gpus, 1)
@@ -294,11 +294,11 @@ class Running:
             raise PlacementError(f"{what}: no task {unknown[0]!r}")
         slots = np.array([self._slot[id] for id in ids], np.int64)
         if np.unique(slots).size < slots.size:
-            raise PlacementError(f"{what}: a task is given twice")
+            raise PlacementError(f"{what}: ids: must be different")
         return slots
 
     def _new_slots(self, ids: list[Hashable]) -> Ints:
-        """Slots for tasks that are new."""
+        """Return slots for new tasks."""
         again = [self._unused.pop() for _ in range(min(len(ids), len(self._unused)))]
         begin = len(self._id)
         slots = again + list(range(begin, begin + len(ids) - len(again)))
@@ -316,16 +316,16 @@ class Running:
 
 
 def checked_kinds(what: str, ids: Sequence[Hashable], kinds: ArrayLike, number: int) -> Ints:
-    """Kinds of tasks, one for each. `what`: for messages. `number`: of kinds that there are."""
+    """Return the kinds of tasks, one for each; `what` is for messages, `number` the number of kinds."""
     given = np.asarray(kinds)
     if given.size and given.dtype.kind not in "iu":
-        raise PlacementError(f"{what}: kinds must be whole numbers, not {given.dtype}")
+        raise PlacementError(f"{what}: kinds of type {given.dtype}: must be integers")
     if given.ndim and given.shape != (len(ids),):
-        raise PlacementError(f"{what}: {given.shape} kinds for {len(ids)} tasks")
+        raise PlacementError(f"{what}: kinds of shape {given.shape}: must be ({len(ids)},)")
     kind = np.broadcast_to(given.astype(np.int64), len(ids))
     if kind.size and not 0 <= int(kind.min()) <= int(kind.max()) < number:
         wrong = int(kind[(kind < 0) | (kind >= number)][0])
-        raise PlacementError(f"{what}: no kind {wrong}: there are {number}, from 0 on")
+        raise PlacementError(f"{what}: kind = {wrong}: must be in [0, {number})")
     return kind
 
 
@@ -337,7 +337,7 @@ def _take_all(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints, 
 
 @kernel
 def _wrong(free: Free, fleet: Fleet, kinds: Ints, servers: Ints, gpus: Ints) -> int:
-    """The first task that cannot have these GPUs of its server beside those before it; -1 if all can."""
+    """Return the first task that does not fit on its server after the tasks before it; -1 if all fit."""
     for task in range(kinds.size):
         kind, server, many = kinds[task], servers[task], 0
         if fleet.gpus[kind] and not fleet.allowed[kind, fleet.model[server]]:

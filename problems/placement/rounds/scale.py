@@ -1,9 +1,9 @@
-"""How long a round takes, and how good it is, from a hundred servers to a hundred thousand.
+"""Time and gap of rounds, from a hundred to a hundred thousand servers.
 
-All systems are asked for the same rounds of a full cluster (`steady.py`), which goes on with copter's
-placements.  The others place each round anew, as they do it; what one is short by is measured by the lowest
-bound that any of them proves.  A system that would be over its time at the next size, if its time grew with
-the servers, is not asked on.
+All systems place the same rounds of a full cluster (`steady.py`), which continues with copter's placements.
+The baselines solve each round from scratch, as they are designed to.  The gap of a system is relative to the
+smallest bound that any system proves.  A baseline whose extrapolated time at the next size exceeds the limit
+is not run there.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from copter.problems.placement.servers import MILLI, Servers
 from copter.problems.placement.tasks import Tasks
 
 _SIZES = (100, 1_000, 10_048, 100_480)
-"""Servers; the last is CvxCluster's."""
+"""Numbers of servers; the last is that of CvxCluster's paper."""
 _GAP = 0.01
-"""At which a round of copter ends, and HiGHS."""
+"""Relative gap at which a round of copter, and of HiGHS, ends."""
 BASELINES = ("two-stages", "highs")
 _FIRST = 3
-"""Rounds that are left out: the first ones fill what is free everywhere."""
+"""Number of rounds that are not recorded, because they fill the free capacity of all servers."""
 _ALONE = 50
-"""Tasks that come alone after each round."""
+"""Number of single tasks that arrive after each round."""
 
 
 @dataclass
 class _Rounds:
     """Rounds of one system on one number of servers.
 
-    `seconds`: of each round. `short`: share of the bound that each round's value is short by.
+    `seconds`: time of each round. `short`: relative gap of each round's value to the bound.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -52,11 +52,11 @@ class _Rounds:
 
 @dataclass
 class _Size:
-    """What came of one number of servers.
+    """Measurements for one number of servers.
 
-    `servers`, `tasks`, `changed`: tasks that ran at the end, and those that came, and left, before each
-    round. `edit`: seconds in which copter was told what changed, for each round. `alone`: seconds in which it
-    placed a task that came alone. `systems`: copter's own first.
+    `servers`, `tasks`, `changed`: number of tasks that ran at the end, and of those that arrived and left
+    before each round. `edit`: seconds of the edits before each round. `alone`: seconds of placing each single
+    task. `systems`: rounds by system, copter first.
     """
 
     servers: int
@@ -79,15 +79,15 @@ def measure(
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> list[_Size]:
-    """Measure rounds by size, ascending.
+    """Measure rounds for several numbers of servers, in ascending order.
 
-    `servers`, `tasks`: lists that they are drawn from. `rounds`: that count. `limit`: seconds that a round of
-    another system may take.
+    `servers`, `tasks`: lists from which they are drawn. `rounds`: number of recorded rounds. `limit`: largest
+    seconds of a round of a baseline.
     """
     asked = list(baselines)
     parts = [kind for kind in tasks.kinds if kind.gpus > 1 and kind.milli < MILLI]
     if parts and "highs" in asked:
-        say("highs: left out, as it has no shares of several GPUs")
+        say("highs: left out, because its model has no shares of several GPUs")
         asked.remove("highs")
     found: list[_Size] = []
     for number in sorted(sizes):
@@ -104,12 +104,12 @@ def measure(
 
 @dataclass
 class _Parted:
-    """What came of rounds in regions.
+    """Measurements of rounds in regions.
 
-    `tasks`, `changed`: tasks that ran at the end, and those that came, and left, before each round. `filled`:
-    seconds until all servers had their first tasks. `first`: seconds of the rounds before those that count.
-    `edit`, `seconds`, `short`: of each round that counts; `short` is the share of the bound of all servers
-    together. `memory`: bytes of this process and the actors.
+    `tasks`, `changed`: number of tasks that ran at the end, and of those that arrived and left before each
+    round. `filled`: seconds until all servers had their first tasks. `first`: seconds of the unrecorded
+    rounds. `edit`, `seconds`, `short`: of each recorded round; `short` is the relative gap to the bound for
+    all servers. `memory`: bytes of this process and the actors.
     """
 
     tasks: int
@@ -133,9 +133,10 @@ def measure_regions(
     seed: int = 0,
     say: Callable[[str], None] = print,
 ) -> _Parted:
-    """Measure rounds of servers that are on Ray actors.
+    """Measure rounds of servers on Ray actors.
 
-    `servers`, `tasks`: lists that they are drawn from. `number`: of servers. `rounds`: that count.
+    `servers`, `tasks`: lists from which they are drawn. `number`: number of servers. `rounds`: number of
+    recorded rounds.
     """
     from copter.problems.placement.regions import Regions  # Ray is an extra
 
@@ -211,7 +212,7 @@ def _timed(name: str, waiting: Waiting, gap: float, limit: float) -> tuple[float
 
 
 def _alone(steady: Steady[placing.PlacementRounds], count: int) -> list[float]:
-    """Seconds of tasks that come alone, one after another, and leave again."""
+    """Return the seconds of placing single tasks, each of which leaves before the next one arrives."""
     took, rng = [], np.random.default_rng(count)
     for number, kind in enumerate(steady.tasks.kind[rng.integers(len(steady.tasks), size=_ALONE)]):
         begun = time.perf_counter()

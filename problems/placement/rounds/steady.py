@@ -1,9 +1,9 @@
-"""A full cluster of any size on which tasks come and go: drawn from lists of servers and tasks.
+"""A full cluster of any size with arriving and leaving tasks, drawn from lists of servers and tasks.
 
-Servers are drawn from a list with replacement, and each is filled with tasks, drawn with replacement, until
-so many in succession do not fit.  More tasks wait.  Before each round a share of the tasks that run leaves,
-drawn evenly, and as many come: so the load stays above what fits, and what a round is about is who gets the
-room of those that left.
+Servers are drawn from a list with replacement.  Each is filled with tasks, drawn with replacement, until a
+number of consecutive tasks do not fit.  More tasks wait.  Before each round a share of the running tasks,
+drawn uniformly, leaves, and as many tasks arrive.  So the load stays above the capacity, and a round decides
+which tasks get the capacity of those that left.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from copter.problems.placement.servers import Servers
 from copter.problems.placement.tasks import Tasks
 
 _LEAVES = 0.01
-"""Share of the tasks that leaves before each round."""
+"""Share of the running tasks that leaves before each round."""
 _WAITS = 0.02
-"""Tasks that wait at first, over those that run."""
+"""Initial number of waiting tasks relative to running ones."""
 _FAILURES = 60
 _MOST_TASKS = 64
 
 
 def _drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> Servers:
-    """So many servers, each one of a list."""
+    """Return `number` servers, each drawn from a list."""
     drawn = rng.integers(len(servers), size=number)
     width = len(str(number - 1))
     return replace(
@@ -45,7 +45,7 @@ def _drawn_servers(servers: Servers, number: int, rng: np.random.Generator) -> S
 
 
 class _Changing(Protocol):
-    """Rounds whose tasks come and go."""
+    """Rounds with arriving and leaving tasks."""
 
     def submit(self, ids: Sequence[Hashable], kinds: ArrayLike) -> None:
         """Add tasks that wait."""
@@ -63,9 +63,9 @@ _R = TypeVar("_R", bound=_Changing)
 class Steady(Generic[_R]):
     """Rounds on a cluster that stays full.
 
-    `servers`: a list that servers are drawn from. `tasks`: a list that tasks are drawn from. `number`: of
-    servers. `gap`: at which a round ends. `make`: makes the rounds: :class:`Rounds`, or
-    :class:`copter.problems.placement.regions.Regions`.
+    `servers`: list from which servers are drawn. `tasks`: list from which tasks are drawn. `number`: number
+    of servers. `gap`: relative gap at which a round ends. `make`: makes the rounds: :class:`PlacementRounds`,
+    or :class:`copter.problems.placement.regions.Regions`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Steady(Generic[_R]):
         self._come(round(_WAITS * self._runs.size))
 
     def _fill(self, drawn: Servers) -> int:
-        """Fill servers; return how many tasks run."""
+        """Fill the servers; return the number of running tasks."""
         draws = self._draw(_MOST_TASKS * len(drawn))
         kinds, servers, gpus = (np.empty(draws.size, np.int64) for _ in range(3))
         fleet = Fleet.of(drawn, self.tasks)
@@ -104,7 +104,7 @@ class Steady(Generic[_R]):
         self._next += number
 
     def change(self) -> int:
-        """Let tasks leave and as many come; return how many."""
+        """Remove random running tasks and submit as many; return their number."""
         leave = self._rng.permutation(self._runs.size)[: self._change]
         self.rounds.finish(self._runs[leave].tolist())
         self._runs = np.delete(self._runs, leave)
@@ -112,13 +112,13 @@ class Steady(Generic[_R]):
         return self._change
 
     def placed(self, ids: Iterable[Any]) -> None:
-        """Note that tasks run now."""
+        """Record that tasks run now."""
         self._runs = np.concatenate([self._runs, np.fromiter(ids, np.int64)])
 
 
 @kernel
 def _fill(free: Free, fleet: Fleet, draws: Ints, kinds: Ints, servers: Ints, gpus: Ints) -> int:
-    """Place draws on server after server; return how many were placed."""
+    """Place draws on one server after another; return the number of placed tasks."""
     placed = at = 0
     for server in range(free.cpu.size):
         failures = tasks = 0
