@@ -219,9 +219,9 @@ def _check_number(name: str, value: object) -> None:
     """Raise SettingsError if a number of a setup is missing or out of its range."""
     if value is None and name != "interference":
         return
-    kind = "integer" if name == "jobs" else "number"
+    kind = "an integer" if name == "jobs" else "a number"
     if isinstance(value, bool) or not isinstance(value, int if name == "jobs" else (int, float)):
-        raise SettingsError(f"{name} = {value!r}: must be a {kind}")
+        raise SettingsError(f"{name} = {value!r}: must be {kind}")
     if name == "interference" and not 0 <= value < 1:
         raise SettingsError(f"interference = {value}: must be at least 0 and below 1")
     if name != "interference" and not 0 < value < math.inf:

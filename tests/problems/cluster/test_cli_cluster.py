@@ -88,8 +88,8 @@ def fails(monkeypatch, capsys):
         ("--trace nothing", "nothing"),
         ("--estimator crystal-ball", "crystal-ball"),
         ("--placement foo", "there are: auto, sia, shared, none"),
-        ("--placement none --interference 0.5", "need nodes"),
-        ("--placement none --failures 24", "need nodes"),
+        ("--placement none --interference 0.5", "placement = none: must be another one"),
+        ("--placement none --failures 24", "placement = none: must be another one"),
         ("--set sia", "POLICY.SETTING=VALUE"),
         ("--set sia.nope=1", "policy 'sia': no setting 'nope': there are: p, lam"),
         ("--set sia.lam=abc", "lam = 'abc': must be float"),
@@ -104,7 +104,7 @@ def fails(monkeypatch, capsys):
         ("--policy gavel --set sia.p=1", "'sia' is not a policy of --policy"),
         ("--set trace.nope=1", "no setting 'nope'"),
         ("--set trace.hours=abc", "hours = 'abc'"),
-        ("--trace gavel", "needs the folder of real traces"),
+        ("--trace gavel", "must be the folder of real traces"),
     ],
 )
 def test_a_wrong_word_of_a_run_is_named(fails, monkeypatch, words, said):
@@ -115,17 +115,17 @@ def test_a_wrong_word_of_a_run_is_named(fails, monkeypatch, words, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--sweep placement --values foo", "no placer is called 'foo'"),
-        ("--sweep estimator --values oracle,foo", "no estimator is called 'foo'"),
+        ("--sweep placement --values foo", "unknown placer 'foo'"),
+        ("--sweep estimator --values oracle,foo", "unknown estimator 'foo'"),
         ("--sweep cluster --values foo", "unknown cluster 'foo'"),
-        ("--sweep trace --values foo", "no trace is called 'foo'"),
-        ("--sweep jobs --values abc", "jobs = 'abc': must be a whole number"),
+        ("--sweep trace --values foo", "unknown trace 'foo'"),
+        ("--sweep jobs --values abc", "jobs = 'abc': must be an integer"),
         ("--sweep jobs --values 8,0", "jobs = 0: must be positive"),
         ("--sweep interference --values 2", "interference = 2"),
-        ("--sweep nonsense", "'nonsense': one of jobs"),
+        ("--sweep nonsense", "'nonsense': must be one of jobs"),
         ("--sweep gavel.x --values 1", "'gavel' is not a policy of --policy"),
         ("--sweep sia.p --values abc", "p = 'abc': must be float"),
-        ("--sweep placement --values sia,none --failures 24", "need nodes"),
+        ("--sweep placement --values sia,none --failures 24", "placement = none: must be another one"),
     ],
 )
 def test_a_wrong_word_of_a_sweep_is_named_before_anything_is_played(fails, words, said):
@@ -159,10 +159,10 @@ def test_a_trace_of_ones_own_is_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "words", "said"),
     [
-        ("", [], "mine.csv, file: no jobs"),
-        ("a,0,small,cifar10,\nb,1,small,alexnet,\n", [], "mine.csv, line 3, application: 'alexnet' has no"),
-        ("a,0,small,cifar10,\n", ["--jobs", "3"], "a file has its own jobs"),
-        ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "a file has its own jobs"),
+        ("", [], "mine.csv, file: must have at least one job"),
+        ("a,0,small,cifar10,\nb,1,small,alexnet,\n", [], "mine.csv, line 3, application: 'alexnet': must be one of"),
+        ("a,0,small,cifar10,\n", ["--jobs", "3"], "a workload file takes no jobs"),
+        ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "a workload file takes no jobs"),
     ],
 )
 def test_a_wrong_file_of_jobs_is_named(fails, tmp_path, rows, words, said):
@@ -192,4 +192,4 @@ def test_jobs_that_do_not_fit_are_counted_for_each_policy(tmp_path):
     policies = json.loads(invoke("run", "cluster", *words, "--json").stdout)["policies"]
     assert {name: one["rejected"] for name, one in policies.items()} == {"sia": 0, "srpt": 1}
     said = printed(invoke("run", "cluster", *words, "--out", str(tmp_path / "run")))
-    assert "jobs that do not fit on it: srpt 1)" in said
+    assert "jobs that do not fit on the cluster: srpt 1)" in said

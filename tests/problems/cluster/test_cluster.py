@@ -104,7 +104,7 @@ def test_find_says_what_is_not_there():
     ("types", "message"),
     [
         ([], "at least one GPU type"),
-        ([GpuType("A", 1, 1), GpuType("A", 2, 1)], "same name"),
+        ([GpuType("A", 1, 1), GpuType("A", 2, 1)], "different names"),
     ],
 )
 def test_clusters_that_make_no_sense(types, message):

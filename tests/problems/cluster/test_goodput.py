@@ -121,7 +121,7 @@ def test_a_smaller_largest_batch_never_helps():
     for configuration in CLUSTER.configurations:
         assert (limited.curve(configuration) <= PROFILE.curve(configuration) * (1 + 1e-9)).all()
     assert limited.best_batch(Configuration(4, 16, "t4"), 1).batch_size <= 64
-    with pytest.raises(ValueError, match="does not run"):
+    with pytest.raises(ValueError, match="must be able to run the job"):
         PROFILE.best_batch(Configuration(1, 8, "v100"), 0)
 
 
@@ -130,7 +130,7 @@ def test_profiles_that_stand_for_no_job_are_refused():
         GoodputProfile("job", 30.0, [1.0, 2.0], [1.0], {"t4": MODEL}, BatchLimits(1, 2))
     with pytest.raises(ValueError, match="BatchLimits"):
         GoodputProfile("job", 30.0, [1.0], [1.0], {"t4": MODEL}, BatchLimits(4, 2))
-    with pytest.raises(ValueError, match="no example fits"):
+    with pytest.raises(ValueError, match="max_local_batch must be at least 1"):
         GoodputProfile(
             "job", 30.0, [1.0], [1.0], {"t4": MODEL._replace(max_local_batch=0)}, BatchLimits(1, 2)
         )

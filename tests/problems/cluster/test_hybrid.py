@@ -58,7 +58,7 @@ def test_the_gpt_of_the_thesis():
 def test_what_stands_for_no_job_is_refused():
     with pytest.raises(ValueError, match="noise must be 2"):
         HybridProfile("h", 30.0, [1.0, 2.0], [1.0], {}, BatchLimits(1, 2))
-    with pytest.raises(ValueError, match="0 stages"):
+    with pytest.raises(ValueError, match="stages = 0"):
         HybridProfile(
             "h",
             30.0,

@@ -215,5 +215,5 @@ def test_a_policy_that_is_none_is_named(changes, said):
 
 
 def test_an_answer_of_another_kind_is_named():
-    with pytest.raises(PolicyError, match="4 is no Configuration"):
+    with pytest.raises(PolicyError, match="4: must be a Configuration"):
         play(Simulator(scenario(0.0), Scripted(lambda now: {"j0": 4})))

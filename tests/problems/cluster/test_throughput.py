@@ -38,7 +38,7 @@ def test_a_step_takes_between_the_longer_part_and_both_after_each_other(model, n
 def test_parameters_that_stand_for_no_job_are_refused(field, value):
     with pytest.raises(ValueError, match=field):
         PARAMETERS._replace(**{field: value}).check()
-    with pytest.raises(ValueError, match="must take time"):
+    with pytest.raises(ValueError, match="pass takes time"):
         PARAMETERS._replace(alpha_grad=0.0, beta_grad=0.0).check()
 
 

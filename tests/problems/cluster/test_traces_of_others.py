@@ -89,7 +89,7 @@ def test_gavel_throughputs_are_read(tmp_path):
 
 def test_gavel_needs_its_files(tmp_path):
     cluster = cluster_by_name("gavel-36")
-    with pytest.raises(ValueError, match="needs the folder"):
+    with pytest.raises(ValueError, match="must be the folder"):
         by_name("gavel", cluster)
     with pytest.raises(InputError, match="is not there"):
         by_name("gavel", cluster, data=tmp_path)

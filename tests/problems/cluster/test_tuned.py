@@ -101,7 +101,7 @@ def test_shares_of_jobs_are_constrained():
     assert kinds["rigid"] == pytest.approx(200, abs=40)
     assert kinds["strong-scaling"] == pytest.approx(300, abs=40)
     assert {job.gpus for job in changed if job.kind == "rigid"} == {4}
-    with pytest.raises(ValueError, match="shares"):
+    with pytest.raises(ValueError, match="their sum at most 1"):
         constrained(jobs, np.random.default_rng(0), strong_scaling=0.8, rigid=0.3)
 
 
