@@ -1,7 +1,8 @@
-"""Feasible allocations from fractional ones, quickly.
+"""Shims: fast heuristics that convert a fractional allocation to a feasible one.
 
-Read `choose_one.py` first: one column a request, on the columns of `choose_one_columns.py`.
-`choose_one_placing.py` places requests, `choose_one_chains.py` repairs what fits nowhere by moving others,
-and `choose_one_moves.py` improves.  `flow.py` cuts flows over paths to the capacities and fills up what is
-left (`flow_passes.py`, `flow_coefficients.py`); its answers are fractional.
+Read `choose_one.py` first: it chooses one column a request, with the columns of `choose_one_columns.py`.
+`choose_one_placing.py` places requests, `choose_one_chains.py` repairs by ejection chains, and
+`choose_one_moves.py` improves the result.  `flow.py` makes flows over paths feasible: it cuts them to the
+capacities and fills the remaining capacity (`flow_passes.py`, `flow_coefficients.py`). Its results are
+fractional.
 """

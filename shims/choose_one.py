@@ -1,25 +1,25 @@
-"""ChooseOneShim: one column a request, capacities kept, close to the LP's optimum and with a certified gap.
+"""ChooseOneShim: one column a request, within the capacities, near the LP's optimum, with a certified gap.
 
-For programs whose requests have a total of 1 (each picks one column, or none if the sum row is "<=") and
+For programs whose requests have a total of 1 (each chooses one column, or none if the sum row is "<=") and
 whose resources are capacities, A >= 0 and A x <= u: Sia's, and any multiple-choice packing problem.
 
-1. The LP's columns are placed, heaviest fraction first, while they fit; requests that have no free way out
-   (every column uses something) come before the others.
-2. A request that is left takes its cheapest column, at the dual prices, that still fits.
-3. Where requests that must have a column have none, others are moved out of their way, and others out of
-   theirs (:mod:`copter.shims.choose_one_chains`).
-4. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain
-   cost, largest gain first, until no move gains.
-5. Requests that are still far from their best price get it if others can make room at less cost: each of
-   those moves to the column that loses least for each unit that it frees.
+1. The LP's columns are placed in decreasing order of their fractions, while they fit. Requests whose columns
+   all use something come before the others.
+2. A remaining request takes its cheapest column, at the dual prices, that fits.
+3. If requests that must have a column have none, ejection chains move other requests
+   (:mod:`copter.shims.choose_one_chains`).
+4. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain cost,
+   in decreasing order of the gain, until no move gains.
+5. A request whose price is still far above its best gets its best column if other requests can make room at
+   less cost. Each of these moves to the column with the least loss for each unit that it frees.
 
-What is left of a capacity is counted exactly: no allocation overdraws one, by however little.
+Remaining capacities are computed exactly, so no allocation exceeds a capacity, not even by a rounding error.
 
-A solution from the proximal path lies on the optimal face, not at a vertex, so steps 4 and 5 matter: they
-recover what a fraction more than a vertex has would lose.  The gap is measured against the LP's certified
-bound, so it bounds the loss against the best integral allocation too.
+A solution of the proximal method is on the optimal face, not at a vertex, and has more fractions. Steps 4 and
+5 recover the loss of rounding them.  The gap is relative to the LP's certified bound, so it also bounds the
+loss against the best integral allocation.
 
-Source: thesis section 4.4.1 (step 1); the rest is measured in ``copter bench sia``.
+Source: thesis section 4.4.1 (step 1); the other steps are measured by ``copter bench sia``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from copter.parallel import dot
 from copter.program.sense import in_sense
 from copter.proof.pricing import Pricing, price
 from copter.proof.whole import answer_gap
-from copter.shims.choose_one_chains import place_everybody
+from copter.shims.choose_one_chains import place_all
 from copter.shims.choose_one_columns import left_of, read_columns
 from copter.shims.choose_one_moves import ZERO_TOLERANCE, improve, offers
 from copter.shims.choose_one_placing import (
@@ -64,17 +64,19 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _CANDIDATES = 40
+"""Number of candidates per request above which the slack of the pricing pass is reduced."""
 _TURNS, _CALLS = 250, 16
-"""Of requests without a column in one call of step 3, and how many calls there are at most."""
+"""Largest number of unplaced requests that one call of step 3 processes, and of calls."""
 _ALL_COLUMNS = 2_000_000
-"""Up to so many, step 3 looks at all columns of everybody; else at those near the best price."""
+"""Largest number of columns for which step 3 considers all columns; above it, those near the best price."""
 
 
 class Choice(Mapping[Hashable, Any]):
-    """Chosen column by request id, its name if it has one, None for none; read as it is asked for.
+    """Mapping from request id to the chosen column: its number, or its name; None without a column.
 
-    `slots`, `names`: when the choice was made. `columns`: numbers, -1 for none. `clock`: the store's revision
-    then.
+    `slots`, `names`: slots by id and column names when the choice was made. `columns`: column numbers by
+    slot,
+    -1 without a column. `clock`: the store's revision when the choice was made.
     """
 
     def __init__(self, slots: Mapping[Hashable, int], columns: Ints, names: FrozenNames, clock: int) -> None:
@@ -82,7 +84,7 @@ class Choice(Mapping[Hashable, Any]):
 
     @classmethod
     def of_program(cls, program: ContinualProgram, columns: Ints) -> Choice:
-        """Return the choice of these columns by the requests that a program has now."""
+        """Return the choice of columns, by slot, for the present requests of a program."""
         return cls(program.slot_of, columns, program.column_names, program.store.clock)
 
     def __len__(self) -> int:
@@ -93,7 +95,7 @@ class Choice(Mapping[Hashable, Any]):
 
     def __getitem__(self, request: Hashable) -> Any:
         if request not in self._slots:
-            raise UnknownIdError(request, "was no request when this choice was made")
+            raise UnknownIdError(request, "must be a request that existed when the choice was made")
         slot = self._slots[request]
         return self._names.column(slot, int(self._columns[slot]))
 
@@ -102,17 +104,17 @@ class Choice(Mapping[Hashable, Any]):
 
     @property
     def unplaced(self) -> tuple[Hashable, ...]:
-        """Ids of the requests that have no column."""
+        """Ids of the requests without a column."""
         return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
     def of(self, slots: Ints) -> Ints:
-        """Numbers of the chosen columns of the requests in some slots, -1 for none."""
+        """Return the chosen columns of the requests in some slots, -1 without a column."""
         return self._columns[slots]
 
     def still(self, program: ContinualProgram) -> SparseX:
-        """The choice of the requests that are there with the columns of then, as an allocation.
+        """Return the choice as an allocation, for the requests that still have the same columns.
 
-        A request whose columns were replaced has the one of the same name, if there is one.
+        A request whose columns were replaced gets the new column with the same name, if there is one.
         """
         slots, generation, names = (
             program.request_slots,
@@ -142,12 +144,14 @@ class Rounded:
     Attributes
     ----------
     choice : Choice
-        Column of each request, or its name, None for none: a mapping by id, and arrays of numbers by slot.
+        Column of each request, by id: a number or a name; None without a column.
     objective : float
-        Its cost, or its value if the program is maximised. Infinite, in a maximisation minus infinity, if a
-        request whose sum row is "==" got no column: that is no allocation of the program.
+        Cost, or value if the program is maximised. Infinite (minus infinity in a maximisation) if a request
+        whose sum row is "==" has no column, because that is not an allocation of the program.
     gap : float
-        |objective - bound| / size, with the certified bound and the size of the solution's own gap.
+        |objective - bound| divided by the denominator of the solution's gap, with the certified bound.
+    seconds : float
+        Time of the rounding.
     """
 
     choice: Choice
@@ -157,57 +161,76 @@ class Rounded:
 
     @property
     def unplaced(self) -> tuple[Hashable, ...]:
-        """Ids of the requests that have no column, of both kinds of sum rows."""
+        """Ids of the requests without a column, with either kind of sum row."""
         return self.choice.unplaced
 
 
 class _Solves(Protocol):
-    """A solver of integral allocations, as the shim asks it."""
+    """A solver for integral allocations."""
 
     def solve(self, program: ContinualProgram) -> Solution:
-        """Answer with an integral allocation, if it finds one."""
+        """Solve the program; the solution has an integral allocation if one was found."""
 
 
 class ChooseOneShim(Checked):
-    """Rounds a fractional solution to one column a request within the capacities.
+    """Rounding of a fractional solution to one column a request, within the capacities.
 
     Parameters
     ----------
     unplaced : "error" or "allow"
-        What to do if a request whose sum row is "==" gets no column: raise
+        Action if a request whose sum row is "==" gets no column: raise
         :class:`copter.errors.UnplacedError`, or return an allocation without it, whose objective is infinite.
     exact : solver, optional
-        Asked before that, as ``make_solver("copter-exact", deadline=10)``: it has until its own deadline to
-        find an allocation of everybody.  Requests must be added with ``integral=True``.
+        Solver that is called in this case before the action, for example
+        ``make_solver("copter-exact", deadline=10)``. Requests must be added with ``integral=True``.
+
+    Examples
+    --------
+    >>> from copter import ChooseOneShim, ContinualProgram, make_solver
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=3)
+    >>> for job in ("a", "b"):
+    ...     program.add_request(job, costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> rounded = ChooseOneShim().round(program, make_solver("copter").solve(program))
+    >>> sorted(rounded.choice.values()), round(rounded.objective, 6), rounded.unplaced
+    ([0, 1], -2.8, ())
     """
 
     def __init__(
         self, *, unplaced: Literal["error", "allow"] = "error", exact: _Solves | None = None
     ) -> None:
         if unplaced not in ("error", "allow"):
-            raise SettingError("ChooseOneShim", "unplaced", unplaced, 'is neither "error" nor "allow"')
+            raise SettingError("ChooseOneShim", "unplaced", unplaced, 'must be "error" or "allow"')
         if exact is not None and not hasattr(exact, "solve"):
-            why = 'is no solver: give one of integers, make_solver("copter-exact")'
+            why = 'must be a solver for integral allocations, such as make_solver("copter-exact")'
             raise SettingError("ChooseOneShim", "exact", exact, why)
         self.unplaced, self.exact = unplaced, exact
 
     @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
-        """Integral allocation near ``solution``.
+        """Round a solution to an integral allocation.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program, not edited since the solve.
         solution : Solution
-            Its answer as it is now; one that is integral already stays as it is.
+            Its solution; an integral one is returned unchanged.
+
+        Returns
+        -------
+        Rounded
+            Column of each request, objective and gap.
 
         Raises
         ------
         UnplacedError
-            No column fits for a request that must have one; it names them, and has the rest.
+            If no column fits for a request that must have one; the error names these requests and contains
+            the allocation of the others.
         CopterError
-            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
-            it is of another program, or it is not a multiple-choice packing problem: names the row or
-            request that shows it.
+            If the solution has no allocation (:class:`copter.errors.NoAllocationError`), if the program was
+            edited since the solve, if the solution belongs to another program, or if the program is not a
+            multiple-choice packing problem. The message names the row or request.
         """
         begin = perf_counter()
         check_roundable(program, solution)
@@ -229,27 +252,29 @@ class ChooseOneShim(Checked):
 
     @suggests
     def repair(self, program: ContinualProgram, last: Rounded | None) -> Rounded:
-        """Return the last allocation as far as it still fits, without a solution: a late round's fallback.
+        """Return the last allocation as far as it still fits; the fallback of a round without a solution.
 
-        A request keeps its column while the resources suffice. One that must have a column and has none takes
-        the cheapest that fits. No other request gets a new column.
+        A request keeps its column while the resources suffice. A request that must have a column and has none
+        takes the cheapest that fits. No other request gets a new column.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program in its present state.
         last : Rounded, optional
-            Answer for this program at an earlier time; None for an empty one.
+            Result for this program at an earlier time; None for an empty allocation.
 
         Returns
         -------
         Rounded
-            Its gap is infinite: there is no bound.
+            The allocation; its gap is infinite, because there is no bound.
 
         Raises
         ------
         UnplacedError
-            For the reason given in :meth:`round`.
+            If no column fits for a request that must have one.
         CopterError
-            The program is not a multiple-choice packing problem.
+            If the program is not a multiple-choice packing problem.
         """
         begin = perf_counter()
         _check(program)
@@ -271,7 +296,7 @@ class ChooseOneShim(Checked):
 
 
 def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Rounded:
-    """A solution that is integral already."""
+    """Return a solution that is already integral as a Rounded."""
     assert solution.integer is not None
     given = np.full(program.store.requests.size, -1)
     given[solution.nonzeros.slot] = solution.nonzeros.column
@@ -280,13 +305,13 @@ def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Ro
 
 
 def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]:
-    """Requests without a column that must have one."""
+    """Return the ids of the requests that must have a column and have none."""
     relation = program.store.requests.relation
     return tuple(id for id in choice.unplaced if relation[program.slot_of[id]] == EXACTLY)
 
 
 def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, int]:
-    """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
+    """Return (column by slot, -1 for none; cost; number of unplaced requests that must have a column)."""
     table, y = store.requests, solution.y
     upper = row_uppers(store)
     left = left_of(upper, rounded_rows(store))
@@ -304,7 +329,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
     if lacking.any():
         strict, found = relation[requests] == EXACTLY, np.zeros(requests.size, np.int64)
         for _ in range(_CALLS):
-            if not place_everybody(first, items, has, strict, left, _TURNS, found):
+            if not place_all(first, items, has, strict, left, _TURNS, found):
                 break
     high, low, unserved = improve(
         relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.gap_denominator
@@ -313,7 +338,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[Ints, float, i
 
 
 def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tuple[Ints, Floats]:
-    """Column of each request, -1 for none, and its price, from the fractional answer; ``left`` is changed."""
+    """Return column (-1 for none) and price of each request after steps 1 and 2; `left` is changed."""
     table = store.requests
     n_columns, bound = table.n_columns[: table.size], bound_requests(store)
     chosen, price = np.full(table.size, -1), np.zeros(table.size)
@@ -330,31 +355,34 @@ def _placed(store: ConstraintStore, x: SparseX, y: Floats, left: Floats) -> tupl
 
 
 def _chosen(solution: Solution) -> bool:
-    """Whether an allocation gives each request one whole column, or none."""
+    """Return whether an allocation gives each request one whole column or none."""
     x = solution.nonzeros
     return bool((x.value == 1.0).all() and (np.diff(x.slot) > 0).all())
 
 
 def _check(program: ContinualProgram) -> None:
-    """Raise if the program has rows or requests that this shim cannot round."""
+    """Raise CopterError if the program has rows or requests that the shim cannot round."""
     what, slot = unsound(program.store)
     if what == NO_TOTAL_OF_ONE:
         request = program.request_ids[int(np.flatnonzero(program.request_slots == slot)[0])]
-        raise CopterError(f"request {request!r} has no total of 1: this shim chooses one column a request")
+        raise CopterError(
+            f"request {request!r}: total: must be 1; ChooseOneShim chooses one column a request"
+        )
     if what in (ROW_WITH_LOWER, NEGATIVE):
         row = program.resource_ids[int(np.flatnonzero(program.resource_slots == slot)[0])]
-        lower = f"resource {row!r} has a lower bound"
-        negative = f"a column has a negative coefficient of resource {row!r}"
+        lower = f"resource {row!r}: lower: must be infinite"
+        negative = f"resource {row!r}: usage: must not have a negative coefficient"
         why = lower if what == ROW_WITH_LOWER else negative
-        raise CopterError(f"{why}: this shim rounds capacities only")
+        raise CopterError(f"{why}; ChooseOneShim supports capacities only")
 
 
 def _priced(store: ConstraintStore, solution: Solution, requests: int, left: Floats) -> tuple[Pricing, float]:
-    """A pass at the prices, and how far above the best price the columns are to which a move can gain.
+    """Return a pricing pass, and the excess over the best price up to which a move to a column can gain.
 
-    A move from column j to column k that fits changes the cost by p_k - p_j - y'(a_k - a_j), and a_k - a_j <=
-    left.  So only columns with p_k < p_j + y'left can gain: those near the best price (the solver's last pass
-    has them), and, for the few requests that got much less than their best, all of them.
+    A move from column j to column k changes the cost by p_k - p_j - y'(a_k - a_j), and it fits if a_k - a_j
+    <= left.  So only columns with p_k < p_j + y'left can gain. For most requests these are the columns near
+    the best price, which the solver's last pass contains. For the few requests whose price is much above
+    their best, all columns are considered.
     """
     y, pricing = solution.y, solution.pricing
     slack = dot(y, np.where(y > 0, np.maximum(left, 0.0), 0.0))

@@ -1,14 +1,13 @@
-"""A column for everybody: requests that fit nowhere throw others out, which look for another place.
+"""Ejection chains: a request that fits nowhere ejects others, which are then placed elsewhere.
 
-Where rows are nearly full, what is left of them is in pieces, and a large request fits only once several
-others have moved, some of them because yet others did.  A request that has nothing takes the column whose
-users cost least to throw out, and each of those is without a column until its turn comes.  What a request
-costs to throw out is how often it was found without one: those that are hard to place stay where they are, so
-the search does not go round in circles.  The order is fixed, so is what is drawn: the same program gives the
-same answer.
+If rows are nearly full, the remaining capacity is fragmented, and a large request fits only after several
+others have moved.  An unplaced request takes the column whose users have the smallest ejection penalty, and
+each ejected request waits for its turn.  The penalty of a request is 1 plus the number of times that it could
+not be placed. So requests that are hard to place stay, and the search does not cycle.  Order and
+pseudo-random numbers are fixed: equal programs give equal results.
 
 Source: guided ejection search, Nagata and Braysy (2009), "A powerful route minimization heuristic for the
-vehicle routing problem with time windows"; there it is routes that are full.
+vehicle routing problem with time windows"; rows correspond to its routes.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from copter.shims.choose_one_columns import fits, take
 _Array = Any
 
 _MOST_OUT = 4
-"""Requests that one throws out at most."""
+"""Largest number of requests that one request ejects."""
 _USERS = 24
-"""Users of a row among which those are looked for: the ones that cost least."""
+"""Largest number of a row's users, those with the smallest penalties, that are considered for ejection."""
 _STIRRED = 12
-"""Requests that are moved, after each that threw out others, to wherever they fit."""
+"""Number of random requests that move to another column that fits, after each ejection."""
 
 
 @kernel(allocates=True)
-def place_everybody(
+def place_all(
     first: _Array, items: Any, has: _Array, strict: _Array, left: _Array, turns: int, found: _Array
 ) -> int:
-    """Look for an allocation in which every request that must have a column has one.
+    """Search for an allocation in which every request that must have a column has one.
 
-    `first`, `items`: what requests may have, as in :func:`copter.shims.choose_one_moves.improve`. `has`: item
-    of each; changed to the best allocation found. `strict`: who must have one. `left`: what is left of each
-    row; changed. `turns`: of requests without a column, at most. `found`: how often each was found without
-    one; changed, so that a next call goes on from here. Result: requests that must have a column and have
-    none.
+    `first`, `items`: items of each request, as in :func:`copter.shims.choose_one_moves.improve`. `has`: item
+    of each request; changed to the best allocation found. `strict`: True if the request must have a column.
+    `left`: remaining capacity of each row; changed. `turns`: largest number of unplaced requests to process.
+    `found`: number of times that each request could not be placed; changed, so that a next call continues the
+    search. Return the number of unplaced requests that must have a column.
     """
     n, nothing = has.size, items.column.size - 1
     waiting = np.empty(n, np.int64)
@@ -67,7 +66,7 @@ def place_everybody(
         else:
             found[k] += 1
             item, thrown = _least_thrown(first, items, has, users, found, left, k, out)
-            if item < 0:  # whoever is in its way cannot be thrown out
+            if item < 0:  # the requests that block it cannot be ejected
                 waiting[count] = k
                 count += 1
                 continue
@@ -94,7 +93,7 @@ def place_everybody(
 
 @kernel(inner=True)
 def _drawn(state, count):  # type: ignore[no-untyped-def]
-    """(next state, number below ``count``): xorshift."""
+    """Return (next state, number below `count`), by xorshift."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -103,7 +102,7 @@ def _drawn(state, count):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _users(items, has, rows):  # type: ignore[no-untyped-def]
-    """Who uses each row, as lists that are linked both ways: (head, next, previous, width).
+    """Return the users of each row as doubly linked lists: (head, next, previous, width).
 
     Entry e of request k's item is node ``k * width + e``.
     """
@@ -144,7 +143,7 @@ def _unlink(items, users, k, item):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _give(items, has, users, left, k, item):  # type: ignore[no-untyped-def]
-    """Give request k an item in place of what it has."""
+    """Replace the item of request k by another."""
     _unlink(items, users, k, has[k])
     take(items.row, items.value, items.begin[has[k]], items.end[has[k]], 1.0, left)
     take(items.row, items.value, items.begin[item], items.end[item], -1.0, left)
@@ -163,7 +162,7 @@ def _cheapest_that_fits(first, items, left, k):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no-untyped-def]
-    """Move request k to some column that fits."""
+    """Move request k to a random column of its own, if it fits; return the next random state."""
     if has[k] == nothing or first[k + 1] == first[k]:
         return state
     state, at = _drawn(state, first[k + 1] - first[k])
@@ -180,9 +179,9 @@ def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no
 
 @kernel(allocates=True, inner=True)
 def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
-    """(item, how many) of the column of request k for which those who are thrown out cost least.
+    """Return (item, number of ejections) for the column of request k with the least sum of penalties.
 
-    They are in ``out``.  Of columns that cost the same the cheapest at the prices; -1 if there is none.
+    The ejected requests are written to `out`.  Ties are resolved by price; the item is -1 if there is none.
     """
     best, count, least, price = -1, 0, np.inf, np.inf
     some, chosen = np.empty(_USERS, np.int64), np.empty(_MOST_OUT, np.int64)
@@ -203,7 +202,7 @@ def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignor
 
 @kernel(inner=True)
 def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyped-def]
-    """Users of the rows that item i is too much for, cheapest to throw out first; returns how many."""
+    """Write the users of the rows that block item i to `some`, by increasing penalty; return how many."""
     head, after, _, width = users
     n = 0
     for e in range(items.begin[i], items.end[i]):
@@ -235,7 +234,7 @@ def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyp
 
 @kernel(inner=True)
 def _short(items, left, i):  # type: ignore[no-untyped-def]
-    """Whether any row of item i has been taken too much of."""
+    """Return whether item i is on a row whose capacity is exceeded."""
     for e in range(items.begin[i], items.end[i]):
         if left[2 * items.row[e]] < 0.0:
             return True
@@ -244,17 +243,17 @@ def _short(items, left, i):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _cheapest_set(items, has, found, left, i, some, least, chosen):  # type: ignore[no-untyped-def]
-    """(size, cost) of the cheapest set whose leaving makes room for item i, which has been taken already.
+    """Return (size, penalty) of the cheapest set whose ejection makes room for item i, taken already.
 
-    All sets of up to ``_MOST_OUT`` are gone through, without those that cost as much as the best; 0 if there
-    is none below ``least``.
+    All sets of up to ``_MOST_OUT`` requests are enumerated, except those that cost at least as much as the
+    best. The size is 0 if no set costs less than `least`.
     """
     stack, depth = np.empty(_MOST_OUT, np.int64), 0
     size, paid, at = 0, 0.0, 0
     best = least
     while True:
         if at < some.size and depth < _MOST_OUT:
-            # one more costs at least as much as this one, for they are sorted
+            # candidates are sorted, so the next one costs at least as much
             cost = 1.0 + found[some[at]]
             if paid + cost < best or (paid + cost == best and size == 0):
                 own = has[some[at]]

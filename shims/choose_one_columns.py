@@ -1,7 +1,7 @@
-"""Single columns of many requests, read once: what each costs, and its entries, side by side.
+"""Copy of single columns of requests, with costs and entries, for the passes of the shim.
 
-A program does not change while it is rounded.  So what the passes of :mod:`copter.shims.choose_one` look at
-again and again is copied out of the store first; they then touch a few short arrays.
+A program does not change while it is rounded.  So the data that the passes of :mod:`copter.shims.choose_one`
+read repeatedly is copied from the store to a few short arrays first.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entri
 _Array = Any
 
 _ENDLESS = 1e300
-"""Of a row without a bound: sums of it stay finite."""
+"""Stand-in for an infinite row bound: sums of it remain finite."""
 _HALF_AN_ULP = 2.0**-53 * (1.0 - 1e-9)
 
 
 class PricedColumns(NamedTuple):
-    """PricedColumns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
+    """Columns with their prices and entries; a closed column (upper bound below 1) has infinite cost.
 
-    `column`: place in the request; -1, without cost and entries, for no column. `price`, `cost`: cost with
-    its usage paid, and without. `begin`, `end`: its entries are those from ``begin`` to ``end``.
+    `column`: number in the request; -1, without cost and entries, for no column. `price`: reduced cost
+    c_j + a_j'y. `cost`: c_j. `begin`, `end`: range of the column's entries in `row` and `value`.
     """
 
     column: Ints
@@ -40,8 +40,8 @@ class PricedColumns(NamedTuple):
 def read_columns(view: StoreView, y: Floats, slots: Ints, places: Ints, columns: Ints) -> PricedColumns:
     """Read columns of requests.
 
-    `y`: prices. `slots`, `places`, `columns`: slot of the request, place in the view and in the request; a
-    negative place for no column.
+    `y`: prices. `slots`, `places`, `columns`: slot of each column's request, and the column's position in the
+    view and in the request; a negative position for no column.
     """
     price, cost = np.zeros(slots.size), np.zeros(slots.size)
     begin, end = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.int64)
@@ -85,14 +85,14 @@ def _read(view, y, slots, places, price, cost, begin, end, row, value):  # type:
 
 
 def left_of(upper: Floats, rounded: Flags) -> Floats:
-    """What is left of rows that nobody uses yet, two numbers a row, side by side.
+    """Return the remaining capacities of unused rows, two adjacent numbers a row.
 
-    Their sum is what is left: the second is what rounding took off the first.  That makes 106 bits, so that
-    what is given and taken a thousand times is exactly what it was, and a column fits or does not.  Numbers
-    that are not whole may be off by half a unit in their last place, which is never more than
-    :mod:`copter.proof.whole` allows; what a full row may be off by is there from the beginning.
+    Their sum is the remaining capacity; the second is the rounding error of the first.  This gives 106 bits,
+    so that a capacity is exactly restored after thousands of changes, and the test whether a column fits is
+    exact.  Non-integral numbers may be off by half a unit in the last place, which is at most the error that
+    :mod:`copter.proof.whole` permits; it is added to the capacity from the beginning.
 
-    `rounded`: whether a coefficient of the row is no whole number.
+    `rounded`: True if a coefficient of the row is not an integer.
     """
     finite = np.where(np.isfinite(upper), abs(upper), 0.0)
     off = _HALF_AN_ULP * finite * ((finite != np.rint(finite)) + 1.0 * rounded)
@@ -101,7 +101,7 @@ def left_of(upper: Floats, rounded: Flags) -> Floats:
 
 @kernel(inlined=True)
 def take(row: _Array, value: _Array, begin: int, end: int, sign: float, left: _Array) -> None:
-    """Take a column's entries off what is left (sign -1), or give them back (+1)."""
+    """Subtract a column's entries from the remaining capacities (sign -1), or add them (+1)."""
     for e in range(begin, end):
         r = row[e]
         a, b = left[2 * r], sign * value[e]
@@ -113,7 +113,7 @@ def take(row: _Array, value: _Array, begin: int, end: int, sign: float, left: _A
 
 @kernel(inlined=True)
 def fits(row: _Array, value: _Array, begin: int, end: int, left: _Array) -> bool:
-    """Whether what is left is enough for a column's entries."""
+    """Return whether the remaining capacities suffice for a column's entries."""
     for e in range(begin, end):
         high = left[2 * row[e]]
         if value[e] > high or (value[e] == high and left[2 * row[e] + 1] < 0.0):

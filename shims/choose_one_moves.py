@@ -1,13 +1,13 @@
-"""Steps 3 and 4 of :mod:`copter.shims.choose_one`: moves of requests to better columns, and room for them.
+"""Steps 4 and 5 of :mod:`copter.shims.choose_one`: moves of requests to better columns, with room made.
 
-Everything that a request may have is one item among :class:`copter.shims.choose_one_columns.PricedColumns`:
-what it got at first, its offers (the columns to which a move may gain), and, last of all, nothing.  A request
-is known by its place among all that there are; ``has`` says which item each has.
+Every choice of a request is an item of :class:`copter.shims.choose_one_columns.PricedColumns`: its present
+column, its offers (the columns to which a move may gain), and the empty choice, which is the last item.  A
+request is identified by its position among all requests; ``has`` is its present item.
 
-A pass finds the merit of every request's best move, and then makes the best of them until none is left.  Each
-takes something from the others, so merits go out of date; they seldom rise.  They stay in a heap: the one on
-top is found again before its move is made, and sinks if it is less by now.  What rose is found by the next
-pass.
+A pass computes the merit of every request's best move and stores it in a heap. It repeatedly makes the best
+move.  Each move uses capacity, so other merits become outdated; they rarely rise.  So the merit at the top of
+the heap is computed again before its move is made, and sinks if it is smaller now.  The next pass finds
+merits that rose.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WORTH_MAKING_ROOM = 2e-5
 _ROOM_FOR = 12
 _EJECTIONS = 6
 _TARGETS = 3
-"""Columns that are tried for a request that others make room for."""
+"""Number of columns that are tried for a request for which others make room."""
 ZERO_TOLERANCE = 1e-12
-"""Of what a typical request costs: gains below it are rounding errors."""
+"""Smallest gain, as a share of a typical request's cost, that is not a rounding error."""
 
 
 @kernel(allocates=True)
@@ -45,12 +45,13 @@ def improve(
     marginal: _Array,
     size: float,
 ) -> Any:
-    """Let requests move while that lowers the cost.
+    """Move requests while that lowers the cost; return (cost as a sum of two doubles, unplaced).
 
-    `requests`: slots of all requests, ascending. `first`, `items`: of :func:`offers`, read. `has`: item that
-    each has; changed. `chosen`: becomes the column of each request, -1 for none. `left`: what is left of each
-    row; changed. `marginal`: best price of each request. `size`: of the objective: gains far below it are
-    rounding errors. Result: cost, as the sum of two doubles; requests that must have a column and have none.
+    `requests`: slots of all requests, ascending. `first`, `items`: offers of :func:`offers`, as read. `has`:
+    item of each request; changed. `chosen`: output, column of each request by slot, -1 for none. `left`:
+    remaining capacities; changed. `marginal`: best price of each request. `size`: denominator of the gap:
+    gains far below it are rounding errors. `unplaced` is the number of requests that must have a column and
+    have none.
     """
     n = requests.size
     zero_tolerance = ZERO_TOLERANCE * size / max(1, n)
@@ -79,13 +80,13 @@ def improve(
 def offers(
     n_columns: _Array, requests: _Array, chosen: _Array, far: _Array, slot: _Array, column: _Array
 ) -> Any:
-    """What requests may have: what they got, then what they may move to, and last of all nothing.
+    """Return (first, slots, columns): present columns, then offers, and last the empty choice.
 
-    They may move to candidates; those that got much less than their best may have any of their columns.
+    A request may move to the candidates, or to any of its columns if its price is far above its best.
 
-    `requests`: slots of all requests, ascending. `chosen`: column of each, -1 for none. `far`: whether any
-    column counts. `slot`, `column`: candidates, ascending by slot. Result: those from ``first[k]`` to
-    ``first[k + 1]`` are the k-th one's to move to; a column of -1 is none.
+    `requests`: slots of all requests, ascending. `chosen`: column of each, -1 for none. `far`: True if all
+    columns are offers. `slot`, `column`: candidates, ascending by slot. The offers of request k are those
+    from ``first[k]`` to ``first[k + 1]``; a column of -1 is the empty choice.
     """
     n = requests.size
     room = n + slot.size + n_columns[requests[far]].sum() + 1
@@ -111,7 +112,7 @@ def offers(
 
 @kernel(inner=True)
 def _give(items, has, k, i, left):  # type: ignore[no-untyped-def]
-    """Give request k item i in place of what it has."""
+    """Replace the item of request k by item i."""
     take(items.row, items.value, items.begin[has[k]], items.end[has[k]], 1.0, left)
     take(items.row, items.value, items.begin[i], items.end[i], -1.0, left)
     has[k] = i
@@ -119,10 +120,10 @@ def _give(items, has, k, i, left):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _best_move(first, items, has, strict, left, k, fill, zero_tolerance):  # type: ignore[no-untyped-def]
-    """(merit, item) of the best move of request k that fits once it gives back what it has.
+    """Return (merit, item) of the best move of request k that fits after it returns its present item.
 
-    The merit is the gain at the prices, or, to ``fill`` what is left, the gain in plain cost for each unit of
-    price that the move uses up: who uses it best comes first, not who uses most.
+    The merit is the gain at the prices. With `fill` it is the gain in plain cost for each unit of price that
+    the move uses, so that requests with the best use of the remaining capacity come first.
     """
     prices, costs, begin, end, row, value = (
         items.price,
@@ -157,7 +158,7 @@ def _best_move(first, items, has, strict, left, k, fill, zero_tolerance):  # typ
 
 @kernel(allocates=True, inner=True)
 def _move(first, items, has, strict, left, places, fill, zero_tolerance):  # type: ignore[no-untyped-def]
-    """Moves of merit, best first; of equal ones the first request's."""
+    """Make moves in decreasing order of merit; ties are resolved by the order of requests."""
     least = ZERO_TOLERANCE if fill else zero_tolerance
     merit, heap = np.empty(places.size), np.empty(places.size, np.int64)
     for _ in range(_PASSES):
@@ -178,7 +179,7 @@ def _move(first, items, has, strict, left, places, fill, zero_tolerance):  # typ
                 _give(items, has, heap[0], i, left)
                 moved, found = True, 0.0
             if found > least:
-                merit[0] = found  # what is left has changed: it waits until its turn comes again
+                merit[0] = found  # the capacities have changed: the move waits until its merit is the best
             else:
                 count -= 1
                 merit[0], heap[0] = merit[count], heap[count]
@@ -189,7 +190,7 @@ def _move(first, items, has, strict, left, places, fill, zero_tolerance):  # typ
 
 @kernel(inner=True)
 def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
-    """Let an entry of the heap sink until none below it has more merit."""
+    """Sink an entry of the heap until no entry below it has more merit."""
     while True:
         best = at
         for child in (2 * at + 1, 2 * at + 2):
@@ -206,18 +207,18 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
-    """The few requests that lost most against their best price, and more than ``enough``."""
+    """Return the few requests with the largest losses against their best price, above `enough`."""
     lost = np.flatnonzero(loss > enough)
     return lost[np.argsort(-loss[lost], kind="mergesort")[:_ROOM_FOR]]
 
 
 @kernel(allocates=True, inner=True)
 def _make_room(first, items, has, left, upper, k, zero_tolerance):  # type: ignore[no-untyped-def]
-    """Move request k to a column that does not fit while others make room, if all together gain."""
+    """Move request k to a column that does not fit while others make room, if the total gain is positive."""
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)
     now, tried = items.price[has[k]], -np.inf
     for _ in range(_TARGETS):
-        target, low = np.int64(-1), now  # the next offer in the order of prices
+        target, low = np.int64(-1), now  # the next offer in increasing order of price
         for i in range(first[k], first[k + 1]):
             if tried < items.price[i] < low:
                 target, low = np.int64(i), items.price[i]
@@ -245,7 +246,7 @@ def _make_room(first, items, has, left, upper, k, zero_tolerance):  # type: igno
 
 @kernel(inner=True)
 def _shortest(left, upper):  # type: ignore[no-untyped-def]
-    """The row that is exceeded by the largest share of its bound; -1 if none is."""
+    """Return the row that exceeds its bound by the largest share of it; -1 if no row does."""
     worst, most = -1, 0.0
     for row in range(upper.size):
         if left[2 * row] < 0.0 and -left[2 * row] > most * abs(upper[row]):
@@ -263,9 +264,9 @@ def _usage_of(entry_row, value, begin, end, row):  # type: ignore[no-untyped-def
 
 @kernel(inner=True)
 def _cheapest_release(first, items, has, left, keep, row, zero_tolerance):  # type: ignore[no-untyped-def]
-    """(request, item, price) of the move that frees a row at the least price for what is missing.
+    """Return (request, item, price) of the move that frees a row at the least price for each missing unit.
 
-    The row itself may stay short; every other must hold.
+    The row itself may still exceed its bound; every other row must hold.
     """
     prices, begin, end, rows, value = items.price, items.begin, items.end, items.row, items.value
     request, item, paid, best = -1, -1, np.inf, np.inf

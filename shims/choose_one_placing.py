@@ -1,9 +1,8 @@
-"""Steps 1 and 2 of :mod:`copter.shims.choose_one`: what the fractional answer says, as far as it fits.
+"""Steps 1 and 2 of :mod:`copter.shims.choose_one`: placement of the fractional solution, as far as it fits.
 
-``left`` is what is left of each row: its upper bound less what the columns that were placed use.
-PricedColumns are known by the slot of their request here, because the nonzeros of an allocation are; the
-moves that come after (:mod:`copter.shims.choose_one_moves`) know a request by its place among all that there
-are.
+``left`` is the remaining capacity of each row: its upper bound minus the usage of placed columns.  In this
+module columns are identified by the slot of their request, as the nonzeros of an allocation are. In
+:mod:`copter.shims.choose_one_moves` a request is identified by its position among all requests.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from copter.store.view import coefficients_of, entries_of, view_of
 
 _MINIMUM_FRACTION = 1e-7
 _WHOLE = 1.0 - 1e-9
-"""A column that has as much of its request has all of it."""
+"""Fraction of a request from which on a column counts as chosen entirely."""
 
 _SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
-"""What :func:`unsound` finds."""
+"""Results of :func:`unsound`: the first is that of a multiple-choice packing problem."""
 
 
 def unsound(store: ConstraintStore) -> tuple[int, int]:
-    """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
+    """Return why a program is not a multiple-choice packing problem, and the slot of the row or request.
 
-    Result: -1 if it is sound.
+    The slot is -1 if it is one.
     """
     rows, table = store.rows, store.requests
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
@@ -42,25 +41,25 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
 
 
 def _usages_part(part: Part) -> tuple[int, Flags, Flags]:
-    """What :func:`unsound`, :func:`bound_requests` and :func:`rounded_rows` ask of usages."""
+    """Return a row with a negative coefficient or -1, the bound requests, and the rounded rows."""
     view = view_of(part.store)
     bound, rounded = np.zeros(view.n_columns.size, np.bool_), np.zeros(part.store.rows.size, np.bool_)
     seen = np.zeros(view.pointer_start.size, np.int8)
-    negative = int(_look_at_usages(view, part.store.rows.alive, seen, bound, rounded))
+    negative = int(_read_usages(view, part.store.rows.alive, seen, bound, rounded))
     return negative, bound, rounded
 
 
 def rounded_rows(store: ConstraintStore) -> Flags:
-    """Whether any coefficient of a row is no whole number."""
+    """Return a mask of the rows with a coefficient that is not an integer."""
     rounded: Flags = np.any([rounded for _, _, rounded in store.executor.once(_usages_part)], axis=0)
     return rounded
 
 
 @kernel
-def _look_at_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyped-def]
-    """The last row with a negative coefficient, or -1; marks requests and rows as asked for.
+def _read_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyped-def]
+    """Return the last row with a negative coefficient, or -1; mark requests in `bound`, rows in `rounded`.
 
-    Usages are looked at once: 0 is not yet, 1 has a column without entries, 2 has none.
+    Each usage is read once. `seen`: 0 not yet read, 1 has a column without entries, 2 has none.
     """
     found = -1
     for q in range(view.n_columns.size):
@@ -86,20 +85,20 @@ def _look_at_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyp
 
 
 def bound_requests(store: ConstraintStore) -> Flags:
-    """Whether a request's sum row is "==" and every column of it uses something."""
+    """Return a mask of the requests with an "==" sum row whose columns all use something."""
     return together([bound for _, bound, _ in store.executor.once(_usages_part)], store.requests.size)
 
 
 def place_fractions(
     columns: PricedColumns, slot: Ints, value: Floats, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
-    """Columns of the fractional answer, heaviest first, while they fit.
+    """Place columns of the fractional solution while they fit, in decreasing order of the fractions.
 
-    Requests that have no free way out (every column uses something) come before the others.
+    Bound requests, whose columns all use something, come before the others.
 
-    `columns`: the answer's. `slot`, `value`: their requests, ascending, and what these have of them. `bound`:
-    who has no way out. `chosen`, `price`: column of each, -1 for none, and its price; changed. `left`: what
-    is left; changed.
+    `columns`: columns of the solution. `slot`, `value`: their requests, ascending, and their fractions.
+    `bound`: mask of the bound requests. `chosen`, `price`: column of each request, -1 for none, and its
+    price; changed. `left`: remaining capacities; changed.
     """
     whole, fraction = value >= _WHOLE, (value > _MINIMUM_FRACTION) & (value < _WHOLE)
     for these in (bound[slot], ~bound[slot]):
@@ -111,7 +110,7 @@ def place_fractions(
 def place_cheapest(
     columns: PricedColumns, slot: Ints, bound: Flags, chosen: Ints, price: Floats, left: Floats
 ) -> None:
-    """Of requests without a column the cheapest that fits; those without a way out come first.
+    """Place each unplaced request in its cheapest column that fits; bound requests come first.
 
     `columns`: all columns of these requests. `slot`: their requests, ascending. `bound`, `chosen`, `price`,
     `left`: as in :func:`place_fractions`.
@@ -124,7 +123,7 @@ def place_cheapest(
 def _place(  # type: ignore[no-untyped-def]
     column, prices, cost, begin, end, row, value, order, slot, chosen, price, left
 ):
-    """Give requests columns, in an order, where they have none yet and the column is open and fits."""
+    """Give columns to unplaced requests, in the given order, if the column is open and fits."""
     for k in order:
         q = slot[k]
         if chosen[q] < 0 and cost[k] < np.inf and fits(row, value, begin[k], end[k], left):

@@ -1,23 +1,22 @@
-"""Feasible flows from nearly feasible ones: no link over capacity, no demand exceeded, a certified gap.
+"""Shims that make nearly feasible flows feasible: within capacities and demands, with a certified gap.
 
-Two shims, one for each objective of traffic engineering (:mod:`copter.problems.traffic`).  Both know nothing
-of networks: a path is a column, a link is a row, a demand is a request.
+There is one shim for each objective of traffic engineering (:mod:`copter.problems.traffic`).  In both, a path
+is a column, a link is a row, and a demand is a request.
 
-:class:`FlowShim`, for packing programs (costs <= 0, A >= 0, A x <= u, sum(x) <= total), as max-flow:
+:class:`FlowShim` is for packing programs (costs <= 0, A >= 0, A x <= u, sum(x) <= total), as max-flow:
 
-1. Columns are brought into their boxes, demands that are exceeded are scaled down.
-2. Columns through overloaded rows are cut, one after the other and only as far as their rows still need it.
-   First come those that use most of what is scarce (their rows' prices), so little flow is lost for what
-   becomes free.
-3. What demands still lack is filled in, cheapest columns at the prices first, until every column is blocked.
-   Should that be less than scaling all columns by the worst row, then it is scaled so, and filled.
+1. Columns are clipped to their boxes, and flows above a demand are scaled down.
+2. Columns through overloaded rows are cut one after the other, only as far as a row still exceeds its bound.
+   Columns with the largest price at the rows come first, so that little flow is lost for the freed capacity.
+3. Unserved demand is filled in, in increasing order of the columns' prices, until every column is blocked.
+   If the result is worse than scaling all columns by the worst row, they are scaled and filled instead.
 
-:class:`UtilisationShim`, for min-MLU: every demand's split is scaled to its volume, columns over dead links
-emptied, and the utilisation recomputed from the flows.
+:class:`UtilisationShim` is for min-MLU: every demand's split is scaled to its volume, columns over dead links
+are emptied, and the utilisation is computed again from the flows.
 
-A flow within the tolerance hardly changes, so a round costs a few passes over the columns with flow.  Where a
-solution says which requests it changed since the last one, and these are few, it costs what they do: what the
-others have, and what rows have left, is known.
+A flow within the tolerance changes little, so a round takes a few passes over the columns with flow.  If a
+solution tells which requests changed since the last one, and these are few, only they are read. The flows of
+the others and the remaining capacities are kept from the last round.
 """
 
 from __future__ import annotations
@@ -48,24 +47,24 @@ if TYPE_CHECKING:
     from copter.solution import Allocation, Solution
 
 THETA = "theta"
-"""Id of the request that stands for the maximum link utilisation."""
+"""Id of the request whose column is the maximum link utilisation."""
 _ZERO_TOLERANCE = 1e-12
 _MOST_MOVED = 0.01
-"""Share of the requests up to which only those that changed are looked at."""
+"""Largest share of changed requests for which only these are read."""
 _ROUNDINGS = 2.0**-50
-"""Of a load, that a change of it may be off by."""
-_ANEW = 256
-"""Rounds after which loads are summed up anew: each adds a rounding error."""
+"""Relative rounding error of a load for each change."""
+_RECOMPUTE_AFTER = 256
+"""Number of rounds after which loads are summed again, because each round adds a rounding error."""
 
 
 @dataclass(frozen=True)
 class Flows:
     """A feasible allocation.
 
-    `flow`: flow of each column. `load`: what the flows use of each row, by row slot. `objective`: its cost,
-    or its value if the program is maximised, in the program's terms. `gap`: |objective - bound| /
-    max(|objective|, |bound|), against the certified bound of the solution. `extras`: ``total_flow`` or
-    ``mlu``: the same in the domain's terms. `clock`: the store's revision when they were made.
+    `flow`: flow of each column. `load`: usage of each row, by row slot. `objective`: cost, or value if the
+    program is maximised. `gap`: |objective - bound| / max(|objective|, |bound|), with the certified bound of
+    the solution. `extras`: ``total_flow`` or ``mlu``, the objective in terms of the domain. `clock`: the
+    store's revision when the flows were computed.
     """
 
     flow: ColumnFlows
@@ -78,11 +77,11 @@ class Flows:
 
     @property
     def nonzeros(self) -> SparseX:
-        """The columns with flow, by request slot."""
+        """Columns with flow, by request slot."""
         return self.flow.nonzeros
 
     def still(self, store: ConstraintStore) -> SparseX:
-        """The flows of the requests that are there with the columns of then."""
+        """Return the flows of the requests that still have the same columns."""
         x, table = self.nonzeros, store.requests
         slot = np.minimum(x.slot, max(table.size - 1, 0))
         same = (table.generation[slot] <= self.clock) & (table.n_columns[slot] > 0) & (x.slot < table.size)
@@ -90,7 +89,7 @@ class Flows:
 
 
 class _Made(NamedTuple):
-    """Last answer of a shim."""
+    """Last result of a shim, with data for the next round."""
 
     clock: int
     x: Allocation | None
@@ -101,23 +100,23 @@ class _Made(NamedTuple):
 
 
 class _Repair(Checked):
-    """What both shims share: passes over the columns of a program, in chunks, and what they know of it."""
+    """Base class of both shims: passes over the columns of a program in chunks, and data kept about it."""
 
     def __init__(self) -> None:
         self._store: weakref.ref[ConstraintStore] | None = None
         self._seen = -1
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
+        return vars(self) | {"_store": None}  # a copy reads the coefficients of its program again
 
     def _knows(self, program: ContinualProgram) -> bool:
-        """Whether the last program was this one."""
+        """Return whether the last program was this one."""
         return self._store is not None and self._store() is program.store
 
     def _begin(self, program: ContinualProgram, requests: Ints) -> Passes:
-        """Passes over some requests, which all hold coefficients that are not negative.
+        """Return passes over some requests, after a check that their coefficients are not negative.
 
-        Coefficients are looked at when they are new: of most programs none is after the first round.
+        A coefficient is checked when it is new; most programs have no new ones after the first round.
         """
         store = program.store
         if not self._knows(program):
@@ -125,15 +124,26 @@ class _Repair(Checked):
         generation = store.requests.generation
         fresh = requests[generation[requests] > self._seen]
         if least_coefficient(store, fresh) < 0:
-            raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
+            why = "must not have a negative coefficient; the shim repairs packing programs only"
+            raise CopterError(f"usage: {why}")
         self._seen = max(self._seen, int(generation[requests].max(initial=-1)))
         return Passes(store, requests)
 
 
 class FlowShim(_Repair):
-    """Makes the flow of a max-flow program feasible, and fills what is left.
+    """Repair of the flow of a max-flow program: it makes the flow feasible and fills remaining capacity.
 
-    A solution that has just the flows that it made last is left as it is: they are feasible already.
+    If the flow of a solution equals the last result, it is feasible already and returned unchanged.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, FlowShim, make_solver
+    >>> program = ContinualProgram()
+    >>> program.add_resources(["a", "b"], upper=[1.0, 2.0])
+    >>> program.add_request("flow", costs=[-1.0, -1.0], usage={"a": [1, 0], "b": [0, 1]}, total=2.5)
+    >>> flows = FlowShim().round(program, make_solver("copter").solve(program))
+    >>> round(flows.extras["total_flow"], 6), bool((flows.load <= [1.0, 2.0]).all())
+    (2.5, True)
     """
 
     def __init__(self) -> None:
@@ -145,18 +155,25 @@ class FlowShim(_Repair):
 
     @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
-        """Feasible flow near ``solution``.
+        """Return a feasible flow near the flow of a solution.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program, not edited since the solve.
         solution : Solution
-            Its answer as it is now.
+            Its solution.
+
+        Returns
+        -------
+        Flows
+            Flow of each column, load of each row, objective and gap.
 
         Raises
         ------
         CopterError
-            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
-            or is no packing problem with a total for each request.
+            If the solution has no allocation (:class:`copter.errors.NoAllocationError`), if the program was
+            edited since the solve, or if it is not a packing problem with a total for each request.
         """
         check_roundable(program, solution)
         if not self._knows(program):
@@ -165,8 +182,8 @@ class FlowShim(_Repair):
         size = 0.0 if solution.gap_denominator_kind is GapDenominator.OBJECTIVE else solution.gap_denominator
         moved = None if last is None or last.x is None else solution.x.moved_since(last.x)
         flows = None
-        if last is not None and moved is not None and last.rounds < _ANEW:
-            flows = self._mended(program, last, solution.x, moved, solution.y)
+        if last is not None and moved is not None and last.rounds < _RECOMPUTE_AFTER:
+            flows = self._repaired(program, last, solution.x, moved, solution.y)
         elif last is not None and last.clock == program.store.clock:
             if all(np.array_equal(a, b) for a, b in zip(last.flows.nonzeros, solution.nonzeros, strict=True)):
                 flows = last.flows
@@ -182,21 +199,23 @@ class FlowShim(_Repair):
     def near(
         self, program: ContinualProgram, x: SparseX, y: Floats, bound: float = -np.inf, size: float = 0.0
     ) -> Flows:
-        """Feasible flow near an allocation, which may be of an earlier round.
+        """Return a feasible flow near an allocation, which may belong to an earlier round.
 
         Parameters
         ----------
+        x : SparseX
+            Allocation, by request slot.
         y : (row slots,) ndarray
-            Prices, that say which columns to cut and to fill first.
+            Prices, which determine the order of cutting and filling.
         bound : float
-            On the optimum, for the gap.
+            Bound on the optimum, for the gap.
         size : float
-            What the gap is relative to at least.
+            Least denominator of the gap.
 
         Raises
         ------
         CopterError
-            The program is no packing problem with a total for each request.
+            If the program is not a packing problem with a total for each request.
         """
         begin = perf_counter()
         flows = self._near(program, x, y)
@@ -205,7 +224,7 @@ class FlowShim(_Repair):
         return replace(flows, objective=objective, gap=gap, seconds=perf_counter() - begin)
 
     def _near(self, program: ContinualProgram, x: SparseX, y: Floats) -> Flows:
-        """Feasible flow near an allocation, with its cost to be minimised; gap and seconds are open."""
+        """Return a feasible flow near an allocation, with its cost, but without gap and seconds."""
         self._check(program)
         store, upper = program.store, row_uppers(program.store)
         passes = self._begin(program, store.live_requests())
@@ -230,12 +249,12 @@ class FlowShim(_Repair):
         self._made = _Made(store.clock, None, flows, room, 0, load)
         return flows
 
-    def _mended(
+    def _repaired(
         self, program: ContinualProgram, last: _Made, x: Allocation, moved: Ints, y: Floats
     ) -> Flows | None:
-        """The last flows with other ones of some requests; None if these alone do not let rows be met.
+        """Return the last flows with changes in some requests; None if these cannot satisfy the rows alone.
 
-        `moved` (k,): slots of all requests of which x is another than it was.
+        `moved` (k,): slots of all requests whose allocation changed.
         """
         self._check(program)
         store, table = program.store, program.store.requests
@@ -249,7 +268,7 @@ class FlowShim(_Repair):
             return None
         peak = np.maximum(last.peak, last.flows.load)
         if (peak * (_ROUNDINGS * (last.rounds + 1)) > _ZERO_TOLERANCE * upper).any():
-            return None  # what was rounded off a large load would count in a small one
+            return None  # rounding errors of a large earlier load would be too large for a small one
         load, room = last.flows.load - passes.load(flow), last.room.copy()
         passes.empty(flow, room)
         before = passes.take(x.of_slots(moved), flow, room)
@@ -268,10 +287,12 @@ class FlowShim(_Repair):
         return made
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
-        """Return the last flows as far as rows and demands allow, filled up: the fallback of a late round.
+        """Return the last flows as far as rows and demands permit, filled up; the fallback of a round.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program in its present state.
         last : Flows, optional
             Flows for this program at an earlier time; None for no flow.
 
@@ -285,12 +306,12 @@ class FlowShim(_Repair):
         return self.near(program, x, np.zeros(store.rows.size))
 
     def primal_repair(self, program: ContinualProgram, x: SparseX, y: Floats) -> SparseX:
-        """As :meth:`near`, the flow alone: what a program calls ``primal_repair``.
+        """Return the columns of :meth:`near`; the method can be assigned to ``program.primal_repair``.
 
         Parameters
         ----------
         program, x, y
-            As there.
+            As for :meth:`near`.
         """
         return self.near(program, x, y).nonzeros
 
@@ -301,23 +322,34 @@ class FlowShim(_Repair):
         alive = rows.alive[: rows.size]
         bad = alive & ((rows.lower[: rows.size] > 0) | (rows.upper[: rows.size] < 0))
         if bad.any():
-            why = "this shim needs rows that hold at zero flow"
+            why = "lower and upper: must permit a flow of 0 for FlowShim"
             raise CopterError(f"resource {_resource_at(program, int(bad.argmax()))!r}: {why}")
         bad = (table.n_columns[: table.size] > 0) & (table.relation[: table.size] != AT_MOST)
         if bad.any():
             request = _request_at(program, int(bad.argmax()))
-            raise CopterError(f"request {request!r} has no total with '<=': this shim fills demands up to it")
+            raise CopterError(f"request {request!r}: relation: must be '<='; FlowShim fills demands")
 
 
 class UtilisationShim(_Repair):
-    """Makes every demand's split meet its volume, and recomputes the maximum link utilisation.
+    """Repair of a min-MLU flow: every demand's split meets its volume, and the utilisation is recomputed.
 
     Parameters
     ----------
     theta : hashable
-        Id of the request whose one column stands for the utilisation: its coefficient is minus the capacity
-        of each row, in units of which its cost is the inverse.  Bounds of rows are 0 (or less: minus a load
-        that is there already).  A row without a coefficient is a dead link.
+        Id of the request whose only column is the maximum link utilisation. Its coefficient in each row is
+        minus the capacity, in units whose inverse is its cost.  The bounds of rows are 0, or minus a load
+        that is on the link already.  A row without a coefficient is a dead link.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, UtilisationShim, make_solver
+    >>> program = ContinualProgram()
+    >>> program.add_resources(["a", "b"], upper=[0.0, 0.0])
+    >>> program.add_request("theta", costs=[1.0], usage={"a": [-1.0], "b": [-3.0]})
+    >>> program.add_request("demand", [0.0, 0.0], {"a": [1, 0], "b": [0, 1]}, total=2.0, relation="==")
+    >>> flows = UtilisationShim().round(program, make_solver("copter").solve(program))
+    >>> round(flows.extras["mlu"], 4)
+    0.5
     """
 
     def __init__(self, theta: Hashable = THETA) -> None:
@@ -326,30 +358,34 @@ class UtilisationShim(_Repair):
 
     @suggests
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
-        """Flows near ``solution`` that serve every demand; their objective is the utilisation.
+        """Return flows near the solution that serve every demand; their objective is the utilisation.
 
-        It is infinite if a demand has no column without a dead link.
+        The objective is infinite if all columns of a demand use a dead link.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program, not edited since the solve.
         solution : Solution
-            Its answer as it is now.
+            Its solution.
 
         Raises
         ------
         CopterError
-            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
-            or has no request of this id.
+            If the solution has no allocation (:class:`copter.errors.NoAllocationError`), if the program was
+            edited since the solve, or if it has no request with the id `theta`.
         """
         check_roundable(program, solution)
         bound = solution.certificate.bound
         return self._served(program, solution.nonzeros, solution.y, bound, solution.gap_denominator)
 
     def repair(self, program: ContinualProgram, last: Flows | None) -> Flows:
-        """Return the split of the last flows for the present demands and links: the fallback of a late round.
+        """Return the split of the last flows for the present demands and links; the fallback of a round.
 
         Parameters
         ----------
+        program : ContinualProgram
+            The program in its present state.
         last : Flows, optional
             Flows for this program at an earlier time, or None. A demand without a split takes the first
             column without a dead link.
@@ -364,10 +400,10 @@ class UtilisationShim(_Repair):
         return self._served(program, x, np.zeros(store.rows.size), -math.inf, 1.0)
 
     def _served(self, program: ContinualProgram, x: SparseX, y: Floats, lower: float, size: float) -> Flows:
-        """Flows near an allocation that serve every demand. `lower`: bound on their cost."""
+        """Return flows near an allocation that serve every demand. `lower`: bound on their cost."""
         begin, store = perf_counter(), program.store
         if self.theta not in program:
-            raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
+            raise CopterError(f"request {self.theta!r}: must exist; its column is the utilisation")
         slot = program.slot_of[self.theta]
         capacity = -column(store, slot, 0) / float(store.effective_costs(slot)[0])
         requests = store.live_requests()
@@ -375,7 +411,7 @@ class UtilisationShim(_Repair):
         bad = store.requests.relation[requests] != EXACTLY
         if bad.any():
             request = _request_at(program, int(requests[bad.argmax()]))
-            raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
+            raise CopterError(f"request {request!r}: relation: must be '=='; the shim serves demands exactly")
         passes = self._begin(program, requests)
         flow = np.zeros(passes.view.cost.size)
         passes.take(x, flow, store.requests.total[: store.requests.size].copy())
@@ -389,7 +425,7 @@ class UtilisationShim(_Repair):
 
 
 def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
-    """What an objective is above a bound, relative to the larger of both; infinite without a bound."""
+    """Return objective - bound, relative to the larger absolute value; infinite without a bound."""
     if not np.isfinite(bound):
         return np.inf
     return (objective - bound) / (max(abs(objective), abs(bound), size) or 1.0)

@@ -1,4 +1,4 @@
-"""Coefficients of flow programs: the smallest of some requests, and all of one column."""
+"""Coefficients of flow programs: the smallest one of some requests, and all of one column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter.store.view import coefficients_of, entries_of, take_entries, view_of
 
 
 def least_coefficient(store: ConstraintStore, requests: Ints) -> float:
-    """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
+    """Return the smallest coefficient of some requests in present rows; infinite if there is none.
 
     `requests` (k,): their slots.
     """
@@ -26,7 +26,7 @@ def _least_part(part: Part, requests: Ints) -> float:
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> Floats:
-    """Coefficients of column j of a request, by row slot."""
+    """Return the coefficients of column j of a request, by row slot."""
     dense = np.zeros(store.rows.size)
     view, place = store.executor.columns(np.array([slot]), np.array([j]))
     _, row, value = take_entries(view, np.array([slot]), place, np.ones(dense.size, np.bool_))

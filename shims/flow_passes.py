@@ -1,7 +1,7 @@
-"""Passes over the columns of a flow program: what uses which row, what may be cut, what may be filled.
+"""Passes over the columns of a flow program: load of the rows, columns to cut, columns to fill.
 
-Kernels of :mod:`copter.shims.flow`.  A flow is an array over the store's pool of costs, one entry a column in
-the order of memory.
+Kernels of :mod:`copter.shims.flow`.  A flow is an array parallel to the store's array of costs: one entry a
+column, in the order of memory.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ _ZERO_TOLERANCE = 1e-12
 _STEPS = 4096
 _NO_ROWS = np.empty(0)
 _RELATIVE_FLOOR, _SLIGHT = 1e-5, 1e-7
-"""Room of less than the second share of the mean flow of a demand is not filled, and rows that are over by
-less than this share of all flow are cut without looking for the best column: that would cost more than it
-brings.  The first is what a row adds to a column's price that has none, as a share of the dearest row's."""
+"""The first is the addition to a column's price by a row without a price, as a share of the dearest row's.
+The second is the share of a demand's mean flow below which room is not filled. If rows exceed their bounds by
+less than this share of all flow, columns are cut in any order, because finding the best takes longer.
+"""
 
 
 class ColumnFlows:
-    """Flow of each column, over the store's pool of costs as it was.
+    """Flow of each column, parallel to the store's array of costs at that time.
 
-    `values` (columns,). `requests`, `starts`, `sizes` (k,): slots of the requests that there are, where their
-    columns begin, and how many these are.
+    `values` (columns,). `requests`, `starts`, `sizes` (k,): slots of the requests, the starts of their
+    columns, and their numbers of columns.
     """
 
     def __init__(self, values: Floats, requests: Ints, starts: Ints, sizes: Ints) -> None:
         self.values, self.of = values, (requests, starts, sizes)
 
     def others(self, values: Floats) -> ColumnFlows:
-        """Other flows of the same columns."""
+        """Return other flows of the same columns."""
         return ColumnFlows(values, *self.of)
 
     @cached_property
     def nonzeros(self) -> SparseX:
-        """The columns with flow."""
+        """Columns with flow."""
         return SparseX(*_nonzeros(*self.of, self.values))
 
 
 class Passes:
-    """Passes over the columns of some requests; those over many rows run in chunks, on threads.
+    """Passes over the columns of some requests, in chunks that run in threads.
 
-    Arrays: ``flow``, one entry a column; ``room``, one a request slot, what is left of its total; ``load``,
-    ``upper``, ``worth`` (prices) and ``dead`` (bool), one a row slot.  Take, cut, fill and serve change the
-    first three that they get.
+    Arguments: `flow`, one entry a column; `room`, one a request slot, the unserved part of its total; `load`,
+    `upper`, `worth` (prices) and `dead` (bool), one a row slot.  The methods take, cut, fill and serve change
+    `flow`, `room` and `load`.
 
     `requests` (k,): their slots.
     """
@@ -69,24 +70,24 @@ class Passes:
         return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
 
     def take(self, x: SparseX, flow: Floats, room: Floats) -> float:
-        """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
+        """Write an allocation to `flow` and subtract it from `room`; return its cost."""
         return _take(self.view, x.slot, x.column, x.value, flow, room)
 
     def load(self, flow: Floats) -> Floats:
-        """What columns use of each row slot; summed in one order whatever the number of threads."""
+        """Return the load of each row slot; the order of summation does not depend on the threads."""
         return self.load_and_prices(flow, _NO_ROWS)[0]
 
     def load_and_prices(self, flow: Floats, worth: Floats) -> tuple[Floats, Floats]:
-        """The load, and the price of each column that has flow."""
+        """Return the load, and the price of each column with flow."""
         price = np.empty(flow.size if worth.size else 0)
         parts = self._run(lambda some: _load(self.view, some, flow, self.rows, worth, price))
         load: Floats = np.sum(parts, axis=0)
         return load, price
 
     def cut(self, flow: Floats, room: Floats, price: Floats, load: Floats, upper: Floats) -> None:
-        """Take flow off columns until no row is over its bound, dearest columns first.
+        """Reduce flows until no row exceeds its bound, in decreasing order of the columns' prices.
 
-        `price` (columns,): of the columns that have flow.
+        `price` (columns,): prices of the columns with flow.
         """
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
@@ -98,7 +99,7 @@ class Passes:
         _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def fill(self, flow: Floats, room: Floats, worth: Floats, load: Floats, upper: Floats) -> None:
-        """Give requests what they lack where rows have it left, cheapest columns first."""
+        """Give requests their unserved flow where rows permit, in increasing order of the columns' prices."""
         blocked = load >= upper - _ZERO_TOLERANCE * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self._live.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
@@ -107,45 +108,47 @@ class Passes:
         _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def serve(self, flow: Floats, dead: Flags, worth: Floats) -> bool:
-        """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
+        """Scale flows to their requests' totals, without columns over dead rows; return whether possible."""
         return bool(_serve(self.view, self.requests, flow, dead, worth))
 
     def served(self, flow: Floats) -> Floats:
-        """Flow of each request, by slot."""
+        """Return the flow of each request, by slot."""
         return _served(self.view, self.requests, flow)
 
     def cost(self, flow: Floats) -> float:
-        """Cost of the columns of the requests."""
+        """Return the cost of the requests' columns."""
         return _cost(self.view, self.requests, flow)
 
     def cost_of_all(self, flow: Floats) -> float:
-        """Cost of the columns of all requests that there are."""
+        """Return the cost of the columns of all requests in the store."""
         return _cost(self.view, self._live, flow)
 
     def empty(self, flow: Floats, room: Floats) -> None:
-        """Take all flow off, and have all room."""
+        """Set the requests' flows to 0, and their room to their totals."""
         for q in self.requests.tolist():
             begin = int(self.view.cost_start[q])
             flow[begin : begin + int(self.view.n_columns[q])] = 0.0
         room[self.requests] = self.view.total[self.requests]
 
     def places(self, flow: ColumnFlows) -> bool:
-        """Whether flows are of the columns that there are, in the same places."""
+        """Return whether flows belong to the present columns, in the same places."""
         live = self._live
         here = live, self.view.cost_start[live], self.view.n_columns[live]
         return all(np.array_equal(a, b) for a, b in zip(flow.of, here, strict=True))
 
     def columns(self, flow: Floats) -> ColumnFlows:
-        """The flow with what is needed to know whose it is, once the store has changed."""
+        """Return the flow with the data to find its requests after the store has changed."""
         some = self.requests
         return ColumnFlows(flow, some, self.view.cost_start[some], self.view.n_columns[some])
 
 
 def worth_of(y: Floats, size: Floats, cost: float) -> Floats:
-    """Prices of the rows, each with a trifle added: of two columns alike that which takes less is cheaper.
+    """Return the prices of the rows, each with a small addition.
 
-    `y` (row slots,). `size` (row slots,): of each row, in its own units: its bound or capacity. Where it is 0
-    or infinite nothing is added. `cost`: what the trifle is a share of where no row has a price.
+    Because of the addition, of two columns with equal price the one with less usage is cheaper.
+
+    `y` (row slots,). `size` (row slots,): bound or capacity of each row; where it is 0 or infinite nothing is
+    added. `cost`: basis of the addition if no row has a price.
     """
     worth = np.maximum(y, 0.0)
     known = np.isfinite(size) & (size > 0)
@@ -154,7 +157,7 @@ def worth_of(y: Floats, size: Floats, cost: float) -> Floats:
 
 
 def _order(keys: Floats) -> Ints:
-    """Ascending but for small differences, where the order of memory is kept: it is faster by far."""
+    """Return an approximately ascending order; similar keys stay in the order of memory, which is faster."""
     if not keys.size:
         return np.empty(0, np.int64)
     low, high = float(keys.min()), float(keys.max())
@@ -164,7 +167,7 @@ def _order(keys: Floats) -> Ints:
 
 @kernel
 def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def]
-    """Bring columns into their boxes and requests below their totals; returns the cost."""
+    """Bring columns into their boxes and requests below their totals; return the cost."""
     first, cost = 0, 0.0
     while first < slot.size:
         q, last, total = slot[first], first, 0.0
@@ -187,7 +190,7 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
 
 @kernel(inner=True)
 def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
-    """Add what an amount of column j of request q uses."""
+    """Add the usage of an amount of column j of request q to `load`."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
@@ -196,7 +199,7 @@ def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-def]
-    """What columns with flow use of each row; and their prices, if rows have a worth."""
+    """Return the load of each row; write the prices of columns with flow, if rows have a worth."""
     load = np.zeros(size)
     for q in requests:
         at, usage = view.cost_start[q], view.usage[q]
@@ -219,7 +222,7 @@ def _load(view, requests, flow, size, worth, price):  # type: ignore[no-untyped-
 
 @kernel(inner=True)
 def _price_of(view, q, j, worth):  # type: ignore[no-untyped-def]
-    """Cost of a column with its rows paid."""
+    """Return the price of a column: its cost plus the cost of its usage."""
     return view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, worth)
 
 
@@ -234,7 +237,7 @@ def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def _through(view, requests, flow, marked):  # type: ignore[no-untyped-def]
-    """Columns with flow through marked rows."""
+    """Return the columns with flow through marked rows."""
     count, size = 0, 1024
     slot, column = np.empty(size, np.int64), np.empty(size, np.int64)
     for q in requests:
@@ -251,7 +254,7 @@ def _through(view, requests, flow, marked):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _cut_column(view, q, j, flow, room, load, upper):  # type: ignore[no-untyped-def]
-    """Cut a column by what its rows are over; returns how many of them no longer are."""
+    """Cut a column by its rows' excess; return the number of rows that no longer exceed their bounds."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
     cut, done = 0.0, 0
@@ -285,7 +288,7 @@ def _rows_over(load, upper):  # type: ignore[no-untyped-def]
 
 @kernel
 def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[no-untyped-def]
-    """Cut columns until no row is over, or has no column with flow."""
+    """Cut columns in the given order until no row exceeds its bound, or until the end."""
     over = _rows_over(load, upper)
     for k in range(slot.size):
         if over == 0:
@@ -295,7 +298,7 @@ def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[
 
 @kernel
 def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-untyped-def]
-    """The same in the order of memory."""
+    """Cut columns in the order of memory until no row exceeds its bound, or until the end."""
     over = _rows_over(load, upper)
     for q in requests:
         if over == 0:
@@ -307,7 +310,7 @@ def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-unt
 
 @kernel(allocates=True)
 def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-untyped-def]
-    """Columns that would still save cost, of requests with room, through no blocked row; and their prices."""
+    """Return columns of requests with room that reduce the cost and use no blocked row, and their prices."""
     count, size = 0, 1024
     slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
     for q in requests:
@@ -364,7 +367,7 @@ def _fill_in_order(view, slot, column, flow, room, load, upper):  # type: ignore
 
 @kernel(allocates=True)
 def _served(view, requests, flow):  # type: ignore[no-untyped-def]
-    """Flow of each request, by slot."""
+    """Return the flow of each request, by slot."""
     served = np.zeros(view.n_columns.size)
     for q in requests:
         for j in range(view.n_columns[q]):

@@ -102,7 +102,7 @@ class OffloadedSums(Sums):
         self._buffers = np.zeros(working.column.size, np.bool_), np.zeros(working.slot.size, np.bool_)
 
     def begin(self, centre: NDArray[np.float64], sigma: float) -> None:
-        """See :meth:`Sums.begin`; if the centre is the last x of the pieces, it is not sent."""
+        """Begin a step; the centre is not sent to the pieces if it is their last x."""
         if centre is not self.centre:
             self._of = next(self._numbers)
             known = self._last is not None and centre is self._last[1]
@@ -110,7 +110,7 @@ class OffloadedSums(Sums):
         super().begin(centre, sigma)
 
     def project(self, y: NDArray[np.float64]) -> Projection:
-        """See :meth:`Sums.project`."""
+        """Minimise over x at prices `y`."""
         number = next(self._numbers)
         parts = self._projected(number, y, new=self._source < 0 and self._known != self._of)
         there = _There(y, *self._added(parts), number, sum(part[3] for part in parts))
@@ -143,23 +143,23 @@ class OffloadedSums(Sums):
         return parts
 
     def x(self, at: Projection) -> NDArray[np.float64]:
-        """See :meth:`Sums.x`."""
+        """Return the minimiser, (columns,)."""
         assert isinstance(at, _There)
         x = np.concatenate(self._ask(_values, at))
         self._last = at, x
         return x
 
     def moved(self, at: Projection) -> float:
-        """See :meth:`Sums.moved`."""
+        """Return |x - z|^2."""
         assert isinstance(at, _There)
         return at.moved
 
     def weight(self, at: Projection) -> NDArray[np.float64]:
-        """See :meth:`Sums.weight`."""
+        """Return |A| |x|, (rows,)."""
         return added(self._ask(_weight, at))
 
     def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
-        """See :meth:`Sums.flags`."""
+        """Return flags that are valid at least for the given blocks, which are in ascending order."""
         free, tight = self._buffers
         places = np.searchsorted(blocks, self.bounds)
         own = [
@@ -171,13 +171,13 @@ class OffloadedSums(Sums):
         return free, tight
 
     def diagonal(self, at: Projection, sample: Sample) -> NDArray[np.float64]:
-        """See :meth:`Sums.diagonal`; the pieces store the sample."""
+        """Return the diagonal of :meth:`Sums.diagonal`; the pieces store the sample."""
         assert isinstance(at, _There)
         self._sample = at, sample
         return added(self._ask(_diagonal, at, own=cut_sample(sample, self.bounds, own=True)))
 
     def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See :meth:`Sums.times`."""
+        """Return H d, from the sample of the last diagonal."""
         return added(self._ask(_times, at, d))
 
 

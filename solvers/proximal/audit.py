@@ -139,9 +139,9 @@ def _figures(
         "denominator of the gap": (whole.gap_denominator, proof.gap_denominator, most),
     }
     return [
-        f"{name} = {ours!r}, but all columns give {theirs!r}"
-        for name, (theirs, ours, off) in figures.items()
-        if not abs(theirs - ours) <= off
+        f"{name} = {found!r}, but all columns give {expected!r}"
+        for name, (expected, found, off) in figures.items()
+        if not abs(expected - found) <= off
     ]
 
 

@@ -479,9 +479,9 @@ class InactiveSet:
         """
         if self.blocks[0] is not other.blocks[0]:
             return None
-        mine, theirs = self.blocks[1:], other.blocks[1:]
-        lists = [block.slots for block, same in zip(mine, theirs, strict=True) if block is not same]
-        lists += [block.slots for block, same in zip(theirs, mine, strict=True) if block is not same]
+        mine, others = self.blocks[1:], other.blocks[1:]
+        lists = [block.slots for block, same in zip(mine, others, strict=True) if block is not same]
+        lists += [block.slots for block, same in zip(others, mine, strict=True) if block is not same]
         some = distinct(np.concatenate((np.empty(0, np.int64), *lists)))
         a, b = self.pick(some), other.pick(some)
         same = (a.group >= 0) & (b.group >= 0) & (a.generation == b.generation) & (a.counts == b.counts)
@@ -552,7 +552,7 @@ class KeptValues:
         return GivenValues, (sizes, self.sparse())
 
     def sparse(self) -> SparseX:
-        """See :class:`copter.solution.Values`."""
+        """Return the values of all requests, see :class:`copter.solution.Values`."""
         return self._all
 
     @cached_property
@@ -560,7 +560,7 @@ class KeptValues:
         return merged(self.inactive.x(), self.active)
 
     def of(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-        """See :class:`copter.solution.Values`."""
+        """Return columns, values and number of columns of a request, see :class:`copter.solution.Values`."""
         at = find(self.inactive.active, np.array([slot]))[0]
         if at < 0:
             return self.inactive.of(slot)
@@ -568,7 +568,7 @@ class KeptValues:
         return mine.column, mine.value, int(self.widths[at])
 
     def moved_since(self, earlier: Values) -> NDArray[np.int64] | None:
-        """See :class:`copter.solution.Values`."""
+        """Return the slots of requests with changed values, see :class:`copter.solution.Values`."""
         if not isinstance(earlier, KeptValues):
             return None
         others = self.inactive.differs(earlier.inactive)

@@ -248,9 +248,9 @@ def test_a_solution_of_another_program_is_refused():
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda p: p.update_resources("gpu", lower=1.0, upper=4.0), "resource 'gpu' has a lower bound"),
+        (lambda p: p.update_resources("gpu", lower=1.0, upper=4.0), "'gpu': lower: must be infinite"),
         (lambda p: p.update_request("b", costs=[1.0], usage={"gpu": -1.0}), "negative coefficient"),
-        (lambda p: p.update_request("b", total=2.0), "request 'b' has no total of 1"),
+        (lambda p: p.update_request("b", total=2.0), "request 'b': total: must be 1"),
     ],
 )
 def test_programs_of_another_kind_are_named(spoil, message):

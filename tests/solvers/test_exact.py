@@ -243,7 +243,7 @@ def test_the_shim_does_not_take_several_columns_of_a_request_for_one():
     program.add_request("a", [-1.0, -2.0], {"r": [1.0, 3.0]}, total=3.0, upper=2.0, integral=True)
     solution = make_solver("copter-exact").solve(program)
     assert solution.x["a"].tolist() == [1.0, 2.0]
-    with pytest.raises(CopterError, match="no total of 1"):
+    with pytest.raises(CopterError, match="total: must be 1"):
         ChooseOneShim().round(program, solution)
 
 

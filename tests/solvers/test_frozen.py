@@ -186,7 +186,7 @@ def test_the_flow_shim_looks_at_what_moved_and_is_as_feasible_as_before():
     assert mended >= 6
     program.update_request(21, relation="==")
     solution = network.solve()
-    with pytest.raises(CopterError, match="request 21 has no total with '<='"):
+    with pytest.raises(CopterError, match="request 21: relation: must be '<='"):
         shim.round(program, solution)
 
 
