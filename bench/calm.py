@@ -3,9 +3,10 @@
 The two processors of a virtual machine are often two threads of one core: while anything works on the other
 one, in this machine or in a neighbour's, a fixed piece of work takes up to 1.7 times its seconds, for as long
 as seconds at a time.  A solver's rounds on a line take one or two seconds in all, so that whole solvers were
-measured in a slow moment and others in a fast one (docs/suite.md has the figures).  So a fixed piece of work,
-the calibration_loop, is timed before each round, on no clock of the solver's; while it takes longer than it
-does at best, the round waits, up to a limit.  The reading is kept with the round as ``calibration_seconds``.
+measured in a slow moment and others in a fast one (docs/how-to/suite.md has the figures).  So a fixed piece
+of work, the calibration_loop, is timed before each round, on no clock of the solver's; while it takes longer
+than it does at best, the round waits, up to a limit.  The reading is kept with the round as
+``calibration_seconds``.
 
 Python's garbage collector runs between rounds and never in one: a full collection of what numba has loaded
 takes 70 ms and would hit any solver at random.

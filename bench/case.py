@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 from copter.bench.checks import CHECKERS
 from copter.bench.course import Course
-from copter.bench.results import FAMILIES, LineResult
+from copter.bench.result_files import FAMILIES, LineResult
 from copter.installed import installed
 
 _GROUP = "copter.lines"
@@ -47,7 +47,7 @@ class Case:
     Attributes
     ----------
     name, family, title
-        As of :class:`copter.bench.results.LineResult`.
+        As of :class:`copter.bench.result_files.LineResult`.
     make : callable
         From a scratch folder to the course. It must be picklable, because the suite calls it in another
         process.

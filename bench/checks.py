@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from copter.bench.results import FAMILIES, LineResult, SolverResult, SuiteResult
+from copter.bench.result_files import FAMILIES, LineResult, SolverResult, SuiteResult
 from copter.bench.settings import Record
 from copter.bench.solvers import is_ours
 from copter.proof.certificate import certify

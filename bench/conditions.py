@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from copter.bench.results import SuiteResult
+from copter.bench.result_files import SuiteResult
 
 _OPTIONS = {
     "threads": "--threads",

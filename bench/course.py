@@ -23,7 +23,7 @@ from copter.ray.distributed import DistributedProgram
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
-    from copter.bench.results import SolverResult
+    from copter.bench.result_files import SolverResult
     from copter.solution import Solution
     from copter.solvers.base import Solver
 

@@ -34,7 +34,7 @@ from copter.store.edit import Edit
 from copter.store.view import take_entries
 
 if TYPE_CHECKING:
-    from copter.bench.results import SolverResult
+    from copter.bench.result_files import SolverResult
     from copter.bench.settings import SolverSettings
     from copter.shims.choose_one import Choice
     from copter.solution import Solution

@@ -34,7 +34,7 @@ from copter.bench.calm import FIELD, Calm
 from copter.bench.checks import CHECKERS, Checks
 from copter.bench.course import Course
 from copter.bench.machine import machine, peak_memory_mb
-from copter.bench.results import SolverResult, Status
+from copter.bench.result_files import SolverResult, Status
 from copter.bench.settings import Record, SolverSettings
 from copter.bench.solvers import BASELINES
 from copter.compile.first_calls import compile_at_once

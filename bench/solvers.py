@@ -37,7 +37,7 @@ BASELINES = {
         SolverEntry("dede-ours", _DEDE, "DeDe, ADMM on Ray, stops within our tolerance", {"rule": "ours"}),
     )
 }
-"""Solvers that are measured and nothing else: no names of :func:`copter.solvers.make_solver`."""
+"""Solvers that are measured and nothing else: no names of :func:`copter.make_solver`."""
 
 
 class _Entrant(NamedTuple):

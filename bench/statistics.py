@@ -8,7 +8,7 @@ no median; `not_finite` counts them.
 
 Over lines only answers of equal quality are compared: a solver counts on a line if every round that it played
 was answered in time and the line's checker found each answer within the tolerance
-(:meth:`copter.bench.results.LineResult.certified`).
+(:meth:`copter.bench.result_files.LineResult.certified`).
 
 - Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
   LP solvers; the shift keeps lines of a few microseconds from deciding it.  A line that a solver has no
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.bench.course import COMPLETE, Course
-from copter.bench.results import LineResult, SolverResult, SuiteResult
+from copter.bench.result_files import LineResult, SolverResult, SuiteResult
 from copter.bench.settings import Record
 from copter.bench.solvers import is_ours
 from copter.solvers.features import Feature

@@ -22,7 +22,7 @@ from copter.bench.case import Case, Inputs, Profile, all_cases
 from copter.bench.conditions import contents, differences, rerun
 from copter.bench.course import Course
 from copter.bench.machine import machine, memory_mb
-from copter.bench.results import (
+from copter.bench.result_files import (
     SUITE,
     LineResult,
     SolverResult,
@@ -35,8 +35,7 @@ from copter.bench.results import (
 from copter.bench.rounds import BenchJob, run_watched
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import BASELINES, DEDE, entrant, is_ours
-from copter.errors import CopterError, choices
-from copter.extras import MissingExtraError
+from copter.errors import CopterError, MissingExtraError, choices
 from copter.solvers.registry import SOLVERS
 from copter.tasks.processes import Processes
 from copter.tasks.tasks import Task
@@ -253,7 +252,7 @@ class Suite:
             if needed > _MEMORY_SHARE * memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
         if solver in DEDE and self.settings.dede_python is None:
-            return "no environment: docs/suite.md has the two commands that make one"
+            return "no environment: docs/how-to/suite.md has the two commands that make one"
         entry = BASELINES.get(solver) or SOLVERS.get(solver)
         try:
             if entry is not None:

@@ -5,17 +5,17 @@ in its request's sum row.  Three kinds of edit are timed, each one call of a bul
 leave and arrive):
 
 - `edit_seconds`: 1% of the requests leave and as many arrive, with shared columns;
-- `t_edit_costs`: 1% get a new scale and a new override, as when a job's restart factor changes;
-- `t_edit_own`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
+- `cost_edit_seconds`: 1% get a new scale and a new override, as when a job's restart factor changes;
+- `own_edit_seconds`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
 
-scipy builds the CSR from arrays that are already concatenated: `t_csr_rebuild` from triplets (row, column,
-value), the usual way; `t_csr_from_csc` from column pointers, the fastest there is.  Every edit is held
+scipy builds the CSR from arrays that are already concatenated: `csr_rebuild_seconds` from triplets (row, column,
+value), the usual way; `csr_from_csc_seconds` from column pointers, the fastest there is.  Every edit is held
 against both: `rebuild_over_edit`, `rebuild_over_edit_costs` and `rebuild_over_edit_own` are the seconds from
 triplets over those of the edit, `csc_over_edit`, `csc_over_edit_costs` and `csc_over_edit_own` those from
 column pointers.
 
 Times of scipy are the best of a few, times of edits the median: that is to scipy's advantage.  How much the
-edits vary is said by their quartiles (`t_edit_quartiles` and so on).
+edits vary is said by their quartiles (`edit_seconds_quartiles` and so on).
 
 As a course (:class:`Edits`), for the suite, a round is an edit of 1% of the requests and there is nothing to
 solve: `copter` edits its program, `scipy-coo` and `scipy-csc` build the CSR of all requests.  `gap` is then
@@ -87,14 +87,14 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
         "edits": edits,
         "churn": edits / n_requests,
         "edit_seconds": t_replace,
-        "t_edit_costs": t_costs,
-        "t_edit_own": t_own,
-        "t_edit_quartiles": replace_quartiles,
-        "t_edit_costs_quartiles": costs_quartiles,
-        "t_edit_own_quartiles": own_quartiles,
-        "t_per_edit": t_replace / edits,
-        "t_csr_rebuild": t_csr,
-        "t_csr_from_csc": t_csc,
+        "cost_edit_seconds": t_costs,
+        "own_edit_seconds": t_own,
+        "edit_seconds_quartiles": replace_quartiles,
+        "cost_edit_seconds_quartiles": costs_quartiles,
+        "own_edit_seconds_quartiles": own_quartiles,
+        "seconds_per_edit": t_replace / edits,
+        "csr_rebuild_seconds": t_csr,
+        "csr_from_csc_seconds": t_csc,
         **{
             f"{build}_over_{edit}": t_build / edit_seconds
             for build, t_build in (("rebuild", t_csr), ("csc", t_csc))

@@ -1,10 +1,14 @@
-"""The script `copter`, also `python -m copter`: without the extra [cli] it says in one line how to get it."""
+"""Entry point of the command `copter`, also `python -m copter`.
+
+Without the extra [cli] it prints one line that says how to install the extra.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from copter.extras import MissingExtraError, extra
+from copter.errors import MissingExtraError
+from copter.extras import extra
 
 
 def main() -> None:

@@ -1,4 +1,8 @@
-"""Errors that copter raises; each names what was wrong and leaves the program as it was."""
+"""Exceptions that copter raises.
+
+Each message names the subject, the argument and the value that was rejected. The program is unchanged after
+an exception.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,22 @@ from typing import Any
 
 
 class CopterError(Exception):
-    """Base class of every error that copter raises on purpose."""
+    """Base class of all exceptions that copter raises; catch it to handle any of them."""
 
 
 class EditError(CopterError, ValueError):
-    """An edit was rejected; the program is exactly as it was before the call.
+    """An edit method rejected an argument; the program is unchanged, so correct the argument and call again.
 
     Attributes
     ----------
     subject : Hashable
-        Id of the request or resource that the edit was about.
+        Id of the request or resource that the edit concerns, or the name of the edit method.
     field : str
-        The argument that was wrong, for example ``"costs"``.
+        Name of the invalid argument, for example ``"costs"``.
     value : object
-        The offending value, or the first of them.
+        Invalid value, or the first one of several.
+    why : str
+        Condition that the value does not meet.
     """
 
     def __init__(self, subject: Hashable, field: str, value: object, why: str) -> None:
@@ -36,16 +42,16 @@ class EditError(CopterError, ValueError):
 
 
 class ArgumentTypeError(EditError, TypeError):
-    """An argument is of a type that the call cannot use; a TypeError as well, as scipy raises it.
+    """An argument has a type that the call cannot use; pass an argument of a documented type.
 
-    A keyword that a call does not have is a plain TypeError: no argument was looked at.
+    It is also a TypeError, which scipy raises in such cases. An unknown keyword raises a plain TypeError.
     """
 
 
 class UnknownIdError(EditError, KeyError):
-    """An edit or a look-up names a request or resource that does not exist.
+    """An edit or a look-up names an unknown request, resource or column; check the id.
 
-    As an EditError it means that the edit was rejected; as a KeyError that there is no such entry.
+    It is both an EditError, because the edit was rejected, and a KeyError, because there is no such entry.
     """
 
     def __init__(self, id: Hashable, why: str) -> None:
@@ -56,26 +62,31 @@ class UnknownIdError(EditError, KeyError):
 
 
 class SettingError(EditError):
-    """A setting of a solver was rejected; its subject is the solver's name, its field the setting's."""
+    """A setting of a solver was rejected; give a value that its documentation allows.
+
+    The subject is the name of the solver, and the field is the name of the setting.
+    """
 
 
 class ConcurrentUseError(CopterError, RuntimeError):
-    """A program or a solver was used while another thread, or a solve under way, was using it."""
+    """A program or a solver is in use by another thread or by a running solve; call again after that use."""
 
 
 class UnusableError(CopterError, RuntimeError):
-    """A program was used that was closed, or whose columns do not have all edits."""
+    """A program was closed, or an edit reached only some of its workers; load or build the program again."""
 
 
 class TermError(CopterError, TypeError):
-    """A class of convex terms cannot be used.
+    """A class of convex terms cannot be used; correct the method that the error names.
 
     Attributes
     ----------
     kind : type
-        The class.
+        Class of the convex term.
     method : str
-        The function that is wrong.
+        Name of the invalid method.
+    why : str
+        Condition that the method does not meet.
     """
 
     def __init__(self, kind: type, method: str, why: str) -> None:
@@ -89,28 +100,31 @@ class TermError(CopterError, TypeError):
 
 
 class UnknownSolverError(CopterError, ValueError):
-    """A solver name that is not registered, or whose solver cannot be loaded."""
+    """No solver has this name, or it cannot be loaded; correct the name or install its packages."""
 
 
 class UnsupportedError(CopterError, ValueError):
-    """A program has something that the solver, or the function, cannot do."""
+    """A program has a feature that the solver or function does not support; use another solver."""
 
 
 class SolverError(CopterError, RuntimeError):
-    """A solver failed in a way that leaves no usable answer."""
+    """A solver failed without a usable solution; the caller can solve again, cold or with another solver."""
 
 
 class AuditError(SolverError):
-    """A solver's data kept between rounds contradict the program: a fault of the solver."""
+    """The data that a solver keeps between rounds contradict the program, due to a defect of the solver.
+
+    Report it, and continue with a new solver, which starts cold.
+    """
 
 
 class NotOptimalError(SolverError):
-    """A solve with ``raise_error=True`` did not end optimal.
+    """A solve with ``raise_error=True`` ended with another status than optimal; read `solution` for details.
 
     Attributes
     ----------
     solution : Solution
-        The answer, with its status, reason, and allocation, bound and ray if it has any.
+        Solution with its status and reason, and its allocation, bound and ray if they exist.
     """
 
     def __init__(self, solution: Any) -> None:
@@ -122,14 +136,14 @@ class NotOptimalError(SolverError):
 
 
 class NoAllocationError(SolverError):
-    """A solver's answer has no allocation (the program has none, or none was found in time): a missed round.
+    """A solution without an allocation was read or rounded; keep the last allocation and solve again.
 
-    Shims raise it instead of rounding an answer that does not exist.
+    The program is infeasible or unbounded, or the solver found no allocation in time.
 
     Attributes
     ----------
     status, reason : str
-        Of the answer.
+        Status and reason of the solution.
     """
 
     def __init__(self, status: str, reason: str) -> None:
@@ -142,14 +156,14 @@ class NoAllocationError(SolverError):
 
 
 class UnplacedError(SolverError):
-    """A shim found no column for requests that must have one.
+    """A shim found no feasible column for requests that must have one; use `rounded` for all other requests.
 
     Attributes
     ----------
     requests : tuple of hashable
-        Their ids.
+        Ids of the requests without a column.
     rounded : Rounded
-        The allocation of all others; its objective is infinite.
+        Allocation of all other requests. Its objective is infinite.
     """
 
     def __init__(self, requests: Iterable[Hashable], rounded: Any) -> None:
@@ -164,12 +178,14 @@ class UnplacedError(SolverError):
 
 
 class FileError(CopterError, ValueError):
-    """A snapshot, journal or recording that is damaged, incomplete or not copter's.
+    """A snapshot, journal or recording is damaged, incomplete or not written by copter; use an older file.
 
     Attributes
     ----------
+    path : str
+        Path of the file.
     why : str
-        The problem.
+        Description of the problem.
     """
 
     def __init__(self, path: object, why: str) -> None:
@@ -182,14 +198,14 @@ class FileError(CopterError, ValueError):
 
 
 class InputError(FileError):
-    """A file of inputs (jobs, loads, profiles) that cannot be used.
+    """An input file (jobs, loads, profiles, a model) has an invalid entry; correct the place `where`.
 
     Attributes
     ----------
     where : str
-        Place in the file: a line, a job, a field.
+        Place in the file: a line, a job or a field.
     why : str
-        The problem there.
+        Description of the problem.
     """
 
     def __init__(self, path: object, where: str, why: str) -> None:
@@ -202,8 +218,32 @@ class InputError(FileError):
 
 
 def choices(wrong: str, known: Iterable[str]) -> str:
-    """Return a text about an unknown name: the nearest known one, and all."""
+    """Return a text about an unknown name: the most similar known name, and all known names."""
     names = list(known)
     near = difflib.get_close_matches(wrong, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}there are: {', '.join(names)}"
+
+
+class DomainError(CopterError, RuntimeError):
+    """A domain violates the protocol of :class:`copter.Domain`; correct the method that the error names."""
+
+
+class MissingExtraError(CopterError, ImportError):
+    """A package of an optional extra of copter is not installed; install the extra that the error names.
+
+    Attributes
+    ----------
+    package : str
+        Name of the missing package.
+    extra : str
+        Name of the extra, as in ``python -m pip install '.[extra]'``.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(package, extra)
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed; in a checkout: python -m pip install '.[{self.extra}]'"

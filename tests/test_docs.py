@@ -10,7 +10,7 @@ import pytest
 
 from copter.bench.report.page import make_report
 from copter.bench.reproduction import reproductions
-from copter.bench.results import load_suite
+from copter.bench.result_files import load_suite
 from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[1]
@@ -59,35 +59,33 @@ def test_what_a_docstring_names_exists(path):
 @pytest.fixture
 def build(monkeypatch):
     """The generator of all pages with measured figures: `make benchmarks` runs it; nobody edits them."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "docs/site"))
     return importlib.import_module("build")
 
 
 def test_the_table_of_the_readme_is_what_the_results_of_the_suite_say(build):
     suite = load_suite(build.RESULTS)
     assert (ROOT / "README.md").read_text() == build.readme(suite)
-    assert (ROOT / "docs/benchmarks.md").read_text() == build.benchmarks_page(
+    assert (ROOT / "bench/results/benchmarks.md").read_text() == build.benchmarks_page(
         suite, load_suite(build.CHANGES)
     )
 
 
 @pytest.mark.long
 def test_the_page_of_the_papers_is_what_the_documents_say(build):
-    assert (ROOT / "docs/papers.md").read_text() == build.papers_page()
+    assert (ROOT / "bench/results/papers.md").read_text() == build.papers_page()
 
 
 @pytest.mark.long
 def test_the_page_of_the_suite_is_what_its_results_say(build):
     """Its pictures hang on the version of matplotlib; that they are there is what can be held here."""
     made = make_report(load_suite(build.RESULTS), notes_of(build.RESULTS), build.PAPERS)
-    assert (ROOT / "docs/report.md").read_text() == build.report_page(made)
-    there = {file.stem for file in (ROOT / "docs/benchmarks/full/pictures").glob("*.svg")}
+    assert (ROOT / "bench/results/report.md").read_text() == build.report_page(made)
+    there = {file.stem for file in (ROOT / "bench/results/full/pictures").glob("*.svg")}
     assert there == {picture.name for picture in made.pictures}
 
 
-@pytest.mark.parametrize(
-    "file", sorted((ROOT / "docs/benchmarks/papers").glob("*.json")), ids=lambda f: f.stem
-)
+@pytest.mark.parametrize("file", sorted((ROOT / "bench/results/papers").glob("*.json")), ids=lambda f: f.stem)
 def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
     """Figures of another set-up than the code's are to be measured again, or to go."""
     document = json.loads(file.read_text())
@@ -100,15 +98,18 @@ def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
         assert figures[place] == pytest.approx(value, rel=1e-3), place
 
 
-def test_the_reference_of_the_site_covers_every_folder_of_the_package():
-    """`make docs` reports a link to a source file that has no page; this needs no generator of sites."""
+def test_the_reference_of_the_site_has_a_page_for_what_is_public():
+    """The packages of users' names are there; this needs no generator of sites."""
     tree = ast.parse((ROOT / "docs/site/hooks.py").read_text())
-    constants = {
-        node.targets[0].id: node.value
+    (packages,) = (
+        node.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    assert set(ast.literal_eval(constants["PACKAGES"])) == set(FOLDERS)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PACKAGES"
+    )
+    listed = {key.value for key in packages.keys if key is not None}
+    assert {"copter", "copter.errors", "copter.solvers.api", "copter.ray"} <= listed
+    for package in listed:
+        find(package)
 
 
 def test_the_pages_of_the_site_are_those_of_the_folder():

@@ -10,14 +10,15 @@ import inspect
 from pathlib import Path
 
 LISTED = Path(__file__).with_name("public_surface.txt")
-PACKAGES = ("copter", "copter.solvers", "copter.ray")
+PACKAGES = ("copter", "copter.errors", "copter.solvers.api", "copter.ray")
 
 
 def lines():
     """A line a name, method or attribute."""
     for package in PACKAGES:
         module = importlib.import_module(package)
-        for name in module.__all__:
+        own = (name for name, each in vars(module).items() if getattr(each, "__module__", "") == package)
+        for name in getattr(module, "__all__", None) or sorted(own):
             yield from described(f"{package}.{name}", getattr(module, name))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.bench.conditions import differing, flat
-from copter.bench.results import LineResult, SuiteResult
+from copter.bench.result_files import LineResult, SuiteResult
 from copter.bench.solvers import is_ours
 from copter.bench.statistics import seconds_of, spread
 

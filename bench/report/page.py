@@ -12,7 +12,7 @@ from copter.bench.report import papers
 from copter.bench.report.model import Claim, Picture, SuiteReport
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import claim, first_screen, overall
-from copter.bench.results import SuiteResult
+from copter.bench.result_files import SuiteResult
 from copter.bench.statistics import families
 from copter.extras import extra
 

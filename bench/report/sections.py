@@ -17,7 +17,7 @@ from copter.bench.checks import unconfirmed
 from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tick, times
 from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, ReportTable, Row
 from copter.bench.report.pictures import Edge, Kind, Look, PlotPoint, dots, over, profile
-from copter.bench.results import FAMILIES, Family, LineResult, SuiteResult
+from copter.bench.result_files import FAMILIES, Family, LineResult, SuiteResult
 from copter.bench.solvers import is_ours
 from copter.bench.statistics import (
     SHIFT,
@@ -152,8 +152,8 @@ def speed_of_the_machine(suite: SuiteResult) -> str:
     known = readings[np.isfinite(readings)]
     if not known.size:
         return (
-            "Measured before rounds waited for the machine to be at its full speed (docs/suite.md): whole "
-            "solvers on a line may have taken up to 1.7 times their seconds."
+            "Measured before rounds waited for the machine to be at its full speed (docs/how-to/suite.md): "
+            "whole solvers on a line may have taken up to 1.7 times their seconds."
         )
     slow = int((known > SLOWER * known.min()).sum())
     text = f"In {slow:,} of {known.size:,} rounds the machine was not at its full speed"

@@ -16,7 +16,7 @@ from copter.bench.calm import Calm
 from copter.bench.case import Case
 from copter.bench.course import Course, Figure
 from copter.bench.machine import machine, moment
-from copter.bench.results import SolverResult, described
+from copter.bench.result_files import SolverResult, described
 from copter.bench.rounds import BenchJob, run
 from copter.bench.settings import Record
 from copter.bench.statistics import document

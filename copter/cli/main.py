@@ -44,7 +44,7 @@ class _Command(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give every ``--ray`` an address, which typer's options cannot leave out."""
-        following = [*args[1:], ""]
+        following = [*args, ""][1:]
         bare = [one == "--ray" and not is_address(next) for one, next in zip(args, following, strict=True)]
         named = [f"{one}={LOCAL_RAY}" if alone else one for one, alone in zip(args, bare, strict=True)]
         return super().parse_args(ctx, named)

@@ -86,7 +86,8 @@ def updates(
         "records": records,
         "summary": {
             **{f"smallest_{ratio}": min(record[ratio] for record in records) for ratio in RATIOS},
-            "per_edit_largest_over_smallest_size": records[-1]["t_per_edit"] / records[0]["t_per_edit"],
+            "per_edit_largest_over_smallest_size": records[-1]["seconds_per_edit"]
+            / records[0]["seconds_per_edit"],
         },
     }
     publish(document, json_path, lambda: _print_updates(records))
@@ -116,11 +117,11 @@ def _print_updates(records: Sequence[Mapping[str, Any]]) -> None:
                 f"{record['nnz']:,}",
                 str(record["edits"]),
                 seconds(record["edit_seconds"]),
-                seconds(record["t_edit_costs"]),
-                seconds(record["t_edit_own"]),
-                seconds(record["t_per_edit"]),
-                seconds(record["t_csr_rebuild"]),
-                seconds(record["t_csr_from_csc"]),
+                seconds(record["cost_edit_seconds"]),
+                seconds(record["own_edit_seconds"]),
+                seconds(record["seconds_per_edit"]),
+                seconds(record["csr_rebuild_seconds"]),
+                seconds(record["csr_from_csc_seconds"]),
                 *(
                     ", ".join(f"{record[ratio]:.3g}x" for ratio in RATIOS if ratio.startswith(build))
                     for build in ("rebuild", "csc")

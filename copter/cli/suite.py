@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from copter.bench.report.comparison import Comparison
-    from copter.bench.results import SuiteResult
+    from copter.bench.result_files import SuiteResult
     from copter.bench.suite import Suite, SuiteSettings, SuiteStep
 
 _NOTES = "notes.json"
@@ -34,7 +34,7 @@ Examples:
 _REPORT_EXAMPLES = """\b
 Examples:
   copter bench report runs/full
-  copter bench report runs/full --papers docs/benchmarks/papers --out site
+  copter bench report runs/full --papers bench/results/papers --out site
 """
 _COMPARE_EXAMPLES = """\b
 Examples:
@@ -255,7 +255,7 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
         Of the page.
     """
     from copter.bench.report.page import HTML, make_report, write_report
-    from copter.bench.results import load_suite
+    from copter.bench.result_files import load_suite
 
     write_report(make_report(load_suite(folder), notes_of(folder), papers), out)
     return out / HTML
@@ -297,7 +297,7 @@ def compare(
 ) -> None:
     """Compare two folders of results: seconds of a round, new over old, and certificates that were lost."""
     from copter.bench.report.comparison import compare as compared
-    from copter.bench.results import load_suite
+    from copter.bench.result_files import load_suite
 
     found = compared(load_suite(old), load_suite(new), threshold=threshold, everybody=all_solvers)
     document = {"differences": found.differences, "changes": found.changes, "regressions": found.regressions}

@@ -1,12 +1,14 @@
-"""Rounds: events become edits, the program is solved by a deadline, an answer takes effect; read `rounds.py`.
+"""Rounds of a domain: events become edits, the program is solved by a deadline, and an answer takes effect.
 
-`domain.py` is what the author of a domain implements, `choose_one.py` and `flow.py` are bases of domains,
-`record.py` is what a round reports, `journal.py` what a restart reads, `check.py` has the checks of `copter
-check`, `named.py` finds a domain by ``module:Name``.
+Read `rounds.py` first.
+
+- `domain.py` has the protocol of a domain. `choose_one.py` and `flow.py` have base classes of domains.
+- `record.py` has the report of a round. `journal.py` has the file that a restart reads.
+- `check.py` has the checks of `copter check`. `named.py` finds a domain by ``module:Name``.
 """
 
 from copter.rounds.domain import Domain
 from copter.rounds.record import Move, RoundRecord, Seconds
-from copter.rounds.rounds import DomainError, Rounds
+from copter.rounds.rounds import Rounds
 
-__all__ = ["Domain", "DomainError", "Move", "RoundRecord", "Rounds", "Seconds"]
+__all__ = ["Domain", "Move", "RoundRecord", "Rounds", "Seconds"]

@@ -1,23 +1,24 @@
-"""Checks that every domain passes: random events, played with everything that can go wrong.
+"""Checks of domains: rounds with random events and with injected failures.
 
-A run plays rounds of a fresh domain with events that the domain itself draws (:meth:`Domain.events`), and
-checks after each of them what :class:`copter.rounds.domain.Domain` promises:
+A run plays rounds of a new domain with events that the domain itself draws (:meth:`Domain.events`). After
+each round it checks the protocol of :class:`copter.rounds.domain.Domain`:
 
 ======================== ===================================================================================
-feasible                 no answer overdraws a resource or a request, computed from the program's arrays
-bound                    the solver's bound is below, its objective above the optimum that HiGHS finds for
-                         a copy of the program built from nothing, within the tolerance
+feasible                 no answer exceeds a resource or the total of a request, computed from the program's
+                         arrays
+bound                    the solver's bound is below, and its objective above, the optimum that HiGHS finds
+                         for a new copy of the program, within the tolerance
 unchanged                ``round``, ``fallback``, ``figures`` and ``events`` change nothing
-late                     a round whose solver, or whose rounding, takes all of the deadline falls back, with
-                         an answer that is feasible; so does one without an allocation
-error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain as it was; an
-                         event that is refused, because it comes twice or a number in it is damaged, too
-raised                   no other error comes out of a round
-restart                  a domain that goes on from the journal has the same program and the same fallback,
-                         and plays on
+late                     a round whose solver or rounding uses up the deadline, or that has no allocation,
+                         falls back to a feasible answer
+error                    an exception in ``round``, ``fallback`` or ``accept`` leaves the domain unchanged; so
+                         does a rejected event, which is repeated or has an invalid number
+raised                   a round raises no other error
+restart                  a domain that continues from the journal has the same program and the same fallback,
+                         and can play more rounds
 ======================== ===================================================================================
 
-A failure is made small: events are left out as long as the same check fails.
+For a failure, the run searches for a smaller one: it leaves out events as long as the same check fails.
 """
 
 from __future__ import annotations
@@ -36,34 +37,36 @@ from unittest.mock import patch
 import numpy as np
 
 import copter.clock
-from copter.errors import CopterError, NoAllocationError
+from copter.errors import CopterError, DomainError, NoAllocationError
 from copter.program.program import ContinualProgram
 from copter.rounds.named import fresh
 from copter.rounds.record import RoundRecord
-from copter.rounds.rounds import DomainError, Rounds, drawn_events
+from copter.rounds.rounds import Rounds, drawn_events
 from copter.solution import Allocation
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 
 _FEASIBLE = 1e-6
-"""Most that a resource may be exceeded by, relative to its bound or to 1."""
+"""Tolerance of resources, relative to the larger of the bound and 1."""
 _TOLERANCE = 1e-5
-"""Tolerance of the solver, and relative error that its bound and objective may have."""
+"""Tolerance of the solver, and relative tolerance of its bound and objective."""
 _SHRINKING = 200
-"""Runs that look for a smaller failure, at most."""
+"""Largest number of runs that search for a smaller failure."""
 _LONG = 1e6
-"""Seconds by which a clock is moved so that a round is late."""
+"""Seconds by which a clock is advanced to make a round late."""
 
 
 class CheckFailedError(CopterError, AssertionError):
-    """A domain does not keep a promise.
+    """A domain failed a check; play `rounds` to reproduce the failure.
 
     Attributes
     ----------
     check : str
         Name of the check.
+    why : str
+        Description of the failure.
     rounds : list of lists of events
-        The smallest sequence found that fails: events of each round, the last of which fails.
+        Events of each round of the smallest failing sequence that was found. The last round fails.
     """
 
     def __init__(self, check: str, why: str, rounds: Sequence[Sequence[Any]] = ()) -> None:
@@ -78,41 +81,41 @@ class CheckFailedError(CopterError, AssertionError):
 
 @dataclass(frozen=True)
 class _Step:
-    """A round of a run: its events, and what is done to it."""
+    """Round of a run: its events and its kind, one of :data:`KINDS`."""
 
     events: tuple[Any, ...]
     kind: str
 
 
 KINDS = ("plain", "late solver", "late rounding", "no allocation", "broken round", "broken accept", "restart")
-"""Kinds of checked rounds; in all of them, invalid events are tried too."""
+"""Kinds of checked rounds; all of them also apply invalid events."""
 
 
 def check_domain(
     make: Callable[[], Any], *, rounds: int = 100, seed: int = 0, solver: str = "copter"
 ) -> Counter[str]:
-    """Play random rounds of a domain, and check what it promises.
+    """Play random rounds of a domain and check the protocol.
 
     Parameters
     ----------
     make : callable
-        Makes a fresh domain: a class, or a function without arguments.
+        Class, or function without arguments, that makes a new domain.
     rounds, seed : int
-        How many rounds, and the seed of events and of what is done to rounds.
+        Number of rounds, and seed of the events and of the kinds of rounds.
     solver : str
-        A name of `copter solvers`.
+        Name that `copter solvers` lists.
 
     Returns
     -------
     Counter of str
-        How often each kind of round and each check happened.
+        Number of rounds of each kind, and of checks.
 
     Raises
     ------
     CheckFailedError
-        Names the check, and has the smallest sequence of events that was found to fail.
+        If a check fails. The error has the smallest failing sequence of events that was found.
     DomainError
-        The domain has no ``events``, or its answers cannot be checked.
+        If the domain has no ``events``, or its answers cannot be checked.
     """
     steps: list[_Step] = []
     try:
@@ -122,7 +125,7 @@ def check_domain(
 
 
 class _Run:
-    """A run of a fresh domain."""
+    """Run of checked rounds of a new domain."""
 
     def __init__(self, make: Callable[[], Any], solver: str, seed: int) -> None:
         self.make, self.seed, self.counts = make, seed, Counter[str]()
@@ -131,7 +134,7 @@ class _Run:
         self.rounds = Rounds(self.domain, self.solver)
 
     def play_random(self, rounds: int, steps: list[_Step]) -> Counter[str]:
-        """Play rounds with random events, and note them in ``steps``."""
+        """Play rounds with random events, and append them to ``steps``."""
         rng = np.random.default_rng(self.seed)
         for number in range(rounds):
             before = _state_of(self.domain)
@@ -144,7 +147,7 @@ class _Run:
         return self.counts
 
     def play(self, step: _Step) -> None:
-        """Play a round, and check it."""
+        """Play a round and check it."""
         try:
             for event in step.events:
                 self.domain.apply(event)
@@ -164,31 +167,31 @@ class _Run:
     # ---- kinds of rounds -------------------------------------------------------------------------
 
     def plain(self) -> RoundRecord:
-        """A round as it is."""
+        """Play a round without a failure."""
         return self.rounds.play()
 
     def late(self, which: str) -> RoundRecord:
-        """A round in which the solver, or the rounding, takes longer than there is."""
+        """Play a round in which the solver or the rounding exceeds the deadline."""
         clock = _Moved()
         slow = _Slow(self.domain, which, clock)
         late = Rounds(slow, self.solver, deadline=1.0)
         with patch.object(copter.clock, "perf_counter", clock):
             record = late.play()
         if record.path != "fallback" or not record.late or not record.reason:
-            raise CheckFailedError("late", f"a round whose {which} came late gave {record.row()}")
+            raise CheckFailedError("late", f"a round whose {which} was late returned {record.row()}")
         self.counts["late"] += 1
         return record
 
     def missed(self) -> RoundRecord:
-        """A round without an allocation."""
+        """Play a round without an allocation."""
         record = Rounds(_Missed(self.domain), self.solver).play()
         if record.path != "fallback" or record.late:
-            raise CheckFailedError("late", f"a round without an allocation gave {record.row()}")
+            raise CheckFailedError("late", f"a round without an allocation returned {record.row()}")
         self.counts["late"] += 1
         return record
 
     def broken(self, method: str) -> RoundRecord:
-        """A round in which a method raises an error, and then the same round again."""
+        """Play a round in which a method raises an error, and then the same round again."""
         before = _state_of(self.domain, prepared=True)
         broken = Rounds(_Broken(self.domain, method), self.solver)
         try:
@@ -196,14 +199,14 @@ class _Run:
         except _Fault:
             pass
         else:
-            raise CheckFailedError("error", f"an error in {method} was swallowed")
+            raise CheckFailedError("error", f"an error in {method} was not raised to the caller")
         if _state_of(self.domain, prepared=True) != before:
-            raise CheckFailedError("error", f"an error in {method} left another domain")
+            raise CheckFailedError("error", f"an error in {method} changed the domain")
         self.counts["error"] += 1
         return self.rounds.play()
 
     def restarted(self) -> RoundRecord:
-        """A round that is accepted, written, and gone on from by a fresh domain."""
+        """Play a round with a journal, and continue from the journal with a new domain."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "rounds.sqlite")
             with Rounds(self.domain, self.solver, journal=path) as written:
@@ -212,9 +215,9 @@ class _Run:
             other = self.make()
             with Rounds(other, self.solver.name, journal=path) as read:
                 if _program_of(self.domain) != _program_of(other) or read.number != 1:
-                    raise CheckFailedError("restart", "the journal gave another program")
+                    raise CheckFailedError("restart", "the program differs after the restart")
                 if _figures(self.domain) != _figures(other):
-                    raise CheckFailedError("restart", "the journal gave another fallback")
+                    raise CheckFailedError("restart", "the fallback differs after the restart")
                 again = read.play()
             self._check_answer(again, other)
         return self.rounds.play()
@@ -222,7 +225,10 @@ class _Run:
     # ---- checks ----------------------------------------------------------------------------------
 
     def _refused(self, event: Any) -> None:
-        """Events that may be invalid: the same once more, and with damaged numbers."""
+        """Apply events that may be invalid: the same event again, and the event with invalid numbers.
+
+        A rejected event must not change the domain.
+        """
         for other in (event, *_damaged(event)):
             copied = copy.deepcopy(self.domain)
             before = _state_of(copied)
@@ -231,11 +237,11 @@ class _Run:
             except Exception as error:
                 self.counts["refused"] += 1
                 if _state_of(copied) != before:
-                    why = f"event {other!r} was refused ({error}) and changed something"
+                    why = f"event {other!r} was rejected ({error}) and changed the domain"
                     raise CheckFailedError("error", why) from error
 
     def _check_answer(self, record: RoundRecord, domain: Any = None) -> None:
-        """An answer is feasible, and neither looking at it nor falling back from it changes anything."""
+        """Check that an answer and the next fallback are feasible, and that checking changes nothing."""
         domain = self.domain if domain is None else domain
         before = _state_of(domain)
         for answer, path in ((record.answer, record.path), (domain.fallback(None), "fallback")):
@@ -251,14 +257,14 @@ class _Run:
         self.counts["feasible"] += 1
 
     def _check_bound(self, record: RoundRecord) -> None:
-        """Bound and objective of the solver against HiGHS on a copy of the program."""
+        """Compare bound and objective of the solver with the optimum of HiGHS for a copy of the program."""
         program, solution = self.domain.program, record.solution
         if solution is None or program is None or not solution.found or len(program) == 0:
             return
         if solution.clock != program.store.clock:
-            return  # accept edited it
+            return  # accept edited the program
         if program.store.terms:
-            return  # no solver of linear programs has those
+            return  # HiGHS does not support convex terms
         exact = make_solver("highs-hot").solve(rebuilt(program))
         if str(exact.status) != "optimal":
             return
@@ -267,10 +273,10 @@ class _Run:
         below = (found.bound - best) / size
         above = (best - found.objective) / size
         if below > _TOLERANCE or (above > _TOLERANCE and solution.primal_residual <= _TOLERANCE * 1e-3):
-            why = f"bound {solution.bound!r}, objective {solution.objective!r}, and HiGHS {exact.objective!r}"
-            raise CheckFailedError("bound", why)
+            own = f"bound {solution.bound!r}, objective {solution.objective!r}"
+            raise CheckFailedError("bound", f"{own}, but the optimum of HiGHS is {exact.objective!r}")
         if str(solution.status) == "optimal" and found.objective - best > 2 * _TOLERANCE * size:
-            why = f"optimal at {solution.objective!r}, and HiGHS has {exact.objective!r}"
+            why = f"optimal at {solution.objective!r}, but the optimum of HiGHS is {exact.objective!r}"
             raise CheckFailedError("bound", why)
         self.counts["bound"] += 1
 
@@ -286,15 +292,15 @@ _PLAYS: Mapping[str, Callable[[_Run], RoundRecord]] = {
 }
 
 
-# ---- what is done to a domain ----------------------------------------------------------------------
+# ---- injected failures -----------------------------------------------------------------------------
 
 
 class _Fault(Exception):
-    """An error that a check raises in a domain."""
+    """Error that a check injects into a domain."""
 
 
 class _Wrapped:
-    """A domain with something done to it."""
+    """Domain whose methods can be replaced by a subclass."""
 
     def __init__(self, domain: Any) -> None:
         self._domain = domain
@@ -306,7 +312,7 @@ class _Wrapped:
 
 
 class _Moved:
-    """A clock that stands still until it is moved."""
+    """Clock that stands still until it is advanced."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -316,7 +322,7 @@ class _Moved:
 
 
 class _Slow(_Wrapped):
-    """A domain whose method takes too long, by the clock."""
+    """Domain with a method that takes too long, according to a given clock."""
 
     def __init__(self, domain: Any, which: str, clock: _Moved) -> None:
         super().__init__(domain)
@@ -336,14 +342,14 @@ class _Slow(_Wrapped):
 
 
 class _Missed(_Wrapped):
-    """A domain whose solution has no allocation."""
+    """Domain whose solution has no allocation."""
 
     def round(self, solution: Any, deadline: float | None) -> Any:
-        raise NoAllocationError("infeasible", "as a check wants it")
+        raise NoAllocationError("infeasible", "injected by a check")
 
 
 class _Broken(_Wrapped):
-    """A domain with a method that raises an error, as soon as it has done its work where that is allowed."""
+    """Domain with a method that raises an error; ``round`` raises it after its work, ``accept`` before."""
 
     def __init__(self, domain: Any, method: str) -> None:
         super().__init__(domain)
@@ -361,15 +367,16 @@ class _Broken(_Wrapped):
         self._domain.accept(answer)
 
 
-# ---- what a domain and its answers are ---------------------------------------------------------------
+# ---- domains and their answers -----------------------------------------------------------------------
 
 
 def violations(domain: Any, answer: Any) -> Iterator[str]:
-    """Yield what an answer breaks, in words: by the domain's own word, or by the program.
+    """Yield descriptions of the constraints that an answer violates.
 
-    An answer is read by its attribute ``x`` (amounts of columns by request) or ``choice`` (a column, or None,
-    by request), or is itself a mapping of request id to column, to amounts by column, to an array, or, for a
-    request of one column, to its amount as a float.
+    The domain's ``violations`` computes them if it exists, else they are computed from the program. An answer
+    then has an attribute ``x`` (amounts of columns by request) or ``choice`` (a column, or None, by request),
+    or is itself a mapping of request id to a column, to amounts by column, or to an array. For a request with
+    one column, the mapping can have its amount as a float.
     """
     own = getattr(domain, "violations", None)
     if own is not None:
@@ -380,23 +387,23 @@ def violations(domain: Any, answer: Any) -> Iterator[str]:
 
 
 def overdrawn(program: ContinualProgram, amounts: Mapping[Hashable, Mapping[int, float]]) -> Iterator[str]:
-    """Yield resources and requests that are exceeded by amounts of columns, computed one by one."""
+    """Yield descriptions of the resources and requests that amounts of columns exceed."""
     used: dict[Hashable, float] = dict.fromkeys(program.resource_ids, 0.0)
     for request, columns in amounts.items():
         if request not in program:
             if columns:
-                yield f"request {request!r} has {dict(columns)} and is not there"
+                yield f"request {request!r} has {dict(columns)} and is not in the program"
             continue
         one = program.requests[request]
         total = math.fsum(columns.values())
         if one.total is not None and total > one.total * (1 + _FEASIBLE) + _FEASIBLE:
-            yield f"request {request!r} has {total:g} of {one.total:g}"
+            yield f"request {request!r} has {total:g} in total, and at most {one.total:g} is allowed"
         upper = one.upper
         for column, amount in columns.items():
             if not 0 <= column < upper.size:
                 yield f"request {request!r} has no column {column}"
             elif not -_FEASIBLE <= amount <= upper[column] * (1 + _FEASIBLE) + _FEASIBLE:
-                yield f"request {request!r}: {amount:g} of column {column}"
+                yield f"request {request!r}: {amount:g} of column {column} is out of bounds"
         for resource, (at, value) in one.usage.items():
             used[resource] += math.fsum(
                 v * columns.get(k, 0.0) for k, v in zip(at.tolist(), value, strict=True)
@@ -404,23 +411,23 @@ def overdrawn(program: ContinualProgram, amounts: Mapping[Hashable, Mapping[int,
     bounds = program.resources[:]
     for resource, upper in zip(bounds.ids, bounds.upper.tolist(), strict=True):
         if used[resource] > upper + _FEASIBLE * max(1.0, abs(upper)):
-            yield f"resource {resource!r}: {used[resource]:g} of {upper:g} is used"
+            yield f"resource {resource!r}: {used[resource]:g} is used, and at most {upper:g} is allowed"
 
 
 def _amounts(program: ContinualProgram, answer: Any) -> dict[Hashable, dict[int, float]]:
-    """Amounts by request and number of the column."""
+    """Return the amounts by request and column number."""
     found = getattr(answer, "x", None)
     found = getattr(answer, "choice", answer) if found is None else found
     if isinstance(found, Allocation):
         found = {request: found[request] for request in found}
     if not isinstance(found, Mapping):
-        why = "has neither x nor choice and is no mapping: the domain needs violations(answer)"
+        why = "has neither x nor choice and is not a mapping; the domain must have violations(answer)"
         raise DomainError(f"an answer of type {type(answer).__name__} {why}")
     return {request: _by_number(program, request, own) for request, own in found.items()}
 
 
 def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[int, float]:
-    """Amounts of one request's columns by number; -1 for a column that it does not have."""
+    """Return the amounts of one request by column number; the number of an unknown column is -1."""
     if own is None:
         return {}
     if isinstance(own, np.ndarray):
@@ -434,7 +441,7 @@ def _by_number(program: ContinualProgram, request: Hashable, own: Any) -> dict[i
 
 
 def rebuilt(program: ContinualProgram) -> ContinualProgram:
-    """Return a program with the same content, built from nothing."""
+    """Return a new program with the same content, built by bulk edits."""
     new = ContinualProgram(sense=program.sense)
     new.add_resources(**vars(program.resources[:]))
     if len(program):
@@ -443,19 +450,22 @@ def rebuilt(program: ContinualProgram) -> ContinualProgram:
 
 
 def _program_of(domain: Any) -> bytes:
-    """The content of a domain's program, without what the next solve begins from."""
+    """Return the content of a domain's program as bytes, without starts."""
     program = domain.program
     if program is None:
         return b""
     resources, requests = vars(program.resources[:]).copy(), vars(program.requests[:]).copy()
     usage = requests.pop("usage")
-    del requests["starts"]  # a solve takes them
+    del requests["starts"]  # a solve removes them
     content = [*resources.values(), usage.data, usage.indices, usage.indptr, *requests.values()]
     return pickle.dumps([each.tobytes() if isinstance(each, np.ndarray) else repr(each) for each in content])
 
 
 def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
-    """State of a domain for comparison: program, plain values and, unless ``prepared``, the revision."""
+    """Return the state of a domain for comparison.
+
+    It has the program, the plain values and, unless ``prepared``, the revision of the store.
+    """
     values = ((name, _plain(value)) for name, value in vars(domain).items())
     own = repr({name: value for name, value in values if value is not _OTHER})
     program = domain.program
@@ -464,11 +474,11 @@ def _state_of(domain: Any, *, prepared: bool = False) -> bytes:
 
 
 _OTHER = object()
-"""Stands for a value that is not plain."""
+"""Placeholder for a value that is not plain."""
 
 
 def _plain(value: Any) -> Any:
-    """A value in a form whose text tells it from any other; _OTHER for None and objects of classes."""
+    """Return a form of a value whose text is unique; _OTHER for None and for objects of other classes."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict):
@@ -482,13 +492,13 @@ def _plain(value: Any) -> Any:
 
 
 def _figures(domain: Any) -> str:
-    """Figures of what a domain would fall back to, as text; empty if it has none."""
+    """Return the figures of a domain's fallback as text; empty if the domain has no ``figures``."""
     figures = getattr(domain, "figures", None)
     return "" if figures is None else repr(dict(figures(domain.fallback(None))))
 
 
 def _damaged(event: Any) -> Iterator[Any]:
-    """An event with each of its numbers replaced by one that is not a number, or is negative."""
+    """Yield copies of an event in which one number is replaced by NaN or by a negative number."""
     if isinstance(event, float | int | np.number) and not isinstance(event, bool):
         yield from (math.nan, -1.0)
     elif isinstance(event, np.ndarray):
@@ -511,7 +521,7 @@ def _damaged(event: Any) -> Iterator[Any]:
                 try:
                     yield replace(event, **{each.name: other})
                 except Exception:
-                    continue  # the event refuses it by itself
+                    continue  # the class of the event rejects the value
 
 
 # ---- a smaller failure -------------------------------------------------------------------------------
@@ -520,7 +530,7 @@ def _damaged(event: Any) -> Iterator[Any]:
 def _smallest(
     failed: CheckFailedError, steps: Sequence[_Step], make: Callable[[], Any], solver: str, seed: int
 ) -> CheckFailedError:
-    """The failure with as few events as were found to fail the same check."""
+    """Return the failure of the same check with the fewest events that were found."""
     best, why = list(steps), failed.why
     tried = 0
 
@@ -534,7 +544,7 @@ def _smallest(
         except CheckFailedError as again:
             return again.why if again.check == failed.check else None
         except Exception:
-            return None  # without the events left out, these are not possible
+            return None  # the other events are invalid without the events that were left out
         return None
 
     size = len(best)

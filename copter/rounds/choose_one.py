@@ -1,4 +1,4 @@
-"""ChooseOneDomain: base of domains in which every request gets one of its columns, or none."""
+"""ChooseOneDomain: base class of domains in which every request gets one of its columns, or no column."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from copter.solution import Solution
 
 @dataclass(frozen=True)
 class Chosen:
-    """One column for each request.
+    """Answer with one column, or no column, for each request.
 
     Attributes
     ----------
     choice : mapping of request id to column, or None
     objective, gap : float
-        As of :class:`copter.Rounded`.
+        As in :class:`copter.shims.choose_one.Rounded`.
     moves : tuple of Move
-        Requests whose column is another than after the round before, or that had none.
+        Requests whose column differs from the column in the last accepted answer.
     binding : mapping of resource id to float
-        Resources whose bounds bind the fractional answer, with their prices; empty for a fallback.
+        Resources whose bounds are active in the fractional solution, with their dual prices. Empty for a
+        fallback.
     without : int
-        Requests that have no column.
+        Number of requests without a column.
     rounded : Rounded
-        What the shim made.
+        Result of the shim.
     """
 
     choice: Choice
@@ -44,10 +45,10 @@ class Chosen:
 
 
 class ChooseOneDomain:
-    """All of :class:`copter.Domain` but ``apply``, for programs that :class:`copter.ChooseOneShim` rounds.
+    """Base class of domains whose programs :class:`copter.ChooseOneShim` rounds.
 
-    A subclass adds resources and requests to :attr:`program` and has ``apply`` and, for `copter check`,
-    ``events``.
+    It implements :class:`copter.Domain` except ``apply``. A subclass adds resources and requests to
+    :attr:`program` and implements ``apply`` and, for `copter check`, ``events``.
 
     Parameters
     ----------
@@ -57,8 +58,24 @@ class ChooseOneDomain:
     Attributes
     ----------
     program : ContinualProgram
+        Program that is solved in each round.
     last : Chosen or None
-        The answer that was accepted last.
+        Answer that was accepted last; None before the first round.
+
+    Examples
+    --------
+    >>> from copter import ChooseOneDomain, Rounds
+    >>> class Jobs(ChooseOneDomain):
+    ...     def __init__(self):
+    ...         super().__init__(sense="max")
+    ...         self.program.add_resource("gpu", upper=4)
+    ...     def apply(self, event):
+    ...         job, values = event
+    ...         columns = ["one", "two"]
+    ...         self.program.add_request(job, values, {"gpu": [1, 2]}, total=1, columns=columns)
+    >>> record = Rounds(Jobs()).play(("a", [1.0, 1.9]), ("b", [1.0, 1.8]))
+    >>> dict(record.answer.choice), record.answer.without
+    ({'a': 'two', 'b': 'two'}, 0)
     """
 
     def __init__(self, sense: Sense = "min") -> None:
@@ -66,21 +83,21 @@ class ChooseOneDomain:
         self.last: Chosen | None = None
         self._shim = ChooseOneShim(unplaced="allow")
 
-    def round(self, solution: Solution, deadline: float | None) -> Chosen:  # noqa: ARG002 - takes a moment
-        """Round a solution to whole columns."""
+    def round(self, solution: Solution, deadline: float | None) -> Chosen:  # noqa: ARG002 - fast enough
+        """Round a solution to one column, or no column, for each request."""
         return self._chosen(self._shim.round(self.program, solution), solution)
 
-    def fallback(self, deadline: float | None) -> Chosen:  # noqa: ARG002 - takes a moment
-        """Return the last choice as far as it still fits (:meth:`copter.ChooseOneShim.repair`)."""
+    def fallback(self, deadline: float | None) -> Chosen:  # noqa: ARG002 - fast enough
+        """Return the last choice, restricted to columns that still fit (:meth:`ChooseOneShim.repair`)."""
         last = None if self.last is None else self.last.rounded
         return self._chosen(self._shim.repair(self.program, last), None)
 
     def accept(self, answer: Chosen) -> None:
-        """Keep an answer as the last one."""
+        """Store an answer as the last answer."""
         self.last = answer
 
     def figures(self, answer: Chosen) -> dict[str, float]:
-        """Return what a report shows: the objective, and how many requests moved or have no column."""
+        """Return the objective and the numbers of requests that moved or have no column, for reports."""
         return {
             "objective": answer.objective,
             "moved": len(answer.moves),
@@ -93,7 +110,7 @@ class ChooseOneDomain:
         return Chosen(rounded.choice, rounded.objective, rounded.gap, moves, binding, without, rounded)
 
     def _moves(self, rounded: Rounded) -> tuple[Move, ...]:
-        """Requests whose column differs from that in the last answer."""
+        """Return the requests whose column differs from the column in the last answer."""
         program, slots = self.program, self.program.request_slots
         before: Any = {} if self.last is None else self.last.choice
         was = np.full(program.store.requests.size, -1)

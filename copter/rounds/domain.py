@@ -1,4 +1,4 @@
-"""Domain: the protocol of a model whose rounds :class:`copter.rounds.rounds.Rounds` can play."""
+"""Domain: protocol of a model whose rounds :class:`copter.rounds.rounds.Rounds` plays."""
 
 from __future__ import annotations
 
@@ -8,62 +8,82 @@ from copter.program.program import ContinualProgram
 
 
 class Domain(Protocol):
-    """A model whose events become edits of a program, and whose answers take effect.
+    """Model whose events become edits of a program, and whose answers take effect.
 
-    These five members are needed.  A domain may also have
+    The five members below are required. A domain may also have these methods:
 
-    - ``prepare()``: edits that sum up the events of a round, made after the last of them, before the solve;
-      called again without new events it does nothing;
-    - ``start() -> (x, y) or None``: an allocation (:class:`copter.SparseX`) and prices by row slot from
-      which the next solve begins, in place of the solver's own last round;
-    - ``solve(solver, deadline)``: in place of ``solver.solve(program)``, for column generation, or for a
-      method that has no program; what it returns is given to ``round``;
-    - ``figures(answer) -> mapping``: numbers by name for reports;
-    - ``events(rng) -> iterable``: the events of one more round, drawn at random from what could happen to the
-      domain as it is now, for `copter check`, `copter run` and `copter bench`; it changes nothing;
-    - ``violations(answer) -> iterable of str``: what an answer breaks, in words, recomputed from the domain
-      without the program; needed by `copter check` if an answer has neither ``choice`` nor ``x``.
+    - ``prepare()`` makes edits that sum up the events of a round, after the last event and before the solve.
+      A second call without new events must do nothing.
+    - ``start() -> (x, y) or None`` returns an allocation (:class:`copter.store.allocation.SparseX`) and dual
+      prices by row slot. The next solve begins from these and not from the solver's own last round.
+    - ``solve(solver, deadline)`` replaces ``solver.solve(program)``, for column generation or for a method
+      without a program. ``round`` gets its result.
+    - ``figures(answer) -> mapping`` returns numbers by name for reports.
+    - ``events(rng) -> iterable`` returns random events of one more round that could happen in the present
+      state. `copter check`, `copter run` and `copter bench` use it. It must not change the domain.
+    - ``violations(answer) -> iterable of str`` describes the constraints that an answer violates, computed
+      without the program. `copter check` needs it if an answer has neither ``choice`` nor ``x``.
 
-    Only ``apply``, ``prepare`` and ``accept`` change the domain.  A restart repeats only these calls, so they
-    depend on nothing but their argument and the domain.
+    Only ``apply``, ``prepare`` and ``accept`` may change the domain. A restart repeats only these calls, so
+    their effect must depend only on their argument and on the state of the domain.
 
     Attributes
     ----------
     program : ContinualProgram or None
-        The program that is solved; None if the domain has a ``solve`` that needs none.
+        Program that is solved. None if the domain has a ``solve`` that needs no program.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, Rounds
+    >>> class Cores:
+    ...     def __init__(self):
+    ...         self.program, self.given = ContinualProgram(sense="max"), {}
+    ...         self.program.add_resource("core", upper=4)
+    ...     def apply(self, event):
+    ...         job, value = event
+    ...         self.program.add_request(job, [value], {"core": 1}, total=3)
+    ...     def round(self, solution, deadline):
+    ...         return {job: float(solution.x[job][0]) for job in self.program.request_ids}
+    ...     def fallback(self, deadline):
+    ...         return self.given
+    ...     def accept(self, answer):
+    ...         self.given = answer
+    >>> record = Rounds(Cores()).play(("web", 2.0), ("batch", 1.0))
+    >>> {job: round(cores, 3) for job, cores in record.answer.items()}
+    {'web': 3.0, 'batch': 1.0}
     """
 
     @property
     def program(self) -> ContinualProgram | None:
-        """The program that is solved."""
+        """Program that is solved."""
 
     def apply(self, event: Any, /) -> None:
-        """Make an event: edits of the program, and what else the domain knows of it.
+        """Apply an event: edit the program and update the state of the domain.
 
-        An invalid event raises an error that names what is wrong, and changes nothing.
+        For an invalid event, raise an error that names the invalid value, and change nothing.
         """
 
     def round(self, solution: Any, deadline: float | None, /) -> Any:
-        """Return an answer made from a solution, integral where that is wanted; change nothing.
+        """Return an answer made from a solution, integral if the domain needs it; change nothing.
 
         Parameters
         ----------
         solution : Solution
-            Solution of the program as it is now, or what the domain's own ``solve`` returned.
+            Solution of the present program, or the result of the domain's own ``solve``.
         deadline : float, optional
-            Seconds that are left of the round; None for no limit.
+            Seconds that are left of the round. None for no limit.
 
         Raises
         ------
         NoAllocationError
-            The solution has no allocation, or none can be made of it: the round falls back.
+            If the solution has no allocation, or no answer can be made from it. The round then falls back.
         """
 
     def fallback(self, deadline: float | None, /) -> Any:
-        """Return the last answer, repaired for what has changed since; always possible, and quick.
+        """Return the last answer, repaired after the edits since then; change nothing.
 
-        Before the first answer, it is an empty or a greedy allocation. This method changes nothing.
+        It must always succeed, and fast. Before the first answer, return an empty or a greedy allocation.
         """
 
     def accept(self, answer: Any, /) -> None:
-        """Let an answer of ``round`` or ``fallback`` take effect, all of it or, with an error, nothing."""
+        """Let an answer of ``round`` or ``fallback`` take effect; on an error, change nothing."""

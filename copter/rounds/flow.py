@@ -1,4 +1,4 @@
-"""FlowDomain: base of domains that share out resources in any amounts, as flows on paths."""
+"""FlowDomain: base class of domains that allocate fractional amounts, for example flows on paths."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from copter.solution import Allocation, Solution
 
 @dataclass(frozen=True)
 class Shared:
-    """Amounts of columns for each request.
+    """Answer with amounts of the columns of each request.
 
     Attributes
     ----------
     x : Allocation
-        Amounts by request id, feasible.
+        Feasible amounts by request id.
     objective, gap : float
-        As of :class:`copter.shims.flow.Flows`.
+        As in :class:`copter.shims.flow.Flows`.
     binding : mapping of resource id to float
-        Resources whose bounds bind the solver's answer, with their prices; empty for a fallback.
+        Resources whose bounds are active in the solution, with their dual prices. Empty for a fallback.
     flows : Flows
-        What the shim made.
+        Result of the shim.
     before : Allocation, optional
-        Amounts of the answer before.
+        Amounts of the previous answer.
     """
 
     x: Allocation
@@ -44,16 +44,17 @@ class Shared:
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """Columns that got more or less than in the answer before, for each request."""
+        """Columns whose amount differs from the previous answer, for each request."""
         return moves_between(self.before, self.x)
 
 
 class FlowDomain:
-    """All of :class:`copter.Domain` but ``apply``, for programs that :class:`copter.FlowShim` repairs.
+    """Base class of domains whose programs :class:`copter.FlowShim` makes feasible.
 
-    These are packing programs: no cost is above 0 (of values to be maximised none is below), no coefficient
-    is below 0, and every request has a total with "<=". A subclass adds resources and requests to
-    :attr:`program` and has ``apply`` and, for `copter check`, ``events``.
+    These are packing programs: costs are <= 0 (values to be maximised are >= 0), coefficients are >= 0, and
+    every request has a total with the relation "<=". The class implements :class:`copter.Domain` except
+    ``apply``. A subclass adds resources and requests to :attr:`program` and implements ``apply`` and, for
+    `copter check`, ``events``.
 
     Parameters
     ----------
@@ -63,8 +64,24 @@ class FlowDomain:
     Attributes
     ----------
     program : ContinualProgram
+        Program that is solved in each round.
     last : Shared or None
-        The answer that was accepted last.
+        Answer that was accepted last; None before the first round.
+
+    Examples
+    --------
+    >>> from copter import FlowDomain, Rounds
+    >>> class Traffic(FlowDomain):
+    ...     def __init__(self):
+    ...         super().__init__(sense="max")
+    ...         self.program.add_resources(["north", "south"], upper=10.0)
+    ...     def apply(self, event):
+    ...         demand, amount = event
+    ...         usage = {"north": [1, 0], "south": [0, 1]}
+    ...         self.program.add_request(demand, [1.0, 1.0], usage, total=amount)
+    >>> record = Rounds(Traffic()).play(("a", 8.0), ("b", 9.0))
+    >>> round(float(record.answer.x["a"].sum() + record.answer.x["b"].sum()), 6)
+    17.0
     """
 
     def __init__(self, sense: Sense = "min") -> None:
@@ -72,21 +89,21 @@ class FlowDomain:
         self.last: Shared | None = None
         self._shim = FlowShim()
 
-    def round(self, solution: Solution, deadline: float | None) -> Shared:  # noqa: ARG002 - takes a moment
-        """Make a solution feasible to the last digit, and give out what is left."""
+    def round(self, solution: Solution, deadline: float | None) -> Shared:  # noqa: ARG002 - fast enough
+        """Make a solution exactly feasible, and allocate the remaining capacity."""
         return self._shared(self._shim.round(self.program, solution), solution)
 
-    def fallback(self, deadline: float | None) -> Shared:  # noqa: ARG002 - takes a moment
-        """Return the last amounts as far as they are still possible (:meth:`copter.FlowShim.repair`)."""
+    def fallback(self, deadline: float | None) -> Shared:  # noqa: ARG002 - fast enough
+        """Return the last amounts, reduced where they are no longer feasible (:meth:`FlowShim.repair`)."""
         last = None if self.last is None else self.last.flows
         return self._shared(self._shim.repair(self.program, last), None)
 
     def accept(self, answer: Shared) -> None:
-        """Keep an answer as the last one."""
+        """Store an answer as the last answer."""
         self.last = answer
 
     def figures(self, answer: Shared) -> dict[str, float]:
-        """Return what a report shows: the objective, and how many resources bind."""
+        """Return the objective and the number of active resources, for reports."""
         return {"objective": answer.objective, "binding": len(answer.binding)}
 
     def _shared(self, flows: Flows, solution: Solution | None) -> Shared:

@@ -1,12 +1,13 @@
-"""RoundJournal: what rounds go on from after a restart: a state, and the events and answers since then.
+"""RoundJournal: file from which rounds continue after a restart.
 
-An SQLite file (:mod:`copter.durable.database`) with three kinds of rows: one ``state`` (the domain, its
-answer, what the solver keeps), then each ``event`` and ``answer`` in order.  The events of a round
-are on disk before it is solved, its answer after it has taken effect: a process that is killed goes on with
-the first round that has no answer, which has all of its events.  When events and answers take more room than
-the state, a new state takes the place of all.
+The file is an SQLite database (:mod:`copter.durable.database`) with three kinds of rows. One row ``state``
+has the domain, its answer and the state of the solver. Rows ``event`` and ``answer`` follow, in order.
 
-Values are pickles: domains, events and answers are classes of users.
+The events of a round are on disk before the round is solved, and its answer is on disk after it has taken
+effect. After a crash, the rounds continue with the first round without an answer, which has all its events.
+When events and answers take more bytes than the state, a new state replaces all rows.
+
+Values are pickled, because domains, events and answers are classes of users.
 """
 
 from __future__ import annotations
@@ -33,15 +34,20 @@ CREATE TABLE entries (number INTEGER PRIMARY KEY, round INTEGER NOT NULL, kind T
     content BLOB NOT NULL, crc INTEGER NOT NULL);
 """
 _LEAST = 1 << 16
-"""Bytes of events and answers from which on a new state may be written."""
+"""Least number of bytes of events and answers before a new state is written."""
 _MOST = 1 << 30
-"""Bytes of an entry: SQLite has a limit."""
+"""Largest number of bytes of an entry, due to a limit of SQLite."""
 
 
 class RoundJournal:
-    """The journal of one process at a time.
+    """Journal of rounds, which one process at a time can open.
 
-    Raise FileError if the file is damaged or not such a journal, CopterError if it is open already.
+    Raises
+    ------
+    FileError
+        If the file is damaged or not a journal of rounds.
+    CopterError
+        If the file is open already.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -56,14 +62,14 @@ class RoundJournal:
         self._behind = False
 
     def close(self) -> None:
-        """Close the file; it can be called again."""
+        """Close the file; a second call does nothing."""
         self._database.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def state(self) -> tuple[int, Any] | None:
-        """Return the round at which the state was written, and the state; None in a new file."""
+        """Return the round at which the state was written, and the state; None for a new file."""
         row = self._database.execute(
             "SELECT round, content, crc FROM entries WHERE kind = 'state'"
         ).fetchone()
@@ -73,7 +79,7 @@ class RoundJournal:
         return row[0], self._read(*row)
 
     def since(self) -> Iterator[tuple[str, Any]]:
-        """Yield kind and content of what came after the state, in order."""
+        """Yield the kind and the content of each entry after the state, in order."""
         found = self._database.execute(
             "SELECT kind, round, content, crc FROM entries WHERE kind != 'state' ORDER BY number"
         )
@@ -82,7 +88,7 @@ class RoundJournal:
             yield kind, self._read(*entry)
 
     def begin(self, round: int, state: Any) -> None:
-        """Put a state in the place of everything."""
+        """Replace all entries with a state."""
         content = self.pack(state)
         with self._writing():
             self._database.execute("DELETE FROM entries")
@@ -90,7 +96,7 @@ class RoundJournal:
         self._size, self._since = len(content), 0
 
     def add_events(self, round: int, events: Sequence[bytes]) -> None:
-        """Write events, packed, of a round that is not accepted yet."""
+        """Write the packed events of a round that is not accepted yet."""
         with self._writing():
             for content in events:
                 self._put(round, "event", content)
@@ -104,19 +110,21 @@ class RoundJournal:
     def pack(self, value: Any) -> bytes:
         """Return the bytes of an event, an answer or a state.
 
-        Raise CopterError if it cannot be written, or the journal is closed or could not be written before.
+        Raise CopterError if the value cannot be pickled, if the journal is closed, or if an earlier write
+        failed.
         """
         if self._lock < 0:
             raise CopterError(f"{self.path}: the journal is closed")
         if self._behind:
-            raise CopterError(f"{self.path}: the journal could not be written before: open it again")
+            raise CopterError(f"{self.path}: an earlier write of the journal failed; open it again")
         try:
             content = pickle.dumps(value, protocol=5)
         except (pickle.PicklingError, TypeError, AttributeError) as why:
             kind = type(value).__name__
-            raise CopterError(f"{self.path}: a {kind} that cannot be pickled: {why}") from why
+            raise CopterError(f"{self.path}: a {kind} cannot be pickled: {why}") from why
         if len(content) > _MOST:
-            raise CopterError(f"{self.path}: a {type(value).__name__} of {len(content):,} bytes is too large")
+            why = f"has {len(content):,} bytes; it must have at most {_MOST:,}"
+            raise CopterError(f"{self.path}: a {type(value).__name__} {why}")
         return content
 
     def _put(self, round: int, kind: str, content: bytes) -> None:
@@ -128,7 +136,7 @@ class RoundJournal:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Write all or nothing; after a failure the file is behind, and nothing more is written."""
+        """Write in a transaction; after a failure the file is out of date and takes no more entries."""
         self._behind = True
         try:
             with transaction(self._database):

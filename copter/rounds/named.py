@@ -14,26 +14,25 @@ from copter.errors import CopterError
 
 
 class DomainNameError(CopterError, ValueError):
-    """A text names no domain; says what of it is wrong."""
+    """A text does not name a domain; correct the part that the error names."""
 
 
 def domain_named(name: str) -> Callable[[], Any]:
-    """Return what makes a domain: a class, or a function without arguments.
+    """Return the class, or the function without arguments, that makes a domain.
 
     Parameters
     ----------
     name : str
-        ``package.module:Name``, found as Python finds modules, and in the present folder; or a file,
-        ``folder/file.py:Name``.
+        ``package.module:Name``, on Python's module path or in the present folder; or ``folder/file.py:Name``.
 
     Raises
     ------
     DomainNameError
-        There is no such module, or nothing of this name in it.
+        If there is no such module, or it has no such attribute.
     """
     module, _, attribute = name.rpartition(":")
     if not module or not attribute:
-        raise DomainNameError(f"{name!r}: name a domain as module:Name or file.py:Name")
+        raise DomainNameError(f"{name!r}: must have the form module:Name or file.py:Name")
     folder = os.getcwd()
     if module.endswith(".py"):
         path = Path(module).absolute()
@@ -53,13 +52,13 @@ def domain_named(name: str) -> Callable[[], Any]:
     except AttributeError:
         raise DomainNameError(f"{name!r}: module {module!r} has no {attribute}") from None
     if not callable(made):
-        raise DomainNameError(f"{name!r}: is a {type(made).__name__}, no class and no function")
+        raise DomainNameError(f"{name!r}: is a {type(made).__name__}, and must be a class or a function")
     maker: Callable[[], Any] = made
     return maker
 
 
 def fresh(make: Callable[[], Any]) -> Any:
-    """Return a fresh domain; raise DomainNameError if it cannot be made without arguments."""
+    """Return a new domain; raise DomainNameError if it cannot be made without arguments."""
     try:
         inspect.signature(make).bind()
     except TypeError as error:

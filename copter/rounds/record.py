@@ -1,4 +1,4 @@
-"""RoundRecord: what a round reports, in one shape for every domain."""
+"""RoundRecord: report of a round, in the same form for every domain."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Path: TypeAlias = Literal["solved", "fallback"]
 class Seconds(NamedTuple):
     """Seconds of the parts of a round.
 
-    `edit`: events became edits. `solve`: the solver. `round`: the answer was made, by rounding or as a
-    fallback. `accept`: it took effect.
+    `edit` is the time of applying events, and `solve` the time of the solver. `round` is the time of making
+    the answer, by rounding or as a fallback. `accept` is the time in which the answer took effect.
     """
 
     edit: float
@@ -31,9 +31,22 @@ class Seconds(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One change of an allocation: a request, its old and its new place, and the amount that moved.
+    """Change of an allocation: an amount of a request that moves from one place to another.
 
-    ``source`` is None for what comes from no other place, ``target`` for what goes to none.
+    Attributes
+    ----------
+    who : hashable
+        Id of the request.
+    source, target : hashable or None
+        Old and new place, for example columns. The source is None for an amount that is new. The target is
+        None for an amount that ends.
+    amount : float
+
+    Examples
+    --------
+    >>> from copter import Move
+    >>> Move("job", source="one GPU", target="two GPUs")
+    Move(who='job', source='one GPU', target='two GPUs', amount=1.0)
     """
 
     who: Hashable
@@ -43,9 +56,9 @@ class Move(NamedTuple):
 
 
 def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...]:
-    """Return what an allocation by columns moves: each column that got more, or less.
+    """Return one move for each column whose amount differs between two allocations.
 
-    A request's columns that got less come with the target None, those that got more with the source None.
+    A column with a smaller amount has the target None. A column with a larger amount has the source None.
     """
     moves = []
     for request in now:
@@ -61,7 +74,7 @@ def moves_between(before: Allocation | None, now: Allocation) -> tuple[Move, ...
 
 
 def binding_of(solution: Solution | None) -> dict[Hashable, float]:
-    """Return the resources whose bounds bind a solution, with their prices; empty without a solution."""
+    """Return the resources with a nonzero dual price, with their prices; empty without a solution."""
     return {} if solution is None else {id: price for id, price in solution.price.items() if price}
 
 
@@ -78,24 +91,38 @@ class RoundRecord:
     Attributes
     ----------
     number : int
-        Rounds accepted before this one.
+        Number of rounds accepted before this one.
     edited : int
-        Events since the last accepted round.
+        Number of events since the last accepted round.
     seconds : Seconds
+        Time of each part of the round.
     answer : object
-        What the domain answered; it has taken effect.
+        Answer of the domain, which has taken effect.
     bound, gap : float
-        Bound and gap of the answer: its own attributes of these names or, if it has none, those of the
-        solution; NaN if neither is known. A fallback has them only if the answer has these attributes.
+        Bound and gap of the answer: its own attributes or items with these names, or else those of the
+        solution. NaN if unknown. A fallback has them only if the answer has them itself.
     late : bool
-        Whether the answer that was wanted did not come, or would not have come, by the deadline.
+        True if the answer was not, or would not have been, ready by the deadline.
     path : "solved" or "fallback"
+        Source of the answer: a solution, or the last answer, repaired.
     reason : str
-        Why the solver stopped, or why the round fell back, in words.
+        Reason why the solver stopped, or why the round fell back, in words.
     figures : mapping of str to float
-        The domain's own.
+        Figures of the domain.
     solution : Solution, optional
         Solution of the program, if it was solved.
+
+    Examples
+    --------
+    >>> from copter import ChooseOneDomain, Rounds
+    >>> class Jobs(ChooseOneDomain):
+    ...     def apply(self, event):
+    ...         self.program.add_request(event, [-1.0], {}, total=1)
+    >>> record = Rounds(Jobs()).play("a", "b")
+    >>> record.number, record.edited, record.path, record.late
+    (0, 2, 'solved', False)
+    >>> record.row()["answer_objective"]
+    -2.0
     """
 
     number: int
@@ -111,7 +138,7 @@ class RoundRecord:
     solution: Solution | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the record as one flat row, for tables, CSV and JSON; without answer and solution."""
+        """Return the record as a flat dictionary for tables, CSV and JSON, without answer and solution."""
         seconds = self.seconds
         return {
             "round": self.number,
@@ -133,17 +160,17 @@ class RoundRecord:
 
 
 ROW_MEANS: Mapping[str, str] = {
-    "round": "counts from 0",
-    "edited": "events since the last round",
-    "edit_seconds": "seconds in which events became edits",
+    "round": "number of the round, from 0",
+    "edited": "number of events since the last round",
+    "edit_seconds": "seconds of applying events as edits",
     "solve_seconds": "seconds of the solver",
-    "rounding_seconds": "seconds in which the answer was made from the solution",
+    "rounding_seconds": "seconds of making the answer from the solution",
     "accept_seconds": "seconds in which the answer took effect",
-    "seconds": "seconds of the round",
+    "seconds": "seconds of the whole round",
     "path": "solved, or fallback: the last answer, repaired",
-    "late": "whether the wanted answer did not come by the deadline",
-    "reason": "why the solver stopped, or why the round fell back",
-    "status": "of the solver's answer",
+    "late": "true if the answer was not ready by the deadline",
+    "reason": "reason why the solver stopped, or why the round fell back",
+    "status": "status of the solution",
     "answer_objective": "objective of the answer, if it has one",
     "answer_bound": "certified bound on the objective of every answer",
     "answer_gap": "certified relative gap between the answer and its bound",

@@ -1,11 +1,12 @@
-"""Rounds: plays the rounds of a domain, by a deadline, and survives restarts.
+"""Rounds: loop that plays the rounds of a domain, with a deadline and a journal.
 
-A round is: events become edits, the solver starts and solves until the deadline less what rounding takes, the
-domain makes an answer of the solution, and the answer takes effect.  Where the answer would be late, or does
-not exist, the round falls back to the last answer, repaired by the domain, and its record says why.
+A round has four parts. Events become edits. The solver solves the program until the deadline minus the
+expected time of rounding. The domain makes an answer from the solution. The answer takes effect. If the answer
+would be late or does not exist, the round falls back to the last answer, repaired by the domain. The record of
+the round has the reason.
 
-The deadline is that of the whole round.  It stands on the clock of this thread (:mod:`copter.clock`), so that
-a solver that a shim calls, branch and bound for example, gets what is left of it without being told.
+The deadline is the deadline of the whole round. It is on the clock of this thread (:mod:`copter.clock`), so
+that a solver called by a shim, for example branch and bound, uses the remaining time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from copter.clock import Clock, Interrupted, current, running
-from copter.errors import ConcurrentUseError, CopterError, NoAllocationError, SettingError, UnplacedError
+from copter.errors import (
+    ConcurrentUseError,
+    CopterError,
+    DomainError,
+    NoAllocationError,
+    SettingError,
+    UnplacedError,
+)
 from copter.metrics import Metrics
 from copter.rounds.domain import Domain
 from copter.rounds.journal import RoundJournal
@@ -34,19 +42,15 @@ from copter.solvers.settings import time_limit
 
 _NEEDED = ("program", "apply", "round", "fallback", "accept")
 _UNKNOWN_SHARE = 0.1
-"""Share of the deadline that is kept for rounding until a first rounding was timed."""
+"""Fraction of the deadline that is reserved for rounding until a first rounding was timed."""
 _MOST_SHARE = 0.5
-"""Share of the deadline that is kept for rounding at most."""
-_REHEARSED = 3
-"""Rounds that :meth:`Rounds.warm_up` plays."""
-
-
-class DomainError(CopterError, RuntimeError):
-    """A domain does not keep what the protocol asks of it; names the method."""
+"""Largest fraction of the deadline that is reserved for rounding."""
+_WARM_UP_ROUNDS = 3
+"""Number of rounds that :meth:`Rounds.warm_up` plays."""
 
 
 class _Made(NamedTuple):
-    """An answer, and how it came about."""
+    """Answer of a round, its source, and the time at which the solver ended."""
 
     answer: Any
     path: Path
@@ -57,38 +61,40 @@ class _Made(NamedTuple):
 
 
 class Rounds:
-    """The rounds of a domain.
+    """Loop that plays the rounds of a domain.
 
     Parameters
     ----------
     domain : Domain
-        The model, see :class:`copter.rounds.domain.Domain`.
+        Model that implements :class:`copter.Domain`.
     solver : str or Solver
-        A name of `copter solvers`, or a fresh solver.
+        Name that `copter solvers` lists, or a new solver.
     deadline : float, optional
-        Seconds of a whole round; None for no limit.
+        Seconds of a whole round. None for no limit.
     journal : path-like, optional
-        An SQLite file that the rounds go on from after a restart. The domain takes over the state that is in
-        the file, if there is one. It is read by pickle, which can run code: open none that is not yours.
+        SQLite file from which the rounds continue after a restart. If the file has a state, the domain gets
+        it. The file is read by pickle, which can run code, so open only files that you trust.
     metrics : bool or Metrics
-        Whether every round is counted; :attr:`metrics` has the figures then.
+        True, or a Metrics, to count every round in :attr:`metrics`.
 
     Attributes
     ----------
     number : int
-        Rounds accepted so far.
+        Number of rounds accepted so far.
     events : int
-        Events taken so far, also by the round that is not accepted yet. After a restart, the next
-        event to send is the one with this number, counted from 0.
+        Number of events applied so far, including events of the round that is not accepted yet. After a
+        restart, send the event with this number next, counted from 0.
     answer : object
-        The answer that was accepted last, None before the first.
+        Answer that was accepted last; None before the first round.
 
     Raises
     ------
     DomainError
-        A member of the protocol is missing.
+        If a member of the protocol is missing.
+    SettingError
+        If the solver or the deadline is invalid.
     FileError
-        The journal is damaged, or none of copter's.
+        If the journal is damaged, or not a journal of rounds.
 
     Examples
     --------
@@ -98,17 +104,17 @@ class Rounds:
     ...         self.program, self.given = ContinualProgram(), {}
     ...         self.program.add_resource("core", upper=4)
     ...     def apply(self, event):
-    ...         who, worth = event
-    ...         self.program.add_request(who, [-worth], {"core": 1}, total=3)
+    ...         job, value = event
+    ...         self.program.add_request(job, [-value], {"core": 1}, total=3)
     ...     def round(self, solution, deadline):
-    ...         return {who: float(solution.x[who][0]) for who in self.program.request_ids}
+    ...         return {job: float(solution.x[job][0]) for job in self.program.request_ids}
     ...     def fallback(self, deadline):
     ...         return self.given
     ...     def accept(self, answer):
     ...         self.given = answer
     >>> rounds = Rounds(Cores())
     >>> record = rounds.play(("web", 2.0), ("batch", 1.0))
-    >>> record.path, {who: round(cores) for who, cores in record.answer.items()}
+    >>> record.path, {job: round(cores) for job, cores in record.answer.items()}
     ('solved', {'web': 3, 'batch': 1})
     """
 
@@ -123,9 +129,9 @@ class Rounds:
     ) -> None:
         for name in _NEEDED:
             if not hasattr(domain, name):
-                raise DomainError(f"{type(domain).__name__} has no {name}: see copter.rounds.domain.Domain")
+                raise DomainError(f"{type(domain).__name__} must have {name}; see copter.Domain")
         if not isinstance(solver, str) and not hasattr(solver, "solve"):
-            raise SettingError("Rounds", "solver", solver, "is neither the name of a solver nor a solver")
+            raise SettingError("Rounds", "solver", solver, "must be the name of a solver, or a solver")
         self.domain = domain
         self.solver = make_solver(solver) if isinstance(solver, str) else solver
         self.deadline = deadline
@@ -152,7 +158,7 @@ class Rounds:
 
     @property
     def deadline(self) -> float | None:
-        """Seconds of a whole round, None for no limit; it can be changed between rounds."""
+        """Seconds of a whole round; None for no limit. It can be changed between rounds."""
         return self._deadline
 
     @deadline.setter
@@ -169,20 +175,20 @@ class Rounds:
         self.close()
 
     def close(self) -> None:
-        """Close the journal; what was accepted is in it."""
+        """Close the journal, which has all accepted rounds."""
         if self._journal is not None:
             self._journal.close()
 
     def warm_up(self) -> None:
-        """Compile or load what rounds need, so that the first one has its deadline for itself.
+        """Compile or load the code that rounds need, so that the first round does not spend time on it.
 
-        A few rounds are played on a copy of the domain, with its random events if it has ``events``, else as
-        it is; so a domain without these is best rehearsed once there is something to solve.
+        The method plays three rounds on a copy of the domain, with random events if the domain has
+        ``events``. Without ``events``, call it after the domain has requests.
         """
         self.solver.warm_up()
         trial: Any = copy.deepcopy(self.domain)
         rounds, rng = Rounds(trial, copy.deepcopy(self.solver)), np.random.default_rng(0)
-        for _ in range(_REHEARSED):
+        for _ in range(_WARM_UP_ROUNDS):
             rounds.play(*(trial.events(rng) if hasattr(trial, "events") else ()))
             trial.fallback(None)
 
@@ -194,19 +200,23 @@ class Rounds:
         Parameters
         ----------
         *events
-            As the domain's ``apply`` takes them. Those of a round that ended with an error count for the
-            next one.
+            Arguments of the domain's ``apply``. Events of a round that ended with an error count for the next
+            round.
+
+        Returns
+        -------
+        RoundRecord
 
         Raises
         ------
         ConcurrentUseError
-            Another thread plays a round.
+            If another thread plays a round.
         DomainError
-            ``round`` or ``fallback`` edited the program.
+            If ``round`` or ``fallback`` edited the program.
         Exception
-            What the domain raised. An invalid event: those before it are applied, the error has a note that
-            says which one it was, and no round was played. In ``round``, ``fallback`` or ``accept``: program
-            and domain are as after the events, and the next call plays the round again.
+            Any error of the domain. If ``apply`` raises it, the events before the invalid one are applied, no
+            round is played, and a note of the error names the event. If ``round``, ``fallback`` or ``accept``
+            raises it, all events are applied, and the next call plays the round again.
         """
         with self._alone():
             clock = Clock(self._deadline, parent=current())
@@ -214,10 +224,19 @@ class Rounds:
             return self._finish(clock)
 
     async def play_async(self, *events: Any) -> RoundRecord:
-        """Play a round in a thread; events that come meanwhile count for the next one.
+        """Play a round in a thread; events that arrive during a round count for the next round.
 
-        Calls that come while a round is under way share the next round and its record. An invalid event
-        raises its error in the call that brought it, and the others go on.
+        All calls during a round share the next round and its record. An invalid event raises its error in
+        the call that has the event; the other calls continue.
+
+        Parameters
+        ----------
+        *events
+            Arguments of the domain's ``apply``.
+
+        Returns
+        -------
+        RoundRecord
         """
         done: asyncio.Future[RoundRecord] = asyncio.get_running_loop().create_future()
         self._waiting.append((events, done))
@@ -226,7 +245,7 @@ class Rounds:
         return await done
 
     async def _play_waiting(self) -> None:
-        """Play rounds in a thread until no call waits for one."""
+        """Play rounds in a thread until no call waits for a round."""
         try:
             while self._waiting:
                 calls, self._waiting = self._waiting, []
@@ -261,7 +280,7 @@ class Rounds:
                 raise
 
     def _apply(self, events: tuple[Any, ...]) -> None:
-        """Apply events, and write those that were applied."""
+        """Apply events, and write the applied events to the journal."""
         applied, written = 0, []
         try:
             for event in events:
@@ -270,7 +289,7 @@ class Rounds:
                 self.domain.apply(event)
                 applied += 1
         except Exception as error:
-            error.add_note(f"in event {applied} of {len(events)}: {events[applied]!r}")
+            error.add_note(f"event number {applied} (from 0) of {len(events)}: {events[applied]!r}")
             raise
         finally:
             self._pending += applied
@@ -279,7 +298,7 @@ class Rounds:
                 self._journal.add_events(self.number, written[:applied])
 
     def _finish(self, clock: Clock) -> RoundRecord:
-        """Find an answer, let it take effect, and report on it."""
+        """Make an answer, let it take effect, and return the record of the round."""
         with running(clock):
             with clock.patient():
                 self._prepare()
@@ -320,7 +339,7 @@ class Rounds:
         return record
 
     def _made(self, clock: Clock) -> _Made:
-        """The answer of a round: of a solution, or the fallback."""
+        """Make the answer of a round, from a solution or as a fallback."""
         solution, solved, late = None, clock(), False
         begun = not clock.over()
         try:
@@ -329,7 +348,7 @@ class Rounds:
             solution = self._solve(clock)
             solved = clock()
             if clock.over(self._rounding.seconds):
-                self._rounding.fade()  # it may have been slow once only
+                self._rounding.fade()  # rounding may have been slow only once
                 late, reason = True, _late("the solver", clock)
             else:
                 answer = self._unedited("round", solution, _left(clock))
@@ -350,13 +369,13 @@ class Rounds:
         return _Made(answer, "fallback", late, reason, solution, begin if solution is None else solved)
 
     def _prepare(self) -> None:
-        """Let the domain make the edits that sum up the events of the round, if it has such."""
+        """Call the domain's ``prepare``, if it has one."""
         prepare = getattr(self.domain, "prepare", None)
         if prepare is not None:
             prepare()
 
     def _start(self) -> None:
-        """Give the solver the start that the domain has for it, if any."""
+        """Give the solver the start that the domain provides, if there is one."""
         start = getattr(self.domain, "start", None)
         if start is not None and takes_start(self.solver):
             begin = start()
@@ -364,7 +383,7 @@ class Rounds:
                 self.solver.start_from(self._program, *begin)
 
     def _solve(self, clock: Clock) -> Any:
-        """A solution, by a deadline that leaves time for rounding, or for the fallback."""
+        """Solve the program by a deadline that leaves time for rounding or for the fallback."""
         wanted = max(self._rounding.seconds, self._falling_back.seconds)
         if not (self._rounding.known or math.isinf(clock.deadline)):
             wanted = max(wanted, _UNKNOWN_SHARE * clock.deadline)
@@ -380,7 +399,7 @@ class Rounds:
         return solution
 
     def _figures(self, answer: Any) -> dict[str, float]:
-        """The domain's figures of an answer that is not accepted yet."""
+        """Return the domain's figures of an answer that is not accepted yet."""
         figures = getattr(self.domain, "figures", None)
         return {} if figures is None else dict(figures(answer))
 
@@ -392,17 +411,18 @@ class Rounds:
             return getattr(self.domain, method)(*given)
         finally:
             if program is not None and program.store.clock != before:
-                raise DomainError(f"{type(self.domain).__name__}.{method} edited the program: only apply may")
+                name = f"{type(self.domain).__name__}.{method}"
+                raise DomainError(f"{name} edited the program; only apply, prepare and accept may edit it")
 
     @property
     def _program(self) -> Any:
-        """The domain's program, None without one."""
+        """Program of the domain, or None."""
         return self.domain.program
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if not self._busy.acquire(blocking=False):
-            raise ConcurrentUseError("a round is under way already: use play_async for events that come")
+            raise ConcurrentUseError("another round is running; use play_async to queue events")
         try:
             yield
         finally:
@@ -411,18 +431,18 @@ class Rounds:
     # ---- restarts --------------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        """State from which a restart begins."""
+        """Return the state from which a restart continues."""
         kept: Any = None
         program = self._program
         if program is not None and hasattr(self.solver, "save_state"):
             try:
                 kept = self.solver.kind, self.solver.save_state(program)
-            except CopterError:  # this solver keeps nothing that can be written
+            except CopterError:  # this solver has no state that can be written
                 kept = None
         return {"domain": self.domain, "answer": self.answer, "events": self.events, "solver": kept}
 
     def _resume(self, journal: RoundJournal) -> None:
-        """Come to the state after what the journal has, or begin it."""
+        """Restore the state and replay the entries of the journal, or write a first state."""
         found = journal.state()
         if found is None:
             journal.begin(0, self._state())
@@ -436,11 +456,11 @@ class Rounds:
             for kind, content in journal.since():
                 self._replay(kind, content)
         except Exception as error:
-            error.add_note(f"while round {self.number} of {journal.path} was played again")
+            error.add_note(f"while round {self.number} of {journal.path} was replayed")
             raise
 
     def _replay(self, kind: str, content: Any) -> None:
-        """Make an entry of the journal again."""
+        """Replay an entry of the journal."""
         if kind == "event":
             self.domain.apply(content)
             self._pending += 1
@@ -453,25 +473,25 @@ class Rounds:
 
 
 class _Expected:
-    """Seconds that a part of a round is expected to take, from the rounds so far."""
+    """Expected time of a part of a round, in seconds, from the rounds so far."""
 
     def __init__(self) -> None:
         self.seconds, self.known = 0.0, False
 
     def learn(self, seconds: float) -> None:
-        """Take a measurement into account: a longer one at once, a shorter one by and by."""
+        """Add a measurement: a longer time replaces the expected time, a shorter time is averaged with it."""
         self.seconds = max(seconds, 0.5 * (seconds + self.seconds))
         self.known = True
 
     def fade(self) -> None:
-        """Expect less, so that what was slow once is tried again."""
+        """Halve the expected time, so that a part that was slow once is tried again."""
         self.seconds *= 0.5
 
 
 def drawn_events(domain: Any, rng: np.random.Generator) -> tuple[Any, ...]:
-    """Return random events of one more round as a domain draws them; raise DomainError if it draws none."""
+    """Return random events of one more round from a domain; raise DomainError if it has no ``events``."""
     if not hasattr(domain, "events"):
-        raise DomainError(f"{type(domain).__name__} has no events(rng): what could happen is not known")
+        raise DomainError(f"{type(domain).__name__} must have events(rng), which returns random events")
     return tuple(domain.events(rng))
 
 
@@ -489,7 +509,7 @@ def _why(solution: Any) -> str:
 
 
 def _quality(made: _Made, solution: Solution | None) -> tuple[float, float]:
-    """Bound and gap of an answer."""
+    """Return the bound and the gap of an answer."""
     own = made.answer if isinstance(made.answer, Mapping) else _attributes(made.answer)
     rounded = solution if made.path == "solved" else None
     bound = own.get("bound", math.nan if rounded is None else rounded.bound)
@@ -511,9 +531,9 @@ def _settle(done: asyncio.Future[RoundRecord], record: Any, error: BaseException
 
 
 def _take_over(domain: Any, read: Any) -> None:
-    """Let a domain have the state of one that was read."""
+    """Replace the state of a domain with the state of a domain that was read."""
     if type(domain) is not type(read):
-        why = f"the journal is of a {type(read).__name__}, and this is a {type(domain).__name__}"
+        why = f"the journal has a {type(read).__name__}, but the domain is a {type(domain).__name__}"
         raise DomainError(why)
     state = read.__getstate__()
     if hasattr(domain, "__setstate__"):

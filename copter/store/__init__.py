@@ -1,10 +1,14 @@
-"""The program in memory: flat arrays by slot, edited in place.
+"""Store of a program in memory: flat arrays by slot, edited in place.
 
-Read `store.py` first: the tables, and what an edit does wherever the columns are.  `local.py` keeps the
-columns in pools of this process, `edit.py` is one change in flat arrays, `slabs.py` are arrays that grow,
-`kernels.py` the compiled half of edits, `edit_log.py` which requests were edited since when, `term_table.py`
-the convex terms.  Kernels read a store through `view.py`; everybody else asks the `executor.py` to run a task
-on it, or for some of its columns, and so does not depend on where they are (`copter/ray/`: other processes).
-`reading.py` and `compiled.py` read whole requests and programs, `subproblem.py` has a few requests as a store
-of their own, `allocation.py` is an x of few nonzeros. It knows no program, proof or solver.
+Read `store.py` first. It describes the tables and the effect of edits.
+
+- `local.py` keeps the columns in growable arrays of this process. `slabs.py` has these arrays.
+- `edit.py` is one change as flat arrays. `kernels.py` has the compiled parts of edits.
+- `edit_log.py` has the requests that were edited since a revision. `term_table.py` has the convex terms.
+- `view.py` is the form in which kernels read a store.
+- `executor.py` runs tasks on the columns, or fetches columns, in this process or on workers (`copter/ray/`).
+- `reading.py` and `compiled.py` read whole requests and programs.
+- `subproblem.py` makes a store from a few requests. `allocation.py` has sparse allocations.
+
+The package does not import programs, proofs or solvers.
 """

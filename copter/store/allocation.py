@@ -1,4 +1,4 @@
-"""Allocations as lists of nonzeros, and what they use of each resource."""
+"""Allocations as lists of nonzeros, and their usage of each resource."""
 
 from __future__ import annotations
 
@@ -14,33 +14,55 @@ from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of
 
 _CHUNK = 50_000
-"""Nonzeros whose usage is summed in one piece, about."""
+"""Approximate number of nonzeros whose usage is summed in one chunk."""
 _ONE = np.ones(1, np.bool_)
 
 
 class SparseX(NamedTuple):
-    """Nonzeros of an allocation: request slot, column, value; ascending by slot and column."""
+    """Nonzeros of an allocation, ascending by request slot and column.
+
+    Attributes
+    ----------
+    slot, column : (k,) ndarrays of int64
+        Slot of the request in the store, and number of the column in the request.
+    value : (k,) ndarray of float64
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("gpu", upper=8)
+    >>> program.add_request("job", costs=[-1.0, -1.8], usage={"gpu": [1, 2]}, total=1)
+    >>> x = ProximalPoint().solve(program).nonzeros
+    >>> x = x.where(x.value > 0.5)
+    >>> x.slot, x.column, x.value.round(6)
+    (array([0]), array([1]), array([1.]))
+    """
 
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
     value: NDArray[np.float64]
 
     def where(self, keep: NDArray[np.bool_]) -> SparseX:
-        """Return the nonzeros that a mask keeps."""
+        """Return the nonzeros for which a mask (k,) is True."""
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
 
     def between(self, first: int, end: int) -> SparseX:
-        """The part of it that the slots from ``first`` to ``end`` have, without ``end``."""
+        """Return the nonzeros of the slots ``first`` to ``end - 1``, as views."""
         begin, stop = np.searchsorted(self.slot, (first, end))
         return SparseX(self.slot[begin:stop], self.column[begin:stop], self.value[begin:stop])
 
     def fault(self, n_columns: NDArray[np.int64]) -> str:
-        """Return why it is no allocation of requests with so many columns, in words; empty if it is one."""
+        """Return the reason why this is not an allocation of requests with `n_columns` columns, by slot.
+
+        Return an empty text if it is one.
+        """
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
-            return "slots, columns and values are no arrays of one length"
+            return "slots, columns and values must be arrays of one length"
         if slot.dtype.kind not in "iu" or column.dtype.kind not in "iu" or value.dtype.kind != "f":
-            return f"slots, columns and values are {slot.dtype}, {column.dtype} and {value.dtype}"
+            found = f"{slot.dtype}, {column.dtype} and {value.dtype}"
+            return f"slots and columns must be integers and values floats, not {found}"
         if slot.size and not (0 <= slot.min() and slot.max() < n_columns.size):
             return "a slot is out of range"
         if not ((column >= 0) & (column < n_columns[slot])).all():
@@ -48,15 +70,15 @@ class SparseX(NamedTuple):
         if not np.isfinite(value).all():
             return "a value is not finite"
         higher = (slot[1:] > slot[:-1]) | ((slot[1:] == slot[:-1]) & (column[1:] > column[:-1]))
-        return "" if higher.all() else "nonzeros are not ascending by slot and column"
+        return "" if higher.all() else "nonzeros must ascend by slot and column"
 
 
 NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-"""The allocation that is 0."""
+"""Allocation without nonzeros."""
 
 
 def merged(first: SparseX, second: SparseX) -> SparseX:
-    """Union of allocations of different requests."""
+    """Return the union of two allocations of different requests."""
     slot = np.concatenate((first.slot, second.slot))
     order = np.argsort(slot, kind="stable")  # merges two ascending runs
     column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
@@ -64,7 +86,7 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 
 
 def replaced(x: SparseX, slots: NDArray[np.int64], other: SparseX) -> SparseX:
-    """Return an allocation with another one for the requests of ascending slots."""
+    """Return `x` with the allocation of the requests in ascending `slots` replaced by `other`."""
     if not slots.size:
         return x
     at = np.minimum(np.searchsorted(slots, x.slot), slots.size - 1)
@@ -82,9 +104,10 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @kernel
 def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
-    """Merge two allocations; return how many entries differ by more than a threshold, and how many there are.
+    """Return the number of entries of two allocations that differ by more than a threshold, and of all entries.
 
-    Slots of requests that are gone are negative, in place among the others.
+    An entry is a column that is nonzero in either allocation. Slots of removed requests are negative, and are
+    in the order in which they were before. One pass over both lists.
     """
     changed = entries = k = 0
     for i in range(slot.size):
@@ -111,7 +134,7 @@ def changes(slot, column, value, new_slot, new_column, new_value, threshold):  #
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
-    """Return A x, or with `absolute` |A| |x|, by row slot (dropped rows: arbitrary)."""
+    """Return A x, or |A| |x| if `absolute`, by row slot; the values of dropped rows are arbitrary."""
     view, column = store.executor.columns(x.slot, x.column)
     if absolute:
         view = replace(view, coefficient=abs(view.coefficient))
@@ -130,7 +153,7 @@ def row_activity(
 
 
 def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """Return the SparseX of values given request after request, with slots and numbers of columns."""
+    """Return the nonzeros of dense values, given request after request with slots and numbers of columns."""
     nonzero = np.flatnonzero(flat)
     ends = np.cumsum(sizes)
     block = np.searchsorted(ends, nonzero, side="right")

@@ -1,9 +1,10 @@
-"""The program as one scipy matrix, built from scratch: what a solver without an edit interface needs.
+"""The whole program as one scipy matrix, built from the store.
 
-Solvers that cannot take edits (and the tests, as an independent witness of the store) get the whole program
-in flat arrays, columns request after request, rows first the resources and then one sum row for each request
-that has a total.  This build is the edit time of every "rebuild" baseline, so it is a fair competitor: all of
-it runs in numpy on the store's slabs, nothing loops over requests.
+Solvers without an edit interface, and the tests, get the program as flat arrays. Columns are in the order of
+the requests. Rows are the resources, followed by one sum row for each request with a total.
+
+The time of this build is the edit time of every "rebuild" baseline. To be fair to these baselines, the build
+works on the store's arrays with numpy and has no loop over requests.
 """
 
 from __future__ import annotations
@@ -38,12 +39,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """Minimise ``c'x`` subject to ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``.
+    """Linear program: minimise ``c'x`` subject to ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``.
 
-    `c` (n,): effective costs. `A` (m + g, n): CSC matrix with 32-bit indices of m resources (`resource_ids`),
-    then g sum rows. `integrality` (n,): whether the request of a column wants an integral allocation.
-    `column_start` (k + 1,): request q of `request_ids` has the columns ``column_start[q]:column_start[q +
-    1]``. `sum_row` (k,): row of each request's total, -1 if it has none.
+    Attributes
+    ----------
+    c : (n,) ndarray
+        Effective costs.
+    A : csc_matrix, shape (m + g, n)
+        Rows of the m resources (`resource_ids`), followed by g sum rows; with 32-bit indices.
+    integrality : (n,) ndarray of bool
+        True if the request of a column asks for an integral allocation.
+    column_start : (k + 1,) ndarray
+        The request q of `request_ids` has the columns ``column_start[q]`` to ``column_start[q + 1] - 1``.
+    sum_row : (k,) ndarray
+        Sum row of each request, -1 without a total.
     """
 
     c: NDArray[np.float64]
@@ -60,17 +69,17 @@ class CompiledProgram:
 
 
 def refuse_terms(program: ContinualProgram, what: str) -> None:
-    """Raise UnsupportedError if a request has a convex term; the error names it and `what` takes only LPs."""
+    """Raise UnsupportedError if a request has a convex term; the message names the request and `what`."""
     for slot in program.store.terms:
         id = next(id for id, own in program.slot_of.items() if own == slot)
         raise UnsupportedError(
-            f"{what} takes linear programs only, and request {id!r} has a convex term: use a solver with "
-            "the feature CONVEX_TERMS, such as 'copter'"
+            f"{what} takes linear programs only, and request {id!r} has a convex term; use a solver with "
+            "the feature CONVEX_TERMS, for example 'copter'"
         )
 
 
 def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
-    """Return slices of requests with about ``most`` columns each; `sizes` are their numbers of columns."""
+    """Yield slices of requests with about ``most`` columns each; `sizes` are their numbers of columns."""
     ends = np.cumsum(sizes)
     count = 1 + int(ends[-1]) // most if ends.size else 0
     cuts = np.searchsorted(ends, np.arange(1, count) * most).tolist()
@@ -80,10 +89,10 @@ def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
 
 
 def compile_program(program: ContinualProgram) -> CompiledProgram:
-    """Build the whole program from the store, as if nothing had been kept from the last round.
+    """Build the whole program from the store, without any data of the last round.
 
-    It works in pieces, and checks the clock of the present solve in between. Raise UnsupportedError if a
-    request has a convex term.
+    The build works in pieces and checks the clock of the present solve between them. Raise UnsupportedError
+    if a request has a convex term.
     """
     refuse_terms(program, "compile_program")
     flat = flatten(program.store, program.request_slots, program.resource_slots)
@@ -93,7 +102,7 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
 
 
 class FlatProgram(NamedTuple):
-    """The arrays of a :class:`CompiledProgram`, requests and rows by their slots; convex terms left out."""
+    """Arrays of a :class:`CompiledProgram` for given slots of requests and rows, without convex terms."""
 
     c: NDArray[np.float64]
     lower: NDArray[np.float64]
@@ -143,7 +152,7 @@ def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray
 
 
 def _stored_entries(part: Part) -> int:
-    """Entries of all requests, those in dropped rows too."""
+    """Return the number of entries of all requests, including entries in dropped rows."""
     usages = part.store.usages
     return int(usages.nnz[: usages.size] @ usages.references[: usages.size])
 
@@ -151,7 +160,7 @@ def _stored_entries(part: Part) -> int:
 def append_sum_rows(
     columns: ColumnBlock, sum_row: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return CSC arrays of ``columns`` with a last entry 1 in row ``sum_row``, none if it is negative."""
+    """Return CSC arrays of ``columns`` with a last entry of 1 in row ``sum_row`` unless it is negative."""
     has = sum_row >= 0
     before: NDArray[np.int64] = np.cumsum(has) - has
     indptr = np.zeros(has.size + 1, np.int32)

@@ -1,10 +1,11 @@
-"""Edit: one change of a program, checked, in flat arrays.
+"""Edit: one validated change of a program, as flat arrays.
 
-A verb's arguments are parsed into an edit (:mod:`copter.program.parse`), and everybody takes that: the store
-makes it (:meth:`copter.store.store.ConstraintStore.apply`), a journal and a recording write it, and where the
-requests are spread over parts it is cut up by part (:meth:`Edit.cut`).  Then the arrays are in the order of
-the parts: an edit of a million requests is cut in one pass over its numbers, whoever holds several parts next
-to one another takes one slice of each array (:meth:`Edit.of`), and each part its own slice of that.
+The arguments of an edit method are parsed into an edit (:mod:`copter.program.parse`). The store applies it
+(:meth:`copter.store.store.ConstraintStore.apply`), and journals and recordings write it.
+
+If the requests are distributed over parts, :meth:`Edit.cut` sorts the arrays of the edit by part. This takes
+one pass over its numbers. An actor with several consecutive parts gets one slice of each array
+(:meth:`Edit.of`), and each part gets a slice of that.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from copter.store.executor import cut
 from copter.store.slabs import contiguous, slice_indices
 
 OWN = -1
-"""Stands for the slot of columns that are a request's own."""
+"""Slot that means that a request has columns of its own."""
 TAKE_STARTS = "take_starts"
 """Name of the operation that changes what the next solve begins from, but not the program."""
 Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
@@ -28,10 +29,10 @@ Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 class Moved(NamedTuple):
-    """Columns of a request that come from earlier ones of it, whose values the next warm start keeps.
+    """Columns of a request that correspond to earlier columns, whose values the next warm start uses.
 
-    `generation`: revision at which the request got the earlier columns. `old` (n,): number that each column
-    had among these, -1 for a new column.
+    `generation` is the revision at which the request got the earlier columns. `old` (n,) has the number of
+    each column among these, or -1 for a new column.
     """
 
     generation: int
@@ -39,13 +40,14 @@ class Moved(NamedTuple):
 
 
 Pending: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]] | Moved]
-"""By request slot, columns and values, or the earlier columns from which the next warm start takes them."""
+"""Start of each request slot: columns and values, or the earlier columns that have the values."""
 
 
 def moved(pending: Pending, slots: NDArray[np.int64], generations: NDArray[np.int64], kept: Runs) -> Pending:
     """Return the starts of requests after an edit of their columns.
 
-    `generations` (k,): revisions at which they got the columns before it. `kept`: see :class:`Edit`.
+    `generations` (k,) has the revisions at which the requests got their columns before the edit. `kept` is
+    the field of :class:`Edit`.
     """
     ends, found = np.cumsum(kept.lengths).tolist(), dict[int, Any]()
     values = kept.values.copy()
@@ -68,7 +70,10 @@ def moved(pending: Pending, slots: NDArray[np.int64], generations: NDArray[np.in
 def carried(
     columns: NDArray[np.int64], values: NDArray[np.float64], old: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return values of old columns (k,) by the new ones, of which `old` (n,) has the old numbers or -1."""
+    """Return the columns and values (k,) of a start with new column numbers.
+
+    `old` (n,) has the old number of each new column, or -1.
+    """
     place = np.full(1 + max(old.max(initial=-1), columns.max(initial=-1)), -1)
     new = np.flatnonzero(old >= 0)
     place[old[new]] = new
@@ -78,9 +83,9 @@ def carried(
 
 
 class ColumnNames(NamedTuple):
-    """Names of the columns of k requests; names that many requests have are stored once.
+    """Names of the columns of k requests; a tuple that several requests have is stored once.
 
-    `which` (k,): place of each request's names in `distinct`, -1 if its columns have numbers.
+    `which` (k,) has the position of each request's names in `distinct`, or -1 if its columns have numbers.
     """
 
     which: NDArray[np.int64]
@@ -106,7 +111,7 @@ class ColumnNames(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Numbers of k requests, in one run each: the run lengths (k,), and the numbers one after the other."""
+    """Numbers of k requests, one run for each: `lengths` (k,) and the concatenated `values`."""
 
     lengths: NDArray[np.int64]
     values: NDArray[Any]
@@ -125,10 +130,11 @@ class Runs(NamedTuple):
 
 
 class EditedColumns(NamedTuple):
-    """Compressed columns of k requests, those of each in a run.
+    """Compressed columns (CSC) of k requests, one run of columns for each.
 
-    `widths` (k,): number of columns of each request; 0 for one with shared columns. `pointer` (sum(widths) +
-    1,): starts of the columns in `row` and `value` (nonzeros,); the first need not be 0. `row` has row slots.
+    `widths` (k,) has the number of columns of each request, 0 for a request with shared columns. `pointer`
+    (sum(widths) + 1,) has the start of each column in `row` and `value` (nonzeros,). The first start need not
+    be 0. `row` has row slots.
     """
 
     widths: NDArray[np.int64]
@@ -137,7 +143,7 @@ class EditedColumns(NamedTuple):
     value: NDArray[Any]
 
     def sorted(self, order: NDArray[np.int64]) -> EditedColumns:
-        """The runs in another order."""
+        """Return the runs in another order."""
         ends = self.pointer[np.append(0, np.cumsum(self.widths))]
         entries = np.diff(ends).astype(np.int64)
         counts = Runs(self.widths, np.diff(self.pointer)).sorted(order)
@@ -149,7 +155,7 @@ class EditedColumns(NamedTuple):
         return EditedColumns(counts.lengths, pointer, row, value)
 
     def between(self, begin: int, end: int) -> EditedColumns:
-        """The runs of some requests next to one another, in views but for the pointer."""
+        """Return the runs of the requests [begin, end), as views except for the pointer."""
         first = int(self.widths[:begin].sum())
         last = first + int(self.widths[begin:end].sum())
         low, high = int(self.pointer[first]), int(self.pointer[last])
@@ -158,10 +164,11 @@ class EditedColumns(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Numbers for single columns of k requests, those of each in a run.
+    """Numbers for single columns of k requests, one run for each.
 
-    `given` (k,): whether a request's entries, maybe 0 of them, are given; None if all are. `counts` (k,):
-    entries of each. `columns`, `values` (sum(counts),): ascending by column.
+    `given` (k,) is True if the entries of a request are given, possibly 0 entries; None if all are given.
+    `counts` (k,) has the number of entries of each request. `columns` and `values` (sum(counts),) ascend by
+    column within a request.
     """
 
     given: NDArray[np.bool_] | None
@@ -170,36 +177,68 @@ class Entries(NamedTuple):
     values: NDArray[np.float64]
 
     def sorted(self, order: NDArray[np.int64]) -> Entries:
-        """The runs in another order."""
+        """Return the runs in another order."""
         given = None if self.given is None else self.given[order]
         counts, columns = Runs(self.counts, self.columns).sorted(order)
         return Entries(given, counts, columns, Runs(self.counts, self.values).sorted(order).values)
 
     def between(self, begin: int, end: int) -> Entries:
-        """The runs of some requests next to one another, in views."""
+        """Return the runs of the requests [begin, end), as views."""
         given = None if self.given is None else self.given[begin:end]
         counts, columns = Runs(self.counts, self.columns).between(begin, end)
         return Entries(given, counts, columns, Runs(self.counts, self.values).between(begin, end).values)
 
 
 class Edit(NamedTuple):
-    """One edit of a program. A field that is None leaves its part unchanged; a single number holds for all.
+    """One edit of a program.
 
-    `verb`: edit method of :class:`copter.ContinualProgram`; the one for many ids also serves a single one.
-    `slots` (k,): of the resources or requests, or of the shared object; empty for new ones. `ids`: of what is
-    added or removed. `key`: handle of a shared object. `clock`: the program's revision before the edit, if
-    parts make it. `lower`: of resources. `upper`: of resources, one each, or of the columns of requests.
-    `sizes` (k,): numbers of new columns. `usage`: slots of shared columns, :data:`OWN` for columns of a
-    request's own. `columns`: those, or the ones to be shared. `costs`: of all columns. `vectors` (k,): slots
-    of shared costs. `relation`: kinds of sum rows. `terms` (k,): (term, image), or None to take a term away.
-    `names`, `parameters` (k, names): parameters of terms with new values. `labels`: names of new columns.
-    `kept`: for each new column the number of the old column whose value the next warm start takes, or -1.
-    `bounds` (parts + 1,): requests of each part, by their places in the arrays, once the edit is cut; None if
-    all parts make it as it is.
+    A field that is None leaves its part unchanged. A single number applies to all k requests or resources.
+
+    Attributes
+    ----------
+    verb : str
+        Name of the edit method of :class:`copter.ContinualProgram`, in the form for many ids.
+    slots : (k,) ndarray
+        Slots of the resources, the requests or the shared object; empty for new ones.
+    ids : sequence of k
+        Ids of added or removed requests or resources.
+    key : int
+        Random number in the handle of a shared object.
+    clock : int
+        Revision of the program before the edit, for edits that are sent to parts.
+    lower, upper : ndarray, float or Runs
+        Bounds of resources, one each; or, as `upper`, bounds of the columns of requests.
+    sizes : (k,) ndarray
+        Number of new columns of each request.
+    usage : int or (k,) ndarray
+        Slots of shared columns; :data:`OWN` for columns of a request's own.
+    columns : EditedColumns
+        Columns of the requests' own, or columns to be shared.
+    costs : Runs
+        Costs of all columns.
+    vectors : (k,) ndarray
+        Slots of shared costs.
+    scales, totals, integral
+        Values of the requests.
+    overrides, starts : Entries
+        Values of single columns.
+    relation : int or (k,) ndarray
+        Kinds of sum rows.
+    terms : (k,) ndarray of objects
+        (term, image), or None to remove a term.
+    names, parameters : tuple of str, (k, names) ndarray
+        Parameters of convex terms, and their new values.
+    labels : ColumnNames
+        Names of new columns.
+    kept : Runs
+        For each new column, the number of the old column whose value the next warm start uses, or -1.
+    bounds : (parts + 1,) ndarray
+        Ranges of the requests of each part in the arrays of a cut edit. None if all parts apply the same
+        edit.
     """
 
     verb: str
-    slots: NDArray[np.int64] = np.empty(0, np.int64)  # nobody writes to it
+    slots: NDArray[np.int64] = np.empty(0, np.int64)  # shared default, which is never written to
     ids: Sequence[Hashable] = ()
     key: int = 0
     clock: int = -1
@@ -225,11 +264,11 @@ class Edit(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
+        """Number of bytes of its arrays."""
         return size_of(tuple(self))
 
     def cut(self, parts: int) -> Edit:
-        """Cut an edit of requests up by part; slots are then those in the parts.  Its arrays are new ones."""
+        """Return the edit with new arrays, sorted by part, and with the slots of requests in the parts."""
         own = cut(self.slots, parts)
         bounds = np.cumsum([0, *(places.size for places in own)])
         order = np.concatenate(own)
@@ -238,14 +277,12 @@ class Edit(NamedTuple):
         return self._replace(bounds=bounds, **(fields | _OF_THE_PROGRAM))
 
     def for_all(self) -> Edit:
-        """Return the edit with copies of its arrays, because the caller may write to them before it
-        is sent.
-        """
+        """Return the edit with copied arrays, because the caller may write to them before it is sent."""
         fields = {name: _copied(each) for name, each in self._by_request()}
         return self._replace(**(fields | _OF_THE_PROGRAM))
 
     def of(self, first: int, last: int) -> Edit | None:
-        """Return the share of the parts from ``first`` to ``last - 1``, in views; None if nothing."""
+        """Return the edit of the parts ``first`` to ``last - 1``, as views; None if they have no requests."""
         if self.bounds is None:
             return self
         begin, end = int(self.bounds[first]), int(self.bounds[last])
@@ -258,7 +295,7 @@ class Edit(NamedTuple):
         return self._replace(bounds=bounds, **fields)
 
     def _by_request(self) -> list[tuple[str, Any]]:
-        """Names and values of the fields that have an entry or a run a request."""
+        """Return names and values of the fields with one entry or one run for each request."""
         each = zip(self._fields, self, strict=True)
         return [(name, value) for name, value in each if isinstance(value, _BY_REQUEST) and name != "bounds"]
 
@@ -269,7 +306,7 @@ _OF_THE_PROGRAM: dict[str, Any] = {"ids": (), "labels": None, "kept": None}
 
 
 def size_of(value: Any) -> int:
-    """Bytes of the arrays in an array, or in a tuple or list of such."""
+    """Return the number of bytes of an array, or of the arrays in a nested tuple or list."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     return sum(map(size_of, value)) if isinstance(value, (tuple, list)) else 0
@@ -291,7 +328,7 @@ def _between(value: Any, begin: int, end: int) -> Any:
 
 @kernel
 def _pick(values, starts, lengths, order, picked):  # type: ignore[no-untyped-def]
-    """Runs in another order."""
+    """Write the runs of `values`, with given `starts` and `lengths`, to `picked` in another order."""
     at = 0
     for k in range(order.size):
         start, length = starts[order[k]], lengths[order[k]]

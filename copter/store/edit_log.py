@@ -1,4 +1,4 @@
-"""The store's log of edits: which requests were edited after a given revision."""
+"""Log of edits of a store: the requests that were edited after a given revision."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from copter.store.slabs import typed
 
 _FIRST = 64
 _LEAST = 4096
-"""Entries that are kept at least, however few requests there are."""
+"""Smallest limit of the number of entries."""
 
 
 class EditLog:
     """Slots of edited requests, in the order of their edits.
 
-    The log drops its oldest entries when it has more entries than there are request slots, and all of them
-    after an edit of so many requests, because a solver then reads the whole program anyway. It is complete
-    after the revision `complete_after`.
+    The log has at most as many entries as there are request slots, or 4,096. If it is full, it drops the
+    older half. An edit of more than half that number of requests clears it, because a solver then reads the
+    whole program. The log is complete for edits after the revision `complete_after`.
     """
 
     def __init__(self) -> None:
@@ -40,17 +40,17 @@ class EditLog:
         }
 
     def set_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> None:
-        """Become the log that :meth:`arrays` was asked of; a ValueError if they cannot be of one log."""
+        """Restore the log from what :meth:`arrays` returned; raise ValueError if it is invalid."""
         (after,), revision, slot = (typed(arrays[name], np.int64) for name in ("after", "revision", "slot"))
         if revision.size != slot.size or (np.diff(revision, prepend=after) < 0).any():
-            raise ValueError("the log of edits")
+            raise ValueError("the log of edits is inconsistent")
         self.complete_after, self._used = int(after), revision.size
         self._revision, self._slot = revision, slot
 
     def note(self, revision: int, slots: NDArray[np.int64], requests: int) -> None:
         """Add an edit of the requests in `slots`.
 
-        `revision`: the store's revision after the edit, never less than an earlier one. `requests`: number of
+        `revision` is the store's revision after the edit and never decreases. `requests` is the number of
         request slots.
         """
         most = max(_LEAST, requests)
@@ -70,9 +70,9 @@ class EditLog:
         self._used = end
 
     def since(self, revision: int) -> NDArray[np.int64] | None:
-        """Return the slots of the requests edited after a revision, ascending, also of removed requests.
+        """Return the ascending slots of the requests, also removed ones, that were edited after a revision.
 
-        None if the log does not reach back that far.
+        Return None if the log does not reach back that far.
         """
         if revision < self.complete_after:
             return None
@@ -83,7 +83,7 @@ class EditLog:
         return slots
 
     def _forget(self, count: int) -> None:
-        """Forget so many of the oldest entries."""
+        """Drop the `count` oldest entries."""
         self.complete_after = int(self._revision[count - 1])
         for array in (self._revision, self._slot):
             array[: self._used - count] = array[count : self._used]

@@ -1,15 +1,16 @@
-"""Where work on the columns runs: an executor that maps tasks over the parts of a store, and fetches columns.
+"""Executor: interface that runs tasks on all parts of a store, and fetches single columns.
 
-Whoever looks at *all* columns of a program says what one part has to do, a function at the top of a module
-that takes a :class:`Part`, and puts the answers of the parts together: :meth:`Executor.map`.  Whoever looks
-at *some* columns asks for a view in which kernels find just these: :meth:`Executor.columns`.  So the same
-code runs where the store is in this process (:class:`LocalExecutor`: it is one part, itself, and nothing is
-copied) and where its requests are spread over workers (:class:`copter.ray.executor.DistributedExecutor`).
+Code that reads *all* columns of a program calls :meth:`Executor.map` with a task, a module-level function
+that takes a :class:`Part`, and combines the results of the parts. Code that reads *some* columns calls
+:meth:`Executor.columns`, which returns a view with these columns. The same code then works in both cases:
 
-A part is a store of its own, with all rows, all shared usages and vectors, and some of the requests, with
-their terms: those whose slot in the program, divided by the number of parts, leaves the number of the part.
-What a part says of a request or of a column is the same for any number of parts; sums over requests are, too,
-for they are carried with their rounding errors (:mod:`copter.sums.compensated`).
+- The store is in this process (:class:`LocalExecutor`). It is the only part, and nothing is copied.
+- The requests are distributed over workers (:class:`copter.ray.executor.DistributedExecutor`).
+
+A part is a store with all rows, all shared usages and vectors, and some of the requests with their terms. Part
+k of n has the requests whose slot in the program is k modulo n. Results for a request or column do not depend
+on the number of parts. Sums over requests do not depend on it either, because they are computed with their
+rounding errors (:mod:`copter.sums.compensated`).
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
-    """A part of a store, as a task sees it: a store with its own slots, and which part of how many it is."""
+    """Part of a store that a task gets: a store with slots of its own, part `number` of `of` parts."""
 
     store: LocalStore
     number: int
     of: int
 
     def slots(self, local: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slots in the program of requests that have the slots ``local`` in the part's store."""
+        """Return the slots in the program of requests with the slots ``local`` in the part."""
         return local if self.of == 1 else local * self.of + self.number
 
     def local(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slots in the part's store of requests that have the ``slots`` in the program."""
+        """Return the slots in the part of requests with the slots ``slots`` in the program."""
         return slots if self.of == 1 else slots // self.of
 
 
 class Key(NamedTuple):
-    """Identifies a task that is asked once."""
+    """Key of a task whose results are remembered until the next edit."""
 
     task: Task
     common: tuple[Any, ...]
@@ -59,10 +60,11 @@ class Key(NamedTuple):
 
 
 class Offloaded(Protocol):
-    """Pieces of work kept by other processes, and released with this object.
+    """Pieces of work that other processes hold until this object is released.
 
     Tasks get writable arrays, because kernels are compiled for these. If the process with a piece is lost,
-    another one gets the piece as it was given; what tasks kept in it is gone, and they must report that.
+    another process gets the piece in its original state. Data that tasks stored in the piece are lost, and
+    tasks must report this.
     """
 
     def each(
@@ -70,14 +72,14 @@ class Offloaded(Protocol):
     ) -> list[Result]:
         """Return ``task(piece, *common, *own[k])`` of every piece k, in the order of the pieces.
 
-        The task is at the top of its module, and may keep in its piece what later tasks need.
+        The task is a module-level function, and may store data for later tasks in its piece.
         """
 
 
 class Executor(ABC):
-    """Runs tasks on all parts of a store, and fetches columns.
+    """Interface that runs tasks on all parts of a store, and fetches columns.
 
-    `local`: whether tasks run in this process on the store itself, and no other process can fail.
+    `local` is True if tasks run in this process on the store itself.
     """
 
     local: ClassVar[bool]
@@ -95,35 +97,34 @@ class Executor(ABC):
     ) -> list[Result]:
         """Return ``task(part, *common)`` of every part, in the order of the parts.
 
-        The task is at the top of its module, and changes nothing. `slots` (k,): requests of the program; each
-        part gets its own, by their slots there, as a last argument. `fetch`: whether the columns that the
-        results name in their attribute ``columns`` (:data:`Columns` of the program) will be read, and must
-        come with them.
+        The task is a module-level function and changes nothing. If `slots` (k,), slots of the program, is
+        given, each part gets the slots of its requests as the last argument, converted to slots of the part.
+        If `fetch` is True, the columns that results name in their attribute ``columns`` (:data:`Columns`) are
+        fetched together with the results.
         """
 
     @abstractmethod
     def columns(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """Return a view that has at least some columns (slot and column, in any order), and their places in
-        it.
+        """Return a view that has given columns, and the positions of these columns in the view.
 
-        Unless requests are in this process, a request has in the view only columns asked for, now or since
-        the last edit, in ascending order. A negative column means none and has a negative place. `more`:
-        other columns that must be in the view. View and places are valid until the next edit, or until
-        columns are asked for that were not since the last edit.
+        `slot` and `column` (k,) are in any order. A negative column means no column and gets a negative
+        position. `more` are other columns that must be in the view. If requests are on workers, the view has
+        only columns that were requested since the last edit, ascending for each request. View and positions
+        are valid until the next edit or the next request of other columns.
         """
 
     @abstractmethod
     def all_columns(self) -> StoreView:
-        """A view of all columns, by request slot of the program; valid until the next edit."""
+        """Return a view of all columns, by request slot of the program; it is valid until the next edit."""
 
     def once(
         self, task: Callable[..., Result], *common: Any, slots: NDArray[np.int64] | None = None
     ) -> list[Result]:
-        """Return what :meth:`map` does, and remember it until the next edit; it must not be changed.
+        """Return the result of :meth:`map`, and remember it until the next edit.
 
-        The values of `common` must be hashable.
+        The result must not be changed. The values of `common` must be hashable.
         """
         answers, key = self._answers(), self._key(task, common, slots)
         if key not in answers:
@@ -136,31 +137,31 @@ class Executor(ABC):
         return Key(task, common, None if slots is None else slots.tobytes())
 
     def _answers(self) -> dict[Key, list[Any]]:
-        """Answers of tasks asked once since the last edit, to be added to."""
+        """Return the remembered results since the last edit, to be added to."""
         clock, answers = self.store.known
         if clock != self.store.clock:
             answers = {}
             self.store.known = self.store.clock, answers
         return answers
 
-    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads do it here
-        """Give picklable pieces of work to the workers until the result is released; None if it is no use."""
+    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads of this process work
+        """Give picklable pieces of work to the workers until the result is released; None without workers."""
         return None
 
     def blank_parts(self) -> list[LocalStore]:
-        """Stores to be filled for :meth:`restore_parts`; none where the store is its own part."""
+        """Return stores to be filled for :meth:`restore_parts`; empty if the store is its own part."""
         return []
 
-    def restore_parts(self, stores: Sequence[LocalStore]) -> None:  # noqa: B027 - nothing to put anywhere
-        """Put stores in place of those of the parts, which have no columns yet."""
+    def restore_parts(self, stores: Sequence[LocalStore]) -> None:  # noqa: B027 - the store is its own part
+        """Replace the stores of the parts, which have no columns yet."""
 
     def diagnostics(self) -> dict[str, float]:
-        """Return irregularities since the last call, for an answer's details."""
+        """Return irregularities since the last call, for ``Solution.details``."""
         return {}
 
 
 class LocalExecutor(Executor):
-    """Runs tasks on the store itself: it is one part."""
+    """Executor that runs tasks on the store itself, which is the only part."""
 
     local = True
     store: LocalStore
@@ -170,9 +171,9 @@ class LocalExecutor(Executor):
         task: Callable[..., Result],
         *common: Any,
         slots: NDArray[np.int64] | None = None,
-        fetch: bool = False,  # noqa: ARG002 - all columns are here
+        fetch: bool = False,  # noqa: ARG002 - all columns are in this process
     ) -> list[Result]:
-        """See :meth:`Executor.map`."""
+        """Return a list with the result of the task on the store."""
         own = () if slots is None else (slots,)
         return [task(Part(self.store, 0, 1), *common, *own)]
 
@@ -182,16 +183,16 @@ class LocalExecutor(Executor):
         column: NDArray[np.int64],
         *more: Columns,  # noqa: ARG002
     ) -> tuple[StoreView, NDArray[np.int64]]:
-        """See :meth:`Executor.columns`."""
+        """Return a view of the store, and the given columns, which are their own positions."""
         return view_of(self.store), column
 
     def all_columns(self) -> StoreView:
-        """See :meth:`Executor.all_columns`."""
+        """Return a view of the store."""
         return view_of(self.store)
 
 
 def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
-    """Places, among the given slots, of those of each part; ascending."""
+    """Return, for each part, the ascending positions of its requests in the given slots."""
     if parts == 1:
         return [np.arange(slots.size)]
     number = slots % parts
@@ -200,9 +201,9 @@ def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
 
 
 def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArray[Any]:
-    """Return an array by request slot of the program (size,) from those of its parts.
+    """Return an array by request slot of the program (size,) from the arrays of its parts.
 
-    `blank`: value of slots that a part does not have yet.
+    `blank` is the value of slots that a part does not have yet.
     """
     if len(pieces) == 1 and pieces[0].size == size:
         return pieces[0]
@@ -213,10 +214,10 @@ def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArr
 
 
 def joined(lists: Sequence[Columns], size: int) -> Columns:
-    """Return slot and column by slot of the program from those of its parts, which have disjoint ascending
-    slots.
+    """Return columns in the order of the program's slots from the columns of its parts.
 
-    Within a slot the columns keep their order. `size`: request slots of the program.
+    The parts have disjoint ascending slots of the program. Within a slot the columns keep their order. `size`
+    is the number of request slots of the program.
     """
     if len(lists) == 1:
         return lists[0]

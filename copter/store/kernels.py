@@ -1,11 +1,12 @@
-"""Compiled halves of the store's edits: what a verb writes, for all its requests in one call.
+"""Kernels of the store's edits, which process all requests of an edit in one call.
 
-An edit of one request touches a dozen fields and some thousand numbers; said with numpy, the calls cost many
-times what they do.  Some kernels check (``sound_*``, ``all_within``) and change nothing: where they say no,
-the careful path finds what is wrong and names it.  The others only write, and say what to give back to the
-free lists, which are Python's.
+An edit of one request changes a dozen fields and some thousand numbers. As numpy calls, the overhead of the
+calls would be many times the work. The kernels ``sound_*`` and ``all_within`` only check. If they return
+False, slower Python code finds the invalid value for the error message. The other kernels write, and return
+the slices that Python code adds to the free lists.
 
-The tables come as their blocks (:class:`copter.store.slabs.SlotTable`), whose rows are named here.
+Tables are given as their blocks (:class:`copter.store.slabs.SlotTable`). The constants below name the rows of
+the blocks.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
-"""Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
+"""Kinds of a request's sum row: no sum row, sum(x) <= total, sum(x) == total."""
 
 _Array = Any
 _index: Any = np.uint64
-"""Type of indices of long copies; an index that might be negative costs ten times as much."""
+"""Type of indices in long copies; signed indices are ten times slower."""
 
 
 @kernel
 def all_within(values: _Array, low: float, high: float) -> bool:
-    """Whether all of ``low <= values <= high`` hold; not for a NaN."""
+    """Return whether ``low <= value <= high`` holds for all values; False with a NaN."""
     wrong = 0
     for j in range(values.size):
         wrong += not ((values[j] >= low) & (values[j] <= high))
@@ -44,7 +45,11 @@ def all_within(values: _Array, low: float, high: float) -> bool:
 
 @kernel
 def sound_requests(sizes: _Array, costs: _Array, totals: _Array, largest: float) -> bool:
-    """Whether new requests have columns, a cost not too large for each, and, if any, a total each."""
+    """Return whether the flat data of new requests are valid.
+
+    Every request needs a column, and every column a cost of at most ``largest`` in absolute value. ``totals``
+    is empty, or has a number from 0 to ``largest`` for each request.
+    """
     n, wrong = 0, 0
     for k in range(sizes.size):
         wrong += sizes[k] < 1
@@ -61,7 +66,7 @@ def sound_requests(sizes: _Array, costs: _Array, totals: _Array, largest: float)
 def sound_overrides(
     whole: _Array, slots: _Array, counts: _Array, columns: _Array, values: _Array, largest: float
 ) -> bool:
-    """Whether the overrides of requests, flat, name columns that there are, ascending, with right costs."""
+    """Return whether flat overrides are valid: existing columns, ascending in a request, with valid costs."""
     if values.size != columns.size:
         return False
     at, wrong = 0, 0
@@ -78,7 +83,10 @@ def sound_overrides(
 
 @kernel
 def first_outside(columns: _Array, counts: _Array, widths: _Array) -> int:
-    """The first of flat columns, ``counts`` of each request, that its request does not have; -1: none."""
+    """Return the position of the first column number that is out of range, or -1.
+
+    ``columns`` has ``counts[k]`` numbers of request k, which must be in [0, ``widths[k]``).
+    """
     at = 0
     for k in range(counts.size):
         for i in range(at, at + counts[k]):
@@ -90,7 +98,7 @@ def first_outside(columns: _Array, counts: _Array, widths: _Array) -> int:
 
 @kernel
 def sound_entries(columns: _Array, values: _Array, n: int, largest: float) -> bool:
-    """Whether entries name columns of n, ascending, and have values that are neither 0 nor too large."""
+    """Return whether entries have ascending columns below n, and nonzero values of valid size."""
     if columns.size != values.size:
         return False
     last, wrong = -1, 0
@@ -104,7 +112,10 @@ def sound_entries(columns: _Array, values: _Array, n: int, largest: float) -> bo
 def compress(
     rows: _Array, counts: _Array, columns: _Array, values: _Array, pointer: _Array, row: _Array, value: _Array
 ) -> None:
-    """Sort the entries of rows, ``counts`` of each, by columns; ``pointer`` comes as zeros."""
+    """Sort entries by column: write the columns as CSC to ``pointer`` (zeros at first), ``row``, ``value``.
+
+    ``rows[k]`` has ``counts[k]`` of the entries ``columns``, ``values``.
+    """
     for i in range(columns.size):
         pointer[columns[i] + 1] += 1
     for j in range(pointer.size - 1):
@@ -125,7 +136,7 @@ def compress(
 def sound_columns(
     pointer: _Array, row: _Array, value: _Array, n_rows: int, largest: float
 ) -> tuple[bool, bool]:
-    """Whether compressed columns have ascending pointers and known rows; whether no value is too large."""
+    """Return whether pointers ascend and rows are in range, and whether all values are of valid size."""
     wrong, beyond = 0, 0
     for j in range(pointer.size - 1):
         wrong += pointer[j] > pointer[j + 1]
@@ -140,7 +151,7 @@ def sound_columns(
 
 @kernel
 def fill_slices(pool: _Array, starts: _Array, lengths: _Array, flat: _Array) -> None:
-    """Write flat values, slice after slice, to the slices of a pool."""
+    """Write flat values to the slices of an array, slice after slice."""
     at = _index(0)
     for k in range(starts.size):
         start, n = _index(starts[k]), _index(lengths[k])
@@ -166,9 +177,10 @@ def fill_requests(
     totals: _Array,
     clock: int,
 ) -> None:
-    """New requests in blank slots, with one usage for all or, if that is negative, one each.
+    """Write new requests to blank slots.
 
-    Without ``costs`` theirs are at ``starts`` already.
+    They have the usage ``usage``, or ``usages[k]`` if ``usage`` is negative. If ``costs`` is empty, the costs
+    are at ``starts`` already.
     """
     at = _index(0)
     for k in range(slots.size):
@@ -196,11 +208,11 @@ def release_requests(
     left: _Array,
     blank: bool,
 ) -> None:
-    """Take columns, upper bounds and overrides from requests, or ``blank`` their slots altogether.
+    """Remove columns, upper bounds and overrides from requests, or ``blank`` their slots completely.
 
-    What each leaves behind is written to ``left``, shape (7, k): start and number of the costs, start of the
-    upper bounds (negative: none), start and length of the override, the usage if nothing refers to it any
-    more (else negative), the shared costs (negative: its own).
+    Write the slices to be freed to ``left`` (7, k): start and number of the costs, start of the upper bounds
+    (negative: no bounds of its own), start and length of the override, the usage if it has no references left
+    (else negative), and the shared costs (negative: costs of its own).
     """
     for k in range(slots.size):
         q = slots[k]
@@ -228,7 +240,7 @@ def release_requests(
 
 @kernel
 def all_ones(sizes: _Array, pointer: _Array, value: _Array, ones: _Array) -> None:
-    """Whether all coefficients of each usage are 1, to ``ones``."""
+    """Write to ``ones`` whether all coefficients of each usage are 1."""
     at = _index(0)
     for k in range(sizes.size):
         other = 0
@@ -253,10 +265,10 @@ def fill_usages(
     row: _Array,
     value: _Array,
 ) -> None:
-    """New usages in blank slots from compressed columns.
+    """Write new usages to blank slots, from compressed columns.
 
-    A usage has a pointer more than it has columns, counted from the usage's first entry. If its coefficients
-    start at a negative place, none is stored.
+    A usage has one more pointer than columns. Pointers are counted from the first entry of the usage. If its
+    start in ``value_starts`` is negative, no coefficients are stored.
     """
     at = _index(0)
     for k in range(slots.size):
@@ -281,7 +293,7 @@ def fill_usages(
 
 @kernel(inlined=True)
 def place_among(column: _Array, begin: int, end: int, wanted: int) -> int:
-    """Place of a column among those of an override, which ascend; -1 if it is not there."""
+    """Return the position of a column in the ascending columns [begin, end) of an override, or -1."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
@@ -308,11 +320,10 @@ def write_overrides(
     clock: int,
     restore: bool,
 ) -> bool:
-    """Write overrides, flat and ascending, and, if given, scales.
+    """Write overrides, flat and ascending, and scales unless these are empty.
 
-    Return False, with nothing changed, if the slice for an override has the wrong length. ``restore``: the
-    costs below the old overrides have not been put back yet. Overrides of shared costs are not written to the
-    pool.
+    Return False, without a change, if the slice of an override has the wrong length. If ``restore``, first
+    restore the costs under the old overrides. Overrides of shared costs are not written to the costs.
     """
     for k in range(slots.size):
         if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
@@ -349,7 +360,7 @@ def write_scales(
     scales: _Array,
     clock: int,
 ) -> None:
-    """New scales of requests; their overrides keep their values."""
+    """Write new scales of requests; their overrides keep their values."""
     for k in range(slots.size):
         q = slots[k]
         scale[q] = scales[k]

@@ -1,15 +1,15 @@
-"""LocalStore: the program as lists of lists on growable slabs, edited in place.
+"""LocalStore: store with all columns in growable arrays of this process, edited in place.
 
-Adding, removing or changing a request costs time in proportion to its own nonzeros (amortised, see
-:mod:`copter.store.slabs`), a resource change is O(1), and kernels read the very arrays that the edits wrote:
-there is no compile step.
+Adding, removing or changing a request takes time proportional to its own nonzeros (amortised, see
+:mod:`copter.store.slabs`). Changing a resource takes O(1) time. Kernels read the arrays that edits write, so
+there is no build step.
 
-A request's costs lie in the pool, at a place of its own or at that of costs that many share.  An override is
-written over costs of its own, and kept aside where they are shared.  Shared costs go when no request points
-at them and their handle was dropped.
+The costs of a request are a slice of the array of costs, which is its own or shared with other requests. An
+override replaces a cost of its own in the array, and is stored separately if the costs are shared. Shared
+costs are removed after no request uses them and their handle was forgotten.
 
-Its layout is described in :mod:`copter.store.store`.  This module checks nothing:
-:class:`copter.program.program.ContinualProgram` validates before it edits.
+:mod:`copter.store.store` describes the layout. This module does not validate edits, because
+:class:`copter.program.program.ContinualProgram` does.
 
 Source: list-of-lists store of COpter, thesis section 4.3.2.
 """
@@ -37,7 +37,7 @@ _POOLS = ("costs", "uppers", "pointers", "entries", "coefficients", "overrides")
 
 
 class LocalStore(ConstraintStore):
-    """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.store` describes them."""
+    """Store with rows, usages and requests in growable arrays; :mod:`copter.store.store` describes it."""
 
     with_arrays = (*_POOLS, *ConstraintStore.with_arrays)
 
@@ -48,12 +48,12 @@ class LocalStore(ConstraintStore):
         self.pointers = GrowableArrays(pointer=np.int32)
         self.entries = GrowableArrays(row=np.int32)
         self.coefficients = GrowableArrays(value=np.float64)
-        self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # that of all who store none
+        self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # for usages without coefficients
         self.overrides = GrowableArrays(column=np.int32, original=np.float64, value=np.float64)
 
     @property
     def executor(self) -> Executor:
-        """See :class:`ConstraintStore`."""
+        """Executor of tasks on the columns, in this process."""
         return LocalExecutor(self)
 
     # ---- rows ----------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class LocalStore(ConstraintStore):
     # ---- usages --------------------------------------------------------------------------------
 
     def _add_usages(self, columns: EditedColumns) -> NDArray[np.int64]:
-        """ConstraintStore the columns of one usage or of many; returns their slots."""
+        """Store the columns of one or many usages; return their slots."""
         table, pointer, sizes = self.usages, contiguous(columns.pointer), columns.widths
         slots = table.allocate(sizes.size)
         begin = self.pointers.allocate_all(sizes + 1)
@@ -103,7 +103,7 @@ class LocalStore(ConstraintStore):
         return slots
 
     def _usages_of(self, edit: Edit) -> NDArray[np.int64] | int:
-        """Slots of the usages of new columns, for all or one each; those of a request's own are stored."""
+        """Return the slots of the usages of new columns, one for all or one each, and store new usages."""
         assert edit.usage is not None
         if edit.columns is None:
             return edit.usage
@@ -120,7 +120,7 @@ class LocalStore(ConstraintStore):
             self._free_usages([slot])
 
     def _free_usages(self, slots: list[int]) -> None:
-        """Forget usages that nothing points at."""
+        """Remove usages without references."""
         table = self.usages
         gone = np.array(slots, np.int64)
         self.pointers.free_all(table.pointer_start[gone].tolist(), (table.n_columns[gone] + 1).tolist())
@@ -133,7 +133,7 @@ class LocalStore(ConstraintStore):
         live = np.flatnonzero(table.n_columns[: table.size])
         if self.coefficients.wasteful:
             spelt = live[table.value_start[live] >= 0]
-            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the 1 of all who store none stays the first
+            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the common coefficient 1 stays at 0
             kept = zip(first, (table.value_start[spelt], table.nnz[spelt]), strict=True)
             starts, lengths = (np.concatenate(pair) for pair in kept)
             table.value_start[spelt] = self.coefficients.compact(starts, lengths)[1:]
@@ -173,7 +173,7 @@ class LocalStore(ConstraintStore):
             contiguous(totals) if isinstance(totals, np.ndarray) else NONE_GIVEN,
             self.clock,
         )
-        # What is left out here is what a blank slot says.
+        # The remaining fields have the values of a blank slot.
         if vectors is not None:
             table.vector[slots] = vectors
             np.add.at(self.vectors.references, vectors, 1)
@@ -266,10 +266,10 @@ class LocalStore(ConstraintStore):
             starts, lengths = table.override_start[live], table.override_length[live]
             table.override_start[live] = self.overrides.compact(starts, lengths)
 
-    # ---- costs: of their own or shared, scales on them, overrides of single columns ------------
+    # ---- costs, scales and overrides -----------------------------------------------------------
 
     def reserve(self, columns: int) -> None:
-        """See :class:`ConstraintStore`."""
+        """Reserve memory for the costs of `columns` more columns."""
         self.costs.reserve(columns)
 
     def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
@@ -304,14 +304,14 @@ class LocalStore(ConstraintStore):
         self._compact_costs()
 
     def _leave_vector(self, slot: int) -> None:
-        """Give a request that points at a vector room for costs of its own, to be filled."""
+        """Allocate costs of its own, without values, for a request with shared costs."""
         table = self.requests
         vector = int(table.vector[slot])
         table.cost_start[slot], table.vector[slot] = self.costs.allocate(int(table.n_columns[slot])), -1
         self._release_vectors(np.array([vector]))
 
     def _compact_costs(self) -> None:
-        """Move costs together where more of the pool is free than is used."""
+        """Compact the array of costs if more of it is free than used."""
         if not self.costs.wasteful:
             return
         table, vectors = self.requests, self.vectors
@@ -366,7 +366,7 @@ class LocalStore(ConstraintStore):
         return write_overrides(table.whole, table.scale, *pools, slots, lengths, *new, self.clock, restore)
 
     def _resize_overrides(self, slots: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """Take the overrides off, and give those that get another length room for it."""
+        """Restore the costs under old overrides, and allocate slices for overrides with another length."""
         table, kept = self.requests, self.overrides
         old = table.override_length[slots]
         own = np.where(table.vector[slots] < 0, old, 0)
@@ -382,13 +382,13 @@ class LocalStore(ConstraintStore):
     # ---- one request ---------------------------------------------------------------------------
 
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """See :class:`ConstraintStore`."""
+        """Return columns (k,) and costs (k,) of a request's override."""
         start, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
         part = slice(start, start + length)
         return self.overrides.column[part].astype(np.int64), self.overrides.value[part].copy()
 
     def base_costs(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return a copy of a request's given costs (n,), without scale and overrides."""
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
         if self.requests.vector[slot] < 0:
@@ -399,10 +399,9 @@ class LocalStore(ConstraintStore):
     def aside(
         self, slots: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return overrides of requests with shared costs, which are no part of the pool, as (place, column,
-        value).
+        """Return the overrides of requests with shared costs, as (place, column, value).
 
-        `place` is that of the request among the slots.
+        They are not in the array of costs. `place` is the position of the request in `slots`.
         """
         table = self.requests
         lengths = np.where(table.vector[slots] >= 0, table.override_length[slots], 0)
@@ -411,7 +410,7 @@ class LocalStore(ConstraintStore):
         return place, self.overrides.column[flat].astype(np.int64), self.overrides.value[flat]
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return a copy of a request's effective costs (n,), with scale and overrides applied."""
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
         columns, values = self.get_override(slot)
@@ -421,7 +420,7 @@ class LocalStore(ConstraintStore):
     def priced_columns(
         self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
     ) -> NDArray[np.float64]:
-        """Return cost_factor c + A'y of a request's columns at prices y (row slots,)."""
+        """Return cost_factor c + A'y (n,) of a request's columns at dual prices y (row slots,)."""
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         row, value = self.entries_of(usage)
         at, priced = int(self.usages.pointer_start[usage]), y[row] * value
@@ -437,7 +436,7 @@ class LocalStore(ConstraintStore):
         return row, np.ones(nnz) if value < 0 else self.coefficients.value[value : value + nnz]
 
     def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """See :class:`ConstraintStore`."""
+        """Return columns, rows and coefficients (nnz,) of a request's entries, column after column."""
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         at = int(self.usages.pointer_start[usage])
         column = np.repeat(np.arange(n), np.diff(self.pointers.pointer[at : at + n + 1]))
@@ -448,16 +447,17 @@ class LocalStore(ConstraintStore):
     ) -> NDArray[np.float64]:
         """Return the coefficients of k runs of entries, flat.
 
-        A run has a usage, the place of its first entry there, and a number of entries.
+        `usage` (k,) has the usage of each run, `begin` (k,) its first entry in the usage, and `counts` (k,)
+        its number of entries.
         """
         start = self.usages.value_start[usage]
         place = slice_indices(np.where(start >= 0, start + begin, 0), counts)
-        place[np.repeat(start < 0, counts)] = 0  # where the 1 of all who store none lies
+        place[np.repeat(start < 0, counts)] = 0  # position of the common coefficient 1
         coefficients: NDArray[np.float64] = self.coefficients.value[place]
         return coefficients
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """See :class:`ConstraintStore`."""
+        """Return a copy of the upper bounds (n,) of a request's columns."""
         n, start = int(self.requests.n_columns[slot]), int(self.requests.upper_start[slot])
         if start < 0:
             return np.full(n, self.requests.upper[slot])
@@ -466,7 +466,7 @@ class LocalStore(ConstraintStore):
 
     @property
     def nnz(self) -> int:
-        """See :class:`ConstraintStore`."""
+        """Number of nonzeros in the resource rows, counted for every request, without dropped rows."""
         usages = self.usages
         nnz = usages.nnz[: usages.size].copy()
         if self._dropped_rows:
@@ -477,6 +477,6 @@ class LocalStore(ConstraintStore):
 
 
 def in_this_process(store: ConstraintStore) -> LocalStore:
-    """The same store, for code that runs only where its columns are in this process."""
+    """Return the store itself, for code that needs its columns in this process."""
     assert isinstance(store, LocalStore)
     return store

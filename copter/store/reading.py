@@ -1,4 +1,7 @@
-"""What many requests of a store hold, flat, wherever their columns are: costs, bounds, entries, overrides."""
+"""Reads of many requests of a store as flat arrays: costs, bounds, entries and overrides.
+
+The functions work for columns in this process and on workers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 class ColumnBlock:
     """Columns of some requests in compressed form, without their sum rows.
 
-    `counts` (n,): entries of each column. `row` (nnz,): positions of the rows, by the given map.
+    `counts` (n,) has the number of entries of each column. `row` (nnz,) has the positions of the rows, and
+    `value` (nnz,) the coefficients.
     """
 
     counts: NDArray[np.int64]
@@ -61,7 +65,7 @@ def _uppers_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
 
 
 def row_uppers(store: ConstraintStore) -> NDArray[np.float64]:
-    """Return upper bounds of rows by slot, shape (row slots,); infinite where there is no row."""
+    """Return the upper bounds of rows by slot, shape (row slots,); infinite for a free slot."""
     rows = store.rows
     return np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
 
@@ -69,7 +73,7 @@ def row_uppers(store: ConstraintStore) -> NDArray[np.float64]:
 def sum_row_bounds(
     store: ConstraintStore, slots: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return lower and upper bounds of the sum rows of many requests; (-inf, inf) for one without a total."""
+    """Return lower and upper bounds of the sum rows of many requests; (-inf, inf) without a total."""
     table = store.requests
     total = table.total[slots]
     lower = np.where(table.relation[slots] == EXACTLY, total, -np.inf)
@@ -81,7 +85,8 @@ def usage_columns(
 ) -> ColumnBlock:
     """Return the entries of many requests in the resource rows.
 
-    `position` (row slots,): where each row slot goes, negative for dropped rows; None: rows are row slots.
+    `position` (row slots,) has the row number of each row slot, negative for dropped rows. If it is None, rows
+    are row slots.
     """
     counted, rows, values = _runs_of(store, slots, _entries_of)
     counts, row, value = counted.values, rows.values, values.values
@@ -98,7 +103,7 @@ def usage_columns(
 
 
 def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    """Return, of some requests, the number of entries of each column, their rows, their coefficients."""
+    """Return the numbers of entries of the columns of some requests, their rows and their coefficients."""
     store, usages = part.store, part.store.usages
     which = store.requests.usage[slots]
     sizes, nnz = usages.n_columns[which], usages.nnz[which]
@@ -137,14 +142,14 @@ def _given_costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
     costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
     own = slice_indices(table.override_start[slots], counts)
     columns = store.overrides.column[own]
-    folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
+    folded = np.repeat(table.vector[slots] < 0, counts)  # overrides of shared costs are stored separately
     at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
     costs[at[folded]] = store.overrides.original[own[folded]]
     return [Runs(sizes, costs)]
 
 
 def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the place in ``row_slots`` of each row slot, -1 for others."""
+    """Return the position in ``row_slots`` of each row slot, -1 for other slots."""
     position = np.full(store.rows.size, -1, np.int32)
     position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
     return position
@@ -155,9 +160,9 @@ def _runs_of(
     slots: NDArray[np.int64],
     task: Callable[[Part, NDArray[np.int64]], Sequence[Runs]],
 ) -> Sequence[Runs]:
-    """Return the runs of some different requests by a task on each part, in the order of `slots`.
+    """Return the runs that a task returns for distinct requests, in the order of `slots`.
 
-    The task, at the top of its module, gets a part and the slots that some of the requests have there.
+    The task, a module-level function, gets a part and the slots of some of the requests in the part.
     """
     answers = store.executor.map(task, slots=slots)
     if len(answers) == 1:

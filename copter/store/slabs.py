@@ -1,8 +1,8 @@
-"""Growable slabs of memory: pools of slices of any length, and tables of slots with named fields.
+"""Growable arrays: arrays that are allocated in slices of any length, and tables of slots with named fields.
 
-A list is a slice of a flat pool: a start and a length.  Freed slices go to a free list of their exact
-size; when more of a pool is free than is used, the live slices are moved together.  So adding and freeing
-costs time in proportion to what is added (amortised), and kernels read the very arrays that were written.
+A list is a slice of a flat array: a start and a length. Freed slices go to a free list of their exact size.
+If more of an array is free than used, the slices in use are compacted. Allocating and freeing therefore take
+time proportional to the length of the slices (amortised). Kernels read these arrays directly.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from copter.store.kernels import fill_slices
 _FIRST = 64
 _COMPACT_FROM = 4096
 _FEW = 256
-"""Up to here slices are allocated one at a time."""
+"""Up to this number, slices are allocated one at a time."""
 _KINDS = {"i8": "whole", "f8": "real", "i1": "small", "b1": "small"}
-"""The block of a table that holds fields of a dtype; truth values lie among the small integers."""
+"""Block of a table that has the fields of a dtype; truth values are in the block of small integers."""
 
 
 class GrowableArrays:
@@ -34,7 +34,7 @@ class GrowableArrays:
         for name, dtype in dtypes.items():
             setattr(self, name, np.empty(_FIRST, dtype))
 
-    def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
+    def __getattr__(self, name: str) -> Any:  # for type checkers, because arrays are set by name
         raise AttributeError(name)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class GrowableArrays:
             self.used = array.size
 
     def allocate(self, length: int) -> int:
-        """Start of a slice of ``length`` entries (contents arbitrary)."""
+        """Allocate a slice of ``length`` entries with arbitrary contents, and return its start."""
         if length == 0:
             return 0
         if length in self._free and (starts := self._free[length]):
@@ -65,9 +65,9 @@ class GrowableArrays:
         return start
 
     def reserve(self, more: int) -> None:
-        """Reserve room for `more` entries and some extra, so that adding them piece by piece copies nothing.
+        """Reserve memory for `more` entries and 1/8 extra, so that adding them in pieces copies nothing.
 
-        Memory past the entries in use is not touched until they are written.
+        The operating system provides the memory when the entries are written.
         """
         need = self.used + more
         for name in self.names:
@@ -76,7 +76,7 @@ class GrowableArrays:
                 setattr(self, name, _grown(array, self.used, need + need // 8))
 
     def allocate_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Starts of many slices, freed ones of the same length first."""
+        """Allocate many slices, freed slices of the same length first, and return their starts."""
         if lengths.size <= _FEW:
             return np.array([self.allocate(length) for length in lengths.tolist()], np.int64)
         starts = np.empty(lengths.size, np.int64)
@@ -97,10 +97,9 @@ class GrowableArrays:
         return starts
 
     def put(self, lengths: NDArray[np.int64], **values: NDArray[Any]) -> NDArray[np.int64]:
-        """Allocate slices of some lengths, freed ones of the same length first, fill them, and return their
-        starts.
+        """Allocate and fill slices, and return their starts.
 
-        `values`: contents of every parallel array, slice after slice.
+        `values` has the contents of every parallel array, slice after slice.
         """
         starts = self.allocate_all(lengths)
         for name, flat in values.items():
@@ -108,13 +107,13 @@ class GrowableArrays:
         return starts
 
     def free(self, start: int, length: int) -> None:
-        """Give a slice back."""
+        """Free a slice."""
         if length:
             self._free.setdefault(length, []).append(start)
             self.garbage += length
 
     def free_all(self, starts: Iterable[int], lengths: Iterable[int]) -> None:
-        """Give many slices back."""
+        """Free many slices."""
         free = self._free
         for start, length in zip(starts, lengths, strict=True):
             if length in free:
@@ -124,19 +123,22 @@ class GrowableArrays:
         self.garbage += sum(lengths)
 
     def freed(self) -> NDArray[np.int64]:
-        """Lengths and starts of free slices, shape (k, 2); of one length in the order of their freeing."""
+        """Return lengths and starts of the free slices, shape (k, 2).
+
+        Slices of one length are in the order in which they were freed.
+        """
         pairs = [(length, start) for length, starts in self._free.items() for start in starts]
         return np.array(pairs, np.int64).reshape(-1, 2)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the parallel arrays as far as they are used, and the free slices, by name."""
+        """Return the used parts of the parallel arrays, and the free slices, by name."""
         return {name: getattr(self, name)[: self.used] for name in self.names} | {"free": self.freed()}
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Become the pool that :meth:`arrays` was asked of; a ValueError if they cannot be of one pool."""
+        """Restore the content from what :meth:`arrays` returned; raise ValueError if it is invalid."""
         given = {name: typed(arrays[name], getattr(self, name).dtype) for name in self.names}
         if len({array.size for array in given.values()}) != 1:
-            raise ValueError(f"lengths of {', '.join(self.names)}")
+            raise ValueError(f"{', '.join(self.names)} must have equal lengths")
         free: dict[int, list[int]] = {}
         freed = arrays["free"].reshape(-1, 2)
         for length, start in freed.tolist():
@@ -145,11 +147,11 @@ class GrowableArrays:
 
     @property
     def wasteful(self) -> bool:
-        """More of the pool is free than is used."""
+        """True if more entries are free than used, and compaction pays."""
         return self.garbage > _COMPACT_FROM and 2 * self.garbage > self.used
 
     def compact(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Move the given live slices together; returns their new starts."""
+        """Move the given slices in use together, and return their new starts."""
         order = np.argsort(starts, kind="stable")
         order = order[lengths[order] > 0]
         begin, size = starts[order], lengths[order]
@@ -166,12 +168,12 @@ class GrowableArrays:
 
 
 class SlotTable:
-    """Slots with named scalar fields, one growable array a field; freed slots are used again.
+    """Table of slots with named scalar fields, one growable array for each field; freed slots are used again.
 
-    `fields` are ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
-    The fields of a kind are the rows, in the order of their names, of one of the blocks `whole` (int64),
-    `real` (float64), `small` (int8), so that a kernel takes a few arrays and not one for each field. The last
-    column of a block is no slot: it stays blank.
+    Fields are given as ``name=(dtype, value in a free slot)``. Their arrays are attributes, longer than
+    ``size``. Fields of one kind are the rows, in the order in which they are given, of one of the blocks
+    `whole` (int64), `real` (float64) and `small` (int8). So a kernel takes a few arrays and not one for each
+    field. The last column of a block is not a slot: it has the values of a free slot.
     """
 
     def __init__(self, **fields: tuple[Any, Any]) -> None:
@@ -180,7 +182,7 @@ class SlotTable:
         self._free: list[int] = []
         self._lay_out(_FIRST)
 
-    def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
+    def __getattr__(self, name: str) -> Any:  # for type checkers, because arrays are set by name
         raise AttributeError(name)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -188,7 +190,7 @@ class SlotTable:
         return {"fields": self._fields, "size": self.size, "columns": columns, "free": self._free}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # The fields are views of the blocks: copied one by one they would be arrays that kernels never see.
+        # The fields are views of the blocks. If they were copied one by one, kernels would not see them.
         self._fields, self.size, self._free = state["fields"], state["size"], state["free"]
         vars(self).update(state["columns"])
         self._lay_out(max(self.size, _FIRST))
@@ -199,11 +201,11 @@ class SlotTable:
         return fields | {"free": np.array(self._free, np.int64)}
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Become the table that :meth:`arrays` was asked of; a ValueError if they cannot be of one table."""
+        """Restore the table from what :meth:`arrays` returned; raise ValueError if it is invalid."""
         columns = {name: typed(arrays[name], dtype) for name, (dtype, _) in self._fields.items()}
         sizes = {column.size for column in columns.values()}
         if len(sizes) != 1:
-            raise ValueError(f"lengths of {', '.join(columns)}")
+            raise ValueError(f"{', '.join(columns)} must have equal lengths")
         free = typed(arrays["free"], np.int64).tolist()
         self.__setstate__({"fields": self._fields, "size": sizes.pop(), "columns": columns, "free": free})
 
@@ -222,7 +224,7 @@ class SlotTable:
         return some
 
     def allocate(self, count: int) -> NDArray[np.int64]:
-        """``count`` blank slots, free ones first."""
+        """Allocate ``count`` blank slots, free slots first, and return them."""
         free = self._free
         if count == 1 and free:
             return np.array([free.pop()])
@@ -239,17 +241,17 @@ class SlotTable:
         return slots
 
     def free(self, slots: NDArray[np.int64]) -> None:
-        """Blank slots and keep them for later use."""
+        """Write the values of a free slot to slots, and add them to the free slots."""
         for block in (self.whole, self.real, self.small):
             block[:, slots] = block[:, -1:]
         self.reuse(slots.tolist())
 
     def reuse(self, slots: list[int]) -> None:
-        """Keep slots that are blank for later use."""
+        """Add blank slots to the free slots."""
         self._free += slots
 
     def _lay_out(self, room: int) -> None:
-        """Make blocks with room for so many slots and the blank column, and the fields as their rows."""
+        """Make blocks with `room` slots and the blank column, and set the fields to their rows."""
         before = {name: getattr(self, name)[: self.size] for name in self._fields} if self.size else {}
         kinds = [_kind_of(dtype) for dtype, _ in self._fields.values()]
         for kind, dtype in (("whole", np.int64), ("real", np.float64), ("small", np.int8)):
@@ -263,7 +265,7 @@ class SlotTable:
                 array[: self.size] = before[name]
 
     def _name_rows(self) -> None:
-        """Make the rows of the blocks attributes."""
+        """Set the rows of the blocks as attributes."""
         rows = {kind: iter(getattr(self, kind)) for kind in ("whole", "real", "small")}
         for name, (dtype, _) in self._fields.items():
             setattr(self, name, next(rows[_kind_of(dtype)]).view(dtype))
@@ -274,7 +276,7 @@ def _kind_of(dtype: Any) -> str:
 
 
 def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    """Return the index to write at ``slots``: a slice where they are one long run."""
+    """Return an index for writing at ``slots``: a slice if they are one long run."""
     if slots.size < _FIRST:
         return slots
     first, last = int(slots[0]), int(slots[-1])
@@ -284,7 +286,7 @@ def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, or a copy, as kernels take it: contiguous and writable, so that they compile once."""
+    """Return the array, or a copy, that is contiguous and writable, so that kernels compile only once."""
     return array if array.flags.carray else array.copy()
 
 
@@ -294,34 +296,33 @@ def one_each(value: NDArray[np.float64] | float, count: int) -> NDArray[np.float
 
 
 def typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return a flat array; a ValueError if it is of another type or shape."""
+    """Return a flat array; raise ValueError if it has another type or more dimensions."""
     if array.dtype != dtype or array.ndim != 1:
-        raise ValueError(
-            f"an array of {array.dtype} with {array.ndim} dimensions, in place of {dtype} with 1"
-        )
+        found = f"an array of {array.dtype} with {array.ndim} dimensions"
+        raise ValueError(f"{found}: must be of {dtype} with 1 dimension")
     return array
 
 
 def named(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return arrays of a part, named as those of the part within the whole."""
+    """Return the arrays of a part with the name of the part as a prefix of their names."""
     return {f"{name}.{key}": array for key, array in arrays.items()}
 
 
 def under(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a part by their names in it: the inverse of :func:`named`."""
+    """Return the arrays of a part by their names without the prefix; the inverse of :func:`named`."""
     head = f"{name}."
     return {key.removeprefix(head): array for key, array in arrays.items() if key.startswith(head)}
 
 
 def slice_indices(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Flat indices of the slices ``[start, start + length)``, one after the other."""
+    """Return the flat indices of the slices ``[start, start + length)``, one after the other."""
     ends = lengths.cumsum()
     total = int(ends[-1]) if ends.size else 0
     return np.arange(total, dtype=np.int64) + (starts - ends + lengths).repeat(lengths)
 
 
 def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
-    """Copy of ``array`` with room for ``need`` entries; memory past ``used`` stays untouched."""
+    """Return a copy of ``array`` with space for ``need`` entries; entries past ``used`` are not written."""
     bigger = np.empty(max(need, array.size + array.size // 2, _FIRST), array.dtype)
     bigger[:used] = array[:used]
     return bigger

@@ -1,28 +1,28 @@
-"""ConstraintStore: the tables of a program, and what edits do wherever the columns are.
+"""ConstraintStore: tables of a program, and the part of edits that does not depend on where columns are.
 
-Four tables describe what is stored:
+There are four tables:
 
 ``requests``
-    one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
-    a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
-    are kept aside in ``terms``.
+    Each request is a block of columns. Its slot has the position of its costs, its usage, its sum row, its
+    upper bounds and the scale of its costs. A free slot has ``n_columns == 0``. The few convex terms and
+    their images are stored separately in ``terms``.
 ``usages``
-    the coupling columns A_q in compressed form (pointers, rows, coefficients).  Requests that share a column
-    template point at the same usage, and so store nothing but their costs.  Where all coefficients are 1, as
-    those of paths over links, none is stored: an entry is its row, 4 bytes.
+    Coupling columns A_q in compressed form (pointers, rows, coefficients). Requests with shared columns refer
+    to the same usage, so that they store only their costs. If all coefficients are 1, for example for paths
+    over links, no coefficients are stored: an entry is its row, 4 bytes.
 ``vectors``
-    costs that requests share: these requests' costs lie where the vector's do.
+    Shared costs. The costs of the requests that share them are at the position of the vector.
 ``rows``
-    one resource each: ``lower <= sum_q A_q x_q <= upper``.
+    Each row is a resource: ``lower <= sum_q A_q x_q <= upper``.
 
-Effective cost of column j of request q: ``scale[q] * cost[start[q] + j]``.  An override of single columns
-is folded into the pool (the pool then holds value / scale), the original is kept aside, so that moving all
-costs of a request but a few takes O(few) time and kernels need not know.  Where the costs are a shared
-vector's (``vector[q] >= 0``) the pool is not the request's to write to: the override stays aside, and who
-reads costs lays it over them (:func:`copter.store.view.cost_of`).
+The effective cost of column j of request q is ``scale[q] * cost[start[q] + j]``, with the array of costs
+``cost``. If a request has costs of its own, an override of a column is written into ``cost`` as value /
+scale, and the original cost is stored separately. So changing the scale of a request takes time proportional
+to the number of overrides, and kernels need not read overrides. If costs are shared (``vector[q] >= 0``),
+overrides are stored separately, and a read of the costs applies them (:func:`copter.store.view.cost_of`).
 
-Stamps, and the log of edits, are taken from one revision counter, ``clock``: they tell a solver that keeps a
-state what changed since then.
+Every edit increases the revision counter ``clock``. Fields with the name ``stamp`` and the log of edits have
+revisions, so that a solver that keeps a state finds the changes since its last solve.
 
 Source: list-of-lists store of COpter, thesis section 4.3.2.
 """
@@ -58,23 +58,23 @@ __all__ = [
 ]
 
 LACKING = 1e-9
-"""Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
+"""Relative tolerance for upper bounds whose sum is below a total, because input numbers are rounded."""
 NewOverrides: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
-"""Columns and values of overrides, request after request, and new scales of these requests or none."""
+"""Columns and values of overrides, request after request, and new scales or an empty array."""
 _OF_REQUESTS = ("add_requests", "update_requests", "remove_requests")
 NONE_GIVEN = np.empty(0)
-"""Stands for numbers that are not given."""
+"""Empty array that means that numbers are not given."""
 
 
 class ConstraintStore(ABC):
     """Tables of rows, usages, shared costs and requests, and the methods that edit them.
 
-    :class:`copter.store.local.LocalStore` keeps the columns in pools of this process,
+    :class:`copter.store.local.LocalStore` keeps the columns in arrays of this process.
     :class:`copter.ray.store.DistributedStore` sends them to other processes.
     """
 
     with_arrays: ClassVar[tuple[str, ...]] = ("rows", "usages", "vectors", "requests", "terms", "edits")
-    """Attributes that have arrays: tables, the log of edits, and the pools of a store that has columns."""
+    """Attributes with arrays: tables, the log of edits, and the growable arrays of a store with columns."""
 
     def __init__(self) -> None:
         self.clock = 0
@@ -127,7 +127,7 @@ class ConstraintStore(ABC):
         self._token, self._copied_at = uuid4().hex, -1
 
     def __getstate__(self) -> dict[str, Any]:
-        # what else it knows is found again when asked for
+        # the attributes below are caches, which are computed again when they are needed
         return vars(self) | {
             "packed_terms": None,
             "last_view": None,
@@ -137,9 +137,9 @@ class ConstraintStore(ABC):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the whole program as flat arrays by name: views, to be read before the next edit.
+        """Return the whole program as flat arrays by name, as views that are valid until the next edit.
 
-        The classes of convex terms are no arrays: they are in ``terms.kinds``.
+        The classes of convex terms are not among them; they are in ``terms.kinds``.
         """
         found = {
             "counts": np.array([self.clock, self.n_variables]),
@@ -150,11 +150,10 @@ class ConstraintStore(ABC):
         return found
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the arrays (not copied) that :meth:`arrays` returned, with the classes of terms in
-        ``terms.kinds``.
+        """Restore the store from the arrays that :meth:`arrays` returned; the arrays are not copied.
 
-        Raise ValueError or KeyError if they cannot be of one store. References between them are checked
-        elsewhere (:func:`copter.durable.soundness.check_store`).
+        The classes of convex terms must be in ``terms.kinds``. Raise ValueError or KeyError if the arrays are
+        not of one store. :func:`copter.durable.soundness.check_store` checks references between arrays.
         """
         self.clock, self.n_variables = typed(arrays["counts"], np.int64).tolist()
         self._dropped_rows = typed(arrays["dropped"], np.int64).tolist()
@@ -163,7 +162,7 @@ class ConstraintStore(ABC):
 
     @property
     def token(self) -> str:
-        """Id of this program, in addition to the revision: a copy has the same one until it is edited."""
+        """Id of this program, in addition to the revision; a copy has the same id until it is edited."""
         if self._copied_at not in (-1, self.clock):
             self._token, self._copied_at = uuid4().hex, -1
         return self._token
@@ -180,17 +179,16 @@ class ConstraintStore(ABC):
     # ---- edits ---------------------------------------------------------------------------------
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Make a validated edit; return the slots of what is new, else those of the edit."""
+        """Apply a validated edit; return the slots of new requests, resources or objects, else the edit's."""
         slots = self._make(edit)
         if edit.verb in _OF_REQUESTS:
             self.edits.note(self.clock, slots, self.requests.size)
         return slots
 
     def edited_since(self, revision: int) -> NDArray[np.int64] | None:
-        """Return the ascending slots of the requests that were added, updated or removed after a value of
-        ``clock``.
+        """Return the ascending slots of the requests that were added, updated or removed after a revision.
 
-        None if the store's log of edits does not reach back that far
+        Return None if the log of edits does not reach back that far
         (:class:`copter.store.edit_log.EditLog`).
         """
         return self.edits.since(revision)
@@ -243,7 +241,7 @@ class ConstraintStore(ABC):
         self.rows.lower[where], self.rows.upper[where] = edit.lower, edit.upper
 
     def _drop_row(self, slot: int) -> None:
-        """Forget a row: O(1), its entries go when enough rows have been dropped."""
+        """Remove a row in O(1) time; its entries are removed after enough rows were dropped."""
         self.clock += 1
         self.rows.alive[slot] = False
         self.rows.lower[slot], self.rows.upper[slot] = -np.inf, np.inf
@@ -267,10 +265,10 @@ class ConstraintStore(ABC):
             self._set_vectors(slots, edit.vectors)
         elif edit.costs is not None:
             self._set_costs(slots, edit.costs)
-        if edit.totals is not None:  # a relation comes with them
+        if edit.totals is not None:  # an edit with a relation has totals, too
             self._set_sum_rows(slots, edit.relation, edit.totals)
         if edit.upper is not None:
-            assert not isinstance(edit.upper, np.ndarray)  # those of resources are
+            assert not isinstance(edit.upper, np.ndarray)  # only bounds of resources are arrays
             self._set_uppers(slots, edit.upper)
         if edit.integral is not None:
             self.clock += 1
@@ -288,7 +286,7 @@ class ConstraintStore(ABC):
             self.terms.restate(slots, int(self.terms.kind_of(slots[:1])[0]), columns)
 
     def _set_terms(self, slots: NDArray[np.int64], terms: NDArray[Any]) -> None:
-        """Give requests convex terms with their images, or take them away."""
+        """Set or remove the convex terms of requests, with their images."""
         for slot, term in zip(slots.tolist(), terms, strict=True):
             self.clock += 1
             self.requests.cost_stamp[slot] = self.clock
@@ -303,7 +301,10 @@ class ConstraintStore(ABC):
         relation: NDArray[np.int8] | int | None,
         totals: NDArray[np.float64] | float,
     ) -> None:
-        """New sum rows, or none (``NO_TOTAL`` and an infinite total); without a relation, new totals."""
+        """Set sum rows, or only their totals if the relation is None.
+
+        ``NO_TOTAL`` with an infinite total removes a sum row.
+        """
         self.clock += 1
         table, at = self.requests, places(slots)
         table.total[at], table.bound_stamp[at] = totals, self.clock
@@ -313,7 +314,7 @@ class ConstraintStore(ABC):
     def _set_overrides(
         self, slots: NDArray[np.int64], given: Entries, scales: NDArray[np.float64] | float | None
     ) -> None:
-        """Replace the overrides of requests for which some are given and, if given, all their scales."""
+        """Replace the overrides of the requests in `given` and, if given, the scales of all requests."""
         if given.given is not None:
             if scales is not None:
                 self._set_scales(slots, scales)
@@ -325,26 +326,26 @@ class ConstraintStore(ABC):
         self._write_overrides(slots, lengths, new)
 
     def _forget_costs(self, slot: int) -> None:
-        """Forget the handle of a vector; requests that use it keep it."""
+        """Remove the handle of a vector; requests that use the vector keep it."""
         self.vectors.shared[slot] = False
         self._free_vectors([slot])
 
     def _release_vectors(self, slots: NDArray[np.int64]) -> None:
-        """Count a request less for each of some slots; what nothing points at goes."""
+        """Decrease the reference counts of vectors, and remove vectors without references."""
         np.subtract.at(self.vectors.references, slots, 1)
         self._free_vectors(np.unique(slots).tolist())
 
-    # ---- where the columns are -----------------------------------------------------------------
+    # ---- methods that depend on where the columns are --------------------------------------------
 
     @property
     @abstractmethod
     def executor(self) -> Executor:
-        """Executor of tasks on its columns, in whatever process these are."""
+        """Executor of tasks on the columns, in this process or on workers."""
 
     @property
     @abstractmethod
     def nnz(self) -> int:
-        """Nonzeros in the resource rows, every request counted, dropped rows not."""
+        """Number of nonzeros in the resource rows, counted for every request, without dropped rows."""
 
     @abstractmethod
     def reserve(self, columns: int) -> None:
@@ -352,54 +353,54 @@ class ConstraintStore(ABC):
 
     @abstractmethod
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and costs of a request's override: (k,) and (k,) ndarrays."""
+        """Return columns (k,) and costs (k,) of a request's override."""
 
     @abstractmethod
     def base_costs(self, slot: int) -> NDArray[np.float64]:
-        """Copy of a request's costs as they were given, without scale and overrides: (n,) ndarray."""
+        """Return a copy of a request's given costs (n,), without scale and overrides."""
 
     @abstractmethod
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """Copy of a request's costs, scale and overrides applied: (n,) ndarray."""
+        """Return a copy of a request's effective costs (n,), with scale and overrides applied."""
 
     @abstractmethod
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """Copy of the upper bounds of a request's columns: (n,) ndarray."""
+        """Return a copy of the upper bounds (n,) of a request's columns."""
 
     @abstractmethod
     def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Columns, rows and coefficients of a request's entries, column after column: (nnz,) ndarrays."""
+        """Return columns, rows and coefficients (nnz,) of a request's entries, column after column."""
 
     @abstractmethod
     def _purge_rows(self) -> None:
-        """Forget the entries of dropped rows, and make the slots of these usable again."""
+        """Remove the entries of dropped rows, and free the slots of these rows."""
 
     @abstractmethod
     def _add_requests(self, edit: Edit) -> NDArray[np.int64]: ...
 
     @abstractmethod
     def _free_requests(self, slots: NDArray[np.int64]) -> None:
-        """Free the slots of requests, and what only these requests use."""
+        """Free the slots of requests, and the data that only these requests use."""
 
     @abstractmethod
     def _replace_columns(self, edit: Edit) -> None:
-        """Give requests other columns; their scales, sum rows and scalar bounds stay."""
+        """Replace the columns of requests; their scales, sum rows and scalar bounds stay."""
 
     @abstractmethod
     def _set_uppers(self, slots: NDArray[np.int64], upper: float | Runs) -> None:
-        """New upper bounds of all columns of many requests, one each or one for all."""
+        """Set the upper bounds of all columns of many requests, one number or one run for each request."""
 
     @abstractmethod
     def _set_costs(self, slots: NDArray[np.int64], costs: Runs) -> None:
-        """New costs for all columns of some requests; their overrides keep their values."""
+        """Set the costs of all columns of some requests; their overrides keep their values."""
 
     @abstractmethod
     def _set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
-        """Let requests point at vectors of as many columns; their overrides keep their values."""
+        """Set the shared costs of requests with as many columns; their overrides keep their values."""
 
     @abstractmethod
     def _set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64] | float) -> None:
-        """New scale for many requests; their overrides keep their values."""
+        """Set the scales of many requests; their overrides keep their values."""
 
     @abstractmethod
     def _write_overrides(
@@ -409,16 +410,16 @@ class ConstraintStore(ABC):
 
     @abstractmethod
     def _share_columns(self, edit: Edit) -> NDArray[np.int64]:
-        """Store columns that requests can point at; returns their slot."""
+        """Store shared columns; return their slot."""
 
     @abstractmethod
     def _forget_columns(self, slot: int) -> None:
-        """Forget the handle of a shared usage; requests that use it keep it."""
+        """Remove the handle of shared columns; requests that use them keep them."""
 
     @abstractmethod
     def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
-        """Store costs that requests can point at; returns their slot."""
+        """Store shared costs; return their slot."""
 
     @abstractmethod
     def _free_vectors(self, slots: list[int]) -> None:
-        """Forget those of some vectors that nothing points at."""
+        """Remove those of some vectors that have neither references nor a handle."""

@@ -1,6 +1,7 @@
-"""An subproblem of a store: a few of its requests as a store of their own, on the very same pools and rows.
+"""Subproblem of a store: a store of a few of its requests, which shares the arrays and rows of the store.
 
-Who looks at a few requests of many as if they were all takes one, for as long as nobody edits the store.
+Code that takes a whole store can then work on a few of many requests. A subproblem is valid until the next
+edit of the store.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from copter.store.term_table import TermTable
 def subproblem(store: LocalStore, slots: NDArray[np.int64]) -> LocalStore:
     """Return a store of the requests in some slots, which get the slots 0, 1, ... in that order.
 
-    The requests are in this process and without convex terms. The result must not be edited, and is valid
-    until the next edit of ``store``.
+    The requests must not have convex terms. The result must not be edited, and is valid until the next edit
+    of ``store``.
     """
     usages, place = np.unique(store.requests.usage[slots], return_inverse=True)
     some = LocalStore.__new__(LocalStore)

@@ -1,7 +1,7 @@
-"""The convex terms of a store by request slot: class, parameters and image, in flat arrays.
+"""Convex terms of a store by request slot: class, parameters and image, in flat arrays.
 
-The data of a term is one slice of a pool, its parameters first, then its image; so all terms are packed for
-evaluation, and their parameters changed, without a step of Python for each.
+The data of a term are one slice of an array: its parameters, followed by its image. So terms are packed for
+evaluation, and their parameters are changed, without a Python loop over terms.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NONE = -1
 
 
 class TermKind(NamedTuple):
-    """A class of terms and the names of its parameters."""
+    """Class of convex terms and the names of its parameters."""
 
     type: type[ConvexTerm]
     names: tuple[str, ...]
 
 
 class TermTable:
-    """Terms by request slot."""
+    """Convex terms by request slot."""
 
     def __init__(self) -> None:
         self.kinds: list[TermKind] = []
@@ -48,7 +48,7 @@ class TermTable:
         return iter(self._given)
 
     def get(self, slot: int) -> ConvexTerm | None:
-        """A copy of the term that was given, as the program has it now: with the numbers of the pool."""
+        """Return a copy of a request's term with its present parameters and image; None without a term."""
         term = self._given.get(slot)
         if term is None:
             return None
@@ -62,7 +62,7 @@ class TermTable:
         return own
 
     def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
-        """Give a request a term with its image (n,), a coefficient for each of its columns."""
+        """Set the term of a request, with its image (n,), one coefficient for each of its columns."""
         self.drop([slot])
         kind = TermKind(type(term), tuple(term.parameters))
         if kind not in self.kinds:
@@ -78,10 +78,10 @@ class TermTable:
         self._data.data[begin : begin + count] = list(term.parameters.values())
         self._data.data[begin + count : begin + length] = image
         self._kind[slot], self._start[slot], self._length[slot] = self.kinds.index(kind), begin, length
-        self._given[slot] = copy.copy(term)  # the user may change the one that was given
+        self._given[slot] = copy.copy(term)  # a copy, because the user may change the given term
 
     def drop(self, slots: list[int]) -> None:
-        """Take the terms of requests away, of those that have one."""
+        """Remove the terms of requests; requests without a term are skipped."""
         for slot in slots:
             if self._given.pop(slot, None) is not None:
                 self._data.free(int(self._start[slot]), int(self._length[slot]))
@@ -91,9 +91,10 @@ class TermTable:
             self._start[live] = self._data.compact(self._start[live], self._length[live])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return by name the place of each slot's data, the data, and whose images are one number.
+        """Return the table as arrays by name.
 
-        The classes are no arrays: they are in ``kinds``.
+        They have the position of each slot's data, the data, and the terms whose image is one number. The
+        classes are not among them; they are in ``kinds``.
         """
         scalar = [np.ndim(term.image) == 0 for term in self._given.values()]
         return {
@@ -106,9 +107,9 @@ class TermTable:
         }
 
     def set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the arrays that :meth:`arrays` returned, of the classes in ``kinds``.
+        """Restore the table from what :meth:`arrays` returned, with the classes in ``kinds``.
 
-        Raise ValueError if they cannot be of one table.
+        Raise ValueError if the arrays are not of one table.
         """
         self._kind = typed(arrays["kind"], np.int16)
         self._start, self._length = (typed(arrays[name], np.int64) for name in ("start", "length"))
@@ -116,42 +117,42 @@ class TermTable:
         given, scalar = typed(arrays["given"], np.int64), typed(arrays["scalar"], np.bool_)
         sizes = self._kind.size == self._start.size == self._length.size and scalar.size == given.size
         if not sizes or not np.array_equal(np.sort(given), self.slots()):
-            raise ValueError("terms")
+            raise ValueError("the arrays of convex terms must fit together")
         for slot, one in zip(given.tolist(), scalar.tolist(), strict=True):
             kind, names = self.kinds[int(self._kind[slot])]
             start, length = int(self._start[slot]), int(self._length[slot])
             numbers = self._data.data[start : start + length]
             if start < 0 or numbers.size != length or length <= len(names):
-                raise ValueError("terms")
+                raise ValueError("the data of a convex term must be inside the array of numbers")
             image = float(numbers[len(names)]) if one else numbers[len(names) :].copy()
             self._given[slot] = make_term(kind, image, dict(zip(names, numbers.tolist(), strict=False)))
 
     def slots(self) -> NDArray[np.int64]:
-        """Slots of the requests that have a term, ascending."""
+        """Return the ascending slots of the requests with a term."""
         return np.flatnonzero(self._kind >= 0)
 
     def kind_of(self, slots: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Return the place in ``kinds`` of the terms of requests; negative without a term."""
+        """Return the positions in ``kinds`` of the terms of requests; negative without a term."""
         kind = np.full(slots.size, _NONE, np.int16)
         known = slots < self._kind.size
         kind[known] = self._kind[slots[known]]
         return kind
 
     def parameters(self, slots: NDArray[np.int64], kind: int) -> tuple[Floats, ...]:
-        """Parameters of terms of one kind, an array each."""
+        """Return the parameters of the terms of one kind, one array for each parameter."""
         starts = self._start[slots]
         return tuple(self._data.data[starts + k] for k in range(len(self.kinds[kind].names)))
 
     def images(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-        """(number of columns, images one after the other) of the terms of requests."""
+        """Return the numbers of columns and the concatenated images of the terms of requests."""
         count = np.array([len(kind.names) for kind in self.kinds], np.int64)[self._kind[slots]]
         sizes = self._length[slots] - count
         return sizes, self._data.data[slice_indices(self._start[slots] + count, sizes)]
 
     def restate(self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, Floats]) -> None:
-        """Set some parameters of the terms of one kind that the requests in `slots` have.
+        """Set some parameters of the terms of the requests in `slots`, which are all of one kind.
 
-        `kind`: place in ``kinds``. `parameters`: (k,) values by name; the others stay.
+        `kind` is the position in ``kinds``. `parameters` has (k,) values by name; other parameters stay.
         """
         starts = self._start[slots]
         for k, name in enumerate(self.kinds[kind].names):

@@ -1,4 +1,4 @@
-"""The store's arrays as compiled kernels read them."""
+"""View of a store: its arrays in the form that kernels take, and kernels that read single columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StoreView(ArrayRecord):
-    """The store's arrays as kernels read them; no copies."""
+    """Arrays of a store in the form that kernels take, without copies.
+
+    Fields have the names of the tables in :mod:`copter.store.store`.
+    """
 
     cost: NDArray[np.float64]
     cost_start: NDArray[np.int64]
@@ -44,9 +47,9 @@ class StoreView(ArrayRecord):
 
 
 def view_of(store: LocalStore) -> StoreView:
-    """Return a view of a store's current arrays, valid until the next edit.
+    """Return a view of a store's present arrays, which is valid until the next edit.
 
-    It is the last one if the arrays are the same and as long, because a new one has to write down addresses.
+    If the arrays did not change, return the last view, because making a view takes time.
     """
     requests, usages = store.requests, store.usages
     n, m, whole = requests.size, usages.size, None
@@ -82,9 +85,9 @@ def view_of(store: LocalStore) -> StoreView:
 
 
 def with_own_costs(view: StoreView) -> StoreView:
-    """Return a view in which every request has its own place among the costs, for arrays by column.
+    """Return a view in which no costs are shared, so that other arrays can be indexed like the costs.
 
-    It is the view itself if no costs are shared; else all costs are copied.
+    If no costs are shared, return the view itself; else copy all costs.
     """
     if not (view.vector >= 0).any():
         return view
@@ -99,20 +102,20 @@ def with_own_costs(view: StoreView) -> StoreView:
 
 @kernel(inlined=True)
 def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
-    """Upper bound of column j of request q."""
+    """Return the upper bound of column j of request q."""
     return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
 
 
 @kernel(inlined=True)
 def override_at(view: StoreView, q, j):  # type: ignore[no-untyped-def]
-    """Place of the override of column j of request q; -1 if it has none."""
+    """Return the position of the override of column j of request q, or -1."""
     begin = view.override_start[q]
     return place_among(view.override_column, begin, begin + view.override_length[q], j)
 
 
 @kernel(inlined=True)
 def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
-    """Effective cost of column j of request q."""
+    """Return the effective cost of column j of request q."""
     cost = view.scale[q] * view.cost[view.cost_start[q] + j]
     if view.vector[q] >= 0:
         at = override_at(view, q, j)
@@ -123,7 +126,7 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Effective costs of single columns, each named by its request's slot and its place in the view."""
+    """Return the effective costs of single columns, given by slots and positions in the view, (k,) each."""
     costs = np.empty(slot.size)
     for k in range(slot.size):
         costs[k] = cost_of(view, slot[k], column[k])
@@ -132,7 +135,7 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
 
 @kernel(allocates=True)
 def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bounds of single columns, each named by its request's slot and its place in the view."""
+    """Return the upper bounds of single columns, given by slots and positions in the view, (k,) each."""
     caps = np.empty(slot.size)
     for k in range(slot.size):
         caps[k] = cap_of(view, slot[k], column[k])
@@ -141,7 +144,7 @@ def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64])
 
 @kernel
 def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-def]
-    """Write factor times the effective costs of all columns of request q to the head of an array."""
+    """Write factor times the effective costs of all n columns of request q to ``costs[:n]``."""
     start, scale = view.cost_start[q], factor * view.scale[q]
     for j in range(view.n_columns[q]):
         costs[j] = scale * view.cost[start + j]
@@ -152,7 +155,7 @@ def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-de
 
 @kernel(inner=True)
 def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
-    """Write the upper bounds of all columns of request q to the head of an array."""
+    """Write the upper bounds of all n columns of request q to ``upper[:n]``."""
     n, start = view.n_columns[q], view.upper_start[q]
     for j in range(n):
         upper[j] = view.upper[q] if start < 0 else view.uppers[start + j]
@@ -160,9 +163,9 @@ def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
 
 @kernel(inlined=True)
 def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-def]
-    """Where the entries of a usage's columns [first, last) begin and end.
+    """Return the range of the entries of a usage's columns [first, last).
 
-    They are unsigned, so that no index is checked for a sign.
+    The numbers are unsigned, so that kernels do not check the sign of indices.
     """
     pointer, entry = view.pointer_start[usage], view.entry_start[usage]
     return np.uint64(entry + view.pointer[pointer + first]), np.uint64(entry + view.pointer[pointer + last])
@@ -170,9 +173,9 @@ def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-
 
 @kernel(inlined=True)
 def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
-    """(shift, stride) such that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
+    """Return (shift, stride) so that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
 
-    A usage that stores none has a stride of 0, and reads for each entry the 1 that all have in common.
+    A usage without stored coefficients has the stride 0 and reads the common coefficient 1.
     """
     start = view.value_start[usage]
     shift = start - view.entry_start[usage] if start >= 0 else 0
@@ -181,7 +184,7 @@ def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
 
 @kernel(inlined=True)
 def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
-    """What column j of a usage pays at prices y of the rows: (A'y)_j."""
+    """Return (A'y)_j of column j of a usage at dual prices y (row slots,)."""
     first, last = entries_of(view, usage, j, j + 1)
     paid = 0.0
     if view.value_start[usage] < 0:
@@ -198,10 +201,9 @@ def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
 def take_entries(
     view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
-    """Entries of single columns in rows that are seen (row slots,), compressed by columns: (pointer, row,
-    value).
+    """Return the entries of single columns in the rows where `seen` (row slots,) is True.
 
-    A column is named by its request's slot and its place in the view.
+    Columns are given by slots and positions in the view, (k,) each. The result is CSC: (pointer, row, value).
     """
     pointer = np.zeros(slot.size + 1, np.int64)
     for j in range(slot.size):

@@ -1,4 +1,4 @@
-"""The convex terms of a program, packed for evaluation at once."""
+"""Batch of all convex terms of a program, for joint evaluation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TermBatch:
-    """All k terms of a program at one moment, ascending by request slot.
+    """All k convex terms of a program at one revision, ascending by request slot.
 
-    `first` (k + 1,): starts of the requests' columns in ``image`` and ``upper``. `table`: functions and
-    parameters, to which `phi` refers for kernels. `recession` (k,): limits of the slopes as t goes to
-    infinity. `columns`: slot and column of all columns of requests with terms. `clock`: the store's revision
-    when it was packed.
+    `first` (k + 1,) has the start of each request's columns in ``image`` and ``upper``. `table` has the
+    functions and parameters, to which `phi` refers in kernels. `recession` (k,) has the limits of the slopes
+    as t goes to infinity. `columns` has slot and column of all columns of requests with terms. `clock` is the
+    revision of the store when the batch was packed.
     """
 
     slot: NDArray[np.int64]
@@ -47,12 +47,12 @@ class TermBatch:
 
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
-        """Terms of the store as it is now; packed again only if it was edited since the last time."""
+        """Return the present terms of a store; pack them only if the store was edited since the last call."""
         return cls._packed(store, store.executor)
 
     @classmethod
     def of_part(cls, part: Part) -> TermBatch:
-        """As :meth:`of`, of a part of a store."""
+        """Return the present terms of a part of a store."""
         return cls._packed(part.store, LocalExecutor(part.store))
 
     @classmethod
@@ -69,7 +69,7 @@ class TermBatch:
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
-        view, _ = executor.columns(*columns)  # all columns of these requests, each in its place
+        view, _ = executor.columns(*columns)  # with all columns, positions are column numbers
         upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
         recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
@@ -81,7 +81,7 @@ class TermBatch:
         return int(self.slot.size)
 
     def in_units(self, total: Floats, cost: float) -> TermBatch:
-        """Return the same terms with other totals (terms,), in units of ``cost`` > 0."""
+        """Return the terms with other totals (k,), and with values in units of ``cost`` > 0."""
         return replace(self, total=total, phi=self.phi._replace(factor=self.phi.factor / cost))
 
     def value(self, t: Floats) -> Floats:
@@ -94,7 +94,7 @@ class TermBatch:
         slopes: Floats = of_all(self.phi, SLOPE, t)
         return slopes
 
-    # ---- on an allocation ------------------------------------------------------------------------
+    # ---- values at an allocation -----------------------------------------------------------------
 
     def images(self, x: SparseX) -> Floats:
         """Return a'x of every term."""
@@ -116,10 +116,10 @@ class TermBatch:
         return place[own], own, self.image[self.first[place[own]] + x.column[own]]
 
     def objective(self, x: SparseX) -> tuple[float, float]:
-        """Return the sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t)
-        that is w.
+        """Return the sum of all phi(a'x), and the sum of the magnitudes |phi'(t) t| with t = a'x.
 
-        Unlike phi, such a size does not depend on the unit of t, and does not vanish where phi does.
+        For -w log(t) the magnitude is w. Unlike |phi(t)|, it does not depend on the unit of t, and is not 0
+        where phi is 0.
         """
         t = self.images(x)
         with np.errstate(all="ignore"):
@@ -128,7 +128,7 @@ class TermBatch:
 
 
 def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The table of a :class:`Phi` for the terms of requests."""
+    """Return the table of a :class:`Phi` for the terms of requests."""
     kind, widest = terms.kind_of(slot), max(len(kind.names) for kind in terms.kinds)
     table = np.zeros((slot.size, HEAD + widest), np.int64)
     parameters = table.view(np.float64)[:, HEAD:]
@@ -142,7 +142,7 @@ def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @kernel(allocates=True)
 def _images(slot, first, image, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
-    """Merge of two lists that ascend by slot."""
+    """Return a'x of every term, by a merge of terms and nonzeros, which both ascend by slot."""
     sums = np.zeros(slot.size)
     b = 0
     for k in range(x_slot.size):

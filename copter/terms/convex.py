@@ -1,13 +1,13 @@
-"""Convex terms: requests whose objective is c'x + phi(a'x), phi convex, a >= 0.
+"""Convex terms: requests with the objective c'x + phi(a'x), with a convex function phi and an image a >= 0.
 
-A term is a function phi of one number, with parameters that differ from request to request, and the linear
-image a of one request.  A class of terms says in plain Python what phi is, by static functions of numbers;
-they are compiled (:mod:`copter.terms.compiled`) and run in the same kernels, whoever wrote the class.
+A term has a function phi of one number, with parameters that differ between requests, and the linear image a
+of one request. A class of terms defines phi by static Python functions of floats. These are compiled
+(:mod:`copter.terms.compiled`), and the same kernels call the functions of all classes.
 
-What a class must know: value, slope and curvature.  The proximal point and the argument at which phi has
-a given slope are found from these by a safeguarded Newton method unless the class has something better.  No
-conjugate is asked for: the tangent at t touches phi at the height -phi*(phi'(t)) over 0, and a tangent is a
-bound on phi wherever it was put, so that a certificate does not depend on how well t was found.
+A class must define value, slope and curvature. From these, a safeguarded Newton method computes the proximal
+point and the argument at which phi has a given slope, unless the class defines functions for them. The
+conjugate phi* is not needed. The tangent of phi at t has the value -phi*(phi'(t)) at 0. Every tangent is a
+lower bound on phi, so a certificate is valid even if t is inaccurate.
 """
 
 from __future__ import annotations
@@ -23,35 +23,60 @@ from copter.arrays import Floats
 
 
 class ConvexTerm:
-    """A convex function phi of the linear image a'x of one request.
+    """Base class of convex functions phi of the linear image a'x of one request.
 
-    A subclass names its parameters when it calls this constructor, and defines ``value``, ``slope`` and
-    ``curvature`` as static methods of floats, the parameters in the same order after the argument.  They are
-    compiled by numba, so they may use numbers, ``math`` and other compiled functions.  phi is differentiable
-    inside its domain, which must hold all t > 0; its slope at t = 0 may be minus infinity.
+    A subclass passes its parameters to this constructor by name. It defines ``value``, ``slope`` and
+    ``curvature`` as static methods of floats, which take the argument and then the parameters in the same
+    order. numba compiles them, so they may use numbers, ``math`` and other compiled functions. phi must be
+    differentiable inside its domain, and the domain must contain all t > 0. Its slope at t = 0 may be minus
+    infinity.
 
     Parameters
     ----------
     image : float or (n,) array_like
-        a, >= 0: a number for all columns of the request, or one each.
+        Coefficients a >= 0: one number for all columns of the request, or one each.
+    **parameters : float
+        Parameters of phi by name.
 
     Attributes
     ----------
     value : static function (t, *parameters)
-        phi(t), +inf outside of its domain.
+        phi(t); +inf outside the domain.
     slope : static function (t, *parameters)
         phi'(t) for t in the domain; minus infinity is allowed at its lower end.
     curvature : static function (t, *parameters)
-        phi''(t) >= 0 for t inside the domain; where it jumps either value.
+        phi''(t) >= 0 for t inside the domain; either value where phi'' jumps.
     lowest : static function (*parameters), optional
-        Lower end of the domain, <= 0; by default minus infinity.
+        Lower end of the domain, <= 0. The default is minus infinity.
     proximal : static function (centre, step, *parameters), optional
-        Minimiser of phi(t) + (t - centre)^2 / (2 step), step > 0; by default it is searched for.
+        Minimiser of phi(t) + (t - centre)^2 / (2 step), step > 0. By default Newton's method computes it.
     touching : static function (slope, *parameters), optional
-        Argument t at which phi has this slope: the lowest if all slopes are larger, inf if smaller; by
-        default it is searched for.
+        Argument t at which phi has the given slope; the lower end of the domain if all slopes are larger, inf
+        if all are smaller. By default Newton's method computes it.
     recession : float
-        Limit of the slope as t goes to infinity: tells whether a program with the term is bounded.
+        Limit of the slope as t goes to infinity. It determines whether a program with the term is bounded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from copter import ContinualProgram, ConvexTerm, ProximalPoint
+    >>> class Quadratic(ConvexTerm):
+    ...     def __init__(self, weight, image=1.0):
+    ...         super().__init__(image, weight=weight)
+    ...     @staticmethod
+    ...     def value(t, weight):
+    ...         return 0.5 * weight * t * t
+    ...     @staticmethod
+    ...     def slope(t, weight):
+    ...         return weight * t
+    ...     @staticmethod
+    ...     def curvature(t, weight):
+    ...         return weight
+    >>> program = ContinualProgram()
+    >>> program.add_resource("link", upper=10)
+    >>> program.add_request("flow", costs=[-4.0], usage={"link": 1}, term=Quadratic(2.0))
+    >>> bool(np.isclose(ProximalPoint().solve(program).x["flow"][0], 2.0, atol=1e-3))
+    True
     """
 
     value: ClassVar[Callable[..., float]]
@@ -77,40 +102,54 @@ class ConvexTerm:
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
-        """What is wrong with one of many terms; is not compiled.
+        """Return the first invalid term among many, or None; a subclass may override it.
+
+        The method is not compiled.
 
         Parameters
         ----------
         largest : (k,) array
-            The largest coefficient of each image; finite, not negative.
+            Largest coefficient of each image; finite, not negative.
         *parameters : (k,) arrays
-            Finite.
+            Finite parameters of each term.
 
         Returns
         -------
         (field, which, why) or None
-            ``field`` is the name of a parameter or "image".
+            Name of the invalid parameter or "image", number of the term, and the condition for a message.
         """
         return None
 
 
 def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float]) -> ConvexTerm:
-    """Return a term of a class from its image and parameters, whatever the class's constructor takes."""
+    """Return a term of a class from its image and parameters, without calling the class's constructor."""
     term = kind.__new__(kind)
     ConvexTerm.__init__(term, image, **parameters)
     return term
 
 
 class LogTerm(ConvexTerm):
-    """phi(t) = -weight log(offset + t): proportional fairness and Nash welfare, to be minimised.
+    """Convex term phi(t) = -weight log(offset + t), for proportional fairness and Nash welfare.
 
     Parameters
     ----------
     weight : float
-        >= 0; with 0 the term is 0.
+        Weight >= 0. With 0 the term is 0.
     offset : float
-        >= 0; with 0 every feasible allocation has a'x > 0.
+        Offset >= 0. With 0 every allocation with a finite objective has a'x > 0.
     image : float or (n,) array_like
+        Coefficients a >= 0.
+
+    Examples
+    --------
+    >>> from copter import ContinualProgram, LogTerm, ProximalPoint
+    >>> program = ContinualProgram()
+    >>> program.add_resource("link", upper=10)
+    >>> for flow, weight in (("a", 1.0), ("b", 4.0)):
+    ...     program.add_request(flow, costs=[0.0], usage={"link": 1}, term=LogTerm(weight))
+    >>> solution = ProximalPoint().solve(program)
+    >>> {flow: round(float(solution.x[flow][0]), 2) for flow in ("a", "b")}
+    {'a': 2.0, 'b': 8.0}
     """
 
     recession = 0.0
@@ -120,7 +159,7 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def value(t: float, weight: float, offset: float) -> float:
-        """-w log(beta + t), 0 if w = 0."""
+        """Return -w log(beta + t), or 0 if w = 0."""
         if weight == 0.0:
             return 0.0
         if offset + t > 0.0:
@@ -129,23 +168,23 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def slope(t: float, weight: float, offset: float) -> float:
-        """-w / (beta + t)"""
-        # where beta + t is not positive the slope is so steep that it is (about) infinite
+        """Return -w / (beta + t)."""
+        # If beta + t is not positive, the slope is very large instead of infinite.
         return -weight / max(offset + t, 1e-300) if weight > 0.0 else 0.0
 
     @staticmethod
     def curvature(t: float, weight: float, offset: float) -> float:
-        """w / (beta + t)^2"""
+        """Return w / (beta + t)^2."""
         return weight / max(offset + t, 1e-300) ** 2 if weight > 0.0 else 0.0
 
     @staticmethod
     def lowest(weight: float, offset: float) -> float:
-        """-beta; -inf if w = 0."""
+        """Return -beta, or -inf if w = 0."""
         return -offset if weight > 0.0 else -math.inf
 
     @staticmethod
     def proximal(centre: float, step: float, weight: float, offset: float) -> float:
-        """Larger root of q^2 - (centre + beta) q = step w, less beta."""
+        """Return the larger root q of q^2 - (centre + beta) q = step w, minus beta."""
         if weight == 0.0:
             return centre
         shifted = centre + offset
@@ -156,22 +195,24 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def touching(slope: float, weight: float, offset: float) -> float:
-        """-w / slope - beta"""
+        """Return -w / slope - beta, or inf if the slope is not negative."""
         return -weight / slope - offset if slope < 0.0 else math.inf
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
-        """Neither weight nor offset is negative, and the logarithm has something to grow by.
+        """Return the first term with a negative weight or offset, or with an argument that is always 0.
 
         Parameters
         ----------
         largest : (k,) ndarray
+            Largest coefficient of each image.
         *parameters : (k,) arrays
             Weights and offsets.
 
         Returns
         -------
         (field, which, why) or None
+            Name of the invalid parameter or "image", number of the term, and the condition for a message.
         """
         weight, offset = parameters
         empty = (weight > 0) & (offset == 0) & (largest == 0)

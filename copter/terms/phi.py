@@ -1,13 +1,13 @@
-"""Terms of a program inside kernels: value, slope, curvature, proximal point and point of a given slope.
+"""Convex terms in kernels: value, slope, curvature, proximal point and argument of a given slope.
 
-Terms are numbered as in their batch (:mod:`copter.terms.batch`).  Their functions are called by address, as C
-functions of floats; what a class does not have is searched for by its slope and curvature.
+Terms have the numbers that they have in their batch (:mod:`copter.terms.batch`). Kernels call the functions of
+a class by address. Optional functions that a class does not have are replaced by Newton's method on its slope
+and curvature.
 
-Measured against kernels in which the logarithm was written out (one CPU of a shared machine, CPU time): the
-answer of a request with one column takes 50 ns, not 38; it was 114 with the parameters and addresses in numpy
-arrays, whose owners numba counts at each call, and 64 with C callbacks.  Warm windows of Shockwave's
-relaxation (2000 jobs, 256 GPUs) take 14.8 ms, not 14.2.  A class of a user's own takes 0.2 s to compile and
-0.02 s to load in later processes, and no kernel is compiled for it.
+Running times, in CPU time on one CPU of a shared machine: a pricing step of a request with one column takes
+50 ns, against 38 ns with the logarithm written into the kernel. Warm windows of Shockwave's relaxation (2000
+jobs, 256 GPUs) take 14.8 ms, against 14.2 ms. A user's class takes 0.2 s to compile, and 0.02 s to load in
+later processes. No kernel is compiled for it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _WHOLE = ir.IntType(64)
 _STEPS = 200
 _CLOSE = 1e-15
 _FAR = 1e60
-"""A root beyond it is at infinity."""
+"""A root with a larger absolute value is treated as infinite."""
 
 
 class Phi(NamedTuple):
-    """The functions of terms, as a kernel takes them: few numbers, and no array whose references are counted.
+    """Reference to a table of terms, in the form that kernels take.
 
-    They are in a table with a row for each term: its number of parameters, the addresses of its functions,
-    and its parameters. The owner of a Phi must keep the table. `begin`: its address. `width`: bytes of a row.
-    `factor`: on all terms, for another unit of cost.
+    The table has a row for each term: its number of parameters, the addresses of its functions, and its
+    parameters. The owner of a Phi must keep the table alive. `begin` is the address of the table, `width` the
+    number of bytes of a row, and `factor` a factor on all terms, for another unit of cost. A kernel gets three
+    numbers and no array, so that numba does not count references.
     """
 
     begin: int
@@ -47,17 +48,17 @@ class Phi(NamedTuple):
 
     @classmethod
     def of(cls, table: NDArray[np.int64]) -> Phi:
-        """The functions of a table, shape (k, HEAD + most parameters); floats stand there bit by bit."""
+        """Return a reference to a table (k, HEAD + most parameters), which has the bits of its floats."""
         return cls(table.ctypes.data, table.strides[0], 1.0)
 
 
 BY_ADDRESS.add(Phi)
 HEAD = 1 + len(FUNCTIONS)
-"""Place where the parameters begin in a row of the table."""
+"""Position of the first parameter in a row of the table."""
 
 
 def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
-    """Whether the class of a term has a function, for the address of the term's row."""
+    """Generate code that returns whether the class of a term has a function, from the term's row address."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         begin = builder.inttoptr(values[0], _WHOLE.as_pointer())
@@ -68,7 +69,7 @@ def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
 
 
 def _call_function(typing, row, method, before):  # type: ignore[no-untyped-def]
-    """Call a function of a term with the floats ``before`` and the term's parameters."""
+    """Generate code that calls a function of a term with the floats ``before`` and the term's parameters."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         given, double = cgutils.unpack_tuple(builder, values[2]), ir.DoubleType()
@@ -111,25 +112,25 @@ def _function(phi, method, q, t):  # type: ignore[no-untyped-def]
 
 @kernel
 def value(phi, q, t):  # type: ignore[no-untyped-def]
-    """phi(t) of term q"""
+    """Return phi(t) of term q."""
     return _function(phi, VALUE, q, t)
 
 
 @kernel
 def slope(phi, q, t):  # type: ignore[no-untyped-def]
-    """phi'(t)"""
+    """Return phi'(t) of term q."""
     return _function(phi, SLOPE, q, t)
 
 
 @kernel
 def curvature(phi, q, t):  # type: ignore[no-untyped-def]
-    """phi''(t)"""
+    """Return phi''(t) of term q."""
     return _function(phi, _CURVATURE, q, t)
 
 
 @kernel
 def proximal(phi, q, centre, step):  # type: ignore[no-untyped-def]
-    """Minimiser of phi(t) + (t - centre)^2 / (2 step), step > 0."""
+    """Return the minimiser of phi(t) + (t - centre)^2 / (2 step) for term q, step > 0."""
     step = phi.factor * step
     if not _has(phi.begin + q * phi.width, _PROXIMAL):
         return _root(phi.begin + q * phi.width, step, 1.0, centre, centre)
@@ -138,7 +139,7 @@ def proximal(phi, q, centre, step):  # type: ignore[no-untyped-def]
 
 @kernel
 def touching(phi, q, tangent):  # type: ignore[no-untyped-def]
-    """t at which phi has the slope of a tangent, not below 0."""
+    """Return the argument t >= 0 at which phi of term q has the slope ``tangent``."""
     tangent = tangent / phi.factor
     if not _has(phi.begin + q * phi.width, _TOUCHING):
         return max(_root(phi.begin + q * phi.width, 1.0, 0.0, tangent, 1.0), 0.0)
@@ -147,9 +148,10 @@ def touching(phi, q, tangent):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
-    """Root of share phi'(t) / factor + tilt t - level, increasing, by Newton's method kept inside a bracket.
+    """Return the root of the increasing function share phi'(t) / factor + tilt t - level.
 
-    The lower end of the domain if the function is positive all over it, inf where it is negative.
+    Newton's method, safeguarded by a bracket. Return the lower end of the domain if the function is positive
+    everywhere, and inf if it is negative everywhere.
     """
     lowest = -np.inf
     if _has(row, _LOWEST):
@@ -183,7 +185,7 @@ def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def of_all(phi, method, t):  # type: ignore[no-untyped-def]
-    """Value, slope or curvature, by its number, of every term at its own argument."""
+    """Return phi, phi' or phi'' (`method`: VALUE, SLOPE, _CURVATURE) of every term at its argument t (k,)."""
     result = np.empty(t.size)
     for q in range(t.size):
         result[q] = _function(phi, method, q, t[q])

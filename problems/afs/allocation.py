@@ -50,7 +50,7 @@ class Curves(NamedTuple):
 def afs_shares(
     curves: Curves, key: Floats, gpus: int, *, key_is_work: bool, ahead: Flags | None = None
 ) -> Ints:
-    """GPUs of each job by Algorithm 1.
+    """Return the GPUs of each job by Algorithm 1.
 
     `key`: remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the
     lower one counts as the shorter job. `gpus`: GPUs to share out. `ahead`: jobs that get their first GPU
@@ -146,7 +146,7 @@ def even_shares(first: Ints, top: Ints, order: Ints, gpus: int) -> Ints:
 
 
 def regulate(curves: Curves, count: Ints) -> Ints:
-    """Counts that can be given out, near those that were shared out (network packing, appendix E).
+    """Return the counts that can be given out, near those that were shared out (network packing, appendix E).
 
     Each share falls to the largest unit within it.  GPUs that this sets free raise shares to the next
     unit, first where that comes nearest to what was shared out, as long as there are GPUs (Proposition 2).

@@ -74,7 +74,7 @@ class ModelCurve:
         return int(self.counts[-1])
 
     def on(self, counts: ArrayLike) -> ModelCurve:
-        """The curve at other counts, interpolated; the best one stays the last.
+        """Return the curve at other counts, interpolated; the best one stays the last.
 
         `counts`: counts that can be given out; those above the best one are dropped.
         """
@@ -84,7 +84,7 @@ class ModelCurve:
 
 
 def stand_ins() -> list[ModelCurve]:
-    """Curves with the best counts of the paper's nine models. Result: in the order of Table 4."""
+    """Return the curves with the best counts of the paper's nine models. Result: in the order of Table 4."""
     curves = []
     for name, best in _BEST_COUNTS.items():
         counts = np.arange(1, best + 1)
@@ -120,7 +120,7 @@ def fit(counts: ArrayLike, speedup: ArrayLike) -> _Fit:
 
 
 def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
-    """ElasticFlow's measured curves, up to where each model is fastest, one for each batch size.
+    """Return ElasticFlow's measured curves, up to where each model is fastest, one for each batch size.
 
     Counts that are no faster than a smaller one are left out, models that gain less than half from any number
     of GPUs too.
@@ -136,7 +136,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
 
 
 def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, Ints, Floats]]:
-    """All that ElasticFlow measured on one type of GPU."""
+    """Return all that ElasticFlow measured on one type of GPU."""
     folder = find(Path(data), f"{_ELASTICFLOW}/throughputs_{gpu}")
     if folder is None:
         raise InputError(Path(data) / _ELASTICFLOW, f"throughputs_{gpu}", "does not exist")

@@ -56,7 +56,7 @@ class SharePolicy(ABC):
         self.roster = Roster(self.rng, self.watch)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Share out the GPUs of each type, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the share out the GPUs of each type, see :class:`~copter.problems.cluster.policy.Policy`."""
         roster = self.roster
         roster.update(now)
         pools, given = roster.pools(now)
@@ -69,7 +69,7 @@ class SharePolicy(ABC):
 
     @abstractmethod
     def shares(self, pool: GpuPool, now: ClusterState) -> Ints:
-        """GPUs of each job of a pool.
+        """Return the GPUs of each job of a pool.
 
         `now`: to be asked again at a time; the pool says the rest. Result: counts that can be given out:
         units of the curves, or what the users asked for.
@@ -77,7 +77,7 @@ class SharePolicy(ABC):
 
 
 def packed(pool: GpuPool, count: Ints) -> Ints:
-    """Counts of a pool after network packing."""
+    """Return the counts of a pool after network packing."""
     return regulate(pool.curves, count)
 
 
@@ -140,7 +140,7 @@ class AfsP(SharePolicy):
         return count
 
     def uncrowded(self, pool: GpuPool) -> Ints:
-        """Shares when every job can have some, shape (n,)."""
+        """Return the shares when every job can have some, shape (n,)."""
         return afs_shares(
             pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
         )

@@ -94,14 +94,14 @@ def _play_trace(
 
 
 def simulated(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Policies on traces, see `_sample`."""
+    """Return the policies on traces, see `_sample`."""
     return grid(effort, _sample, _UNITS, **settings)
 
 
 def _sample(
     effort: Effort, row: str, k: int, *, trace: int, policy: str, regime: bool = False, **settings: Any
 ) -> dict[str, float]:
-    """Hours of completion times and, with `regime`, averages over time."""
+    """Return the hours of completion times and, with `regime`, averages over time."""
     run = _play_trace(effort, trace, policy, effort.seed + k, **settings)
     hours = {
         "average JCT": float(run.jct.mean()) / 3600.0,
@@ -133,7 +133,7 @@ def _traces(effort: Effort) -> Sequence[int]:
 def _ranged(
     effort: Effort, axes: Mapping[str, Any], row: str, of: str, over: str, field: str, **settings: Any
 ) -> list[PaperFigure]:
-    """Ratios by trace, and the least and the most of them."""
+    """Return the ratios by trace, and the least and the most of them."""
     ratio = {"column": "{policy}", "of": of, "over": over, "field": field}
     derived = [
         ratio | {"row": "trace {trace}"},
@@ -144,7 +144,7 @@ def _ranged(
 
 
 def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str]) -> list[PaperFigure]:
-    """JCT under Tiresias-L over that under policies, by fifths of the jobs' lengths."""
+    """Return the JCT under Tiresias-L over that under policies, by fifths of the jobs' lengths."""
     figures = []
     for trace in traces:
         base = _play_trace(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
@@ -158,7 +158,7 @@ def by_length(effort: Effort, *, traces: Sequence[int], policies: Sequence[str])
 
 
 def _ratios_by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> list[float]:
-    """How many times sooner groups of jobs complete than under a base policy, the shortest jobs first.
+    """Return how many times sooner groups of jobs complete than under a base policy, the shortest jobs first.
 
     The groups are of about equal size, by completion time under the base policy.
     """
@@ -189,7 +189,7 @@ def _quickly(scenario: Scenario, share: float, seed: int) -> Scenario:
 
 
 def bursts(effort: Effort) -> list[PaperFigure]:
-    """How much sooner a job completes with CoDDL's resizes than without parts of them."""
+    """Return how much sooner a job completes with CoDDL's resizes than without parts of them."""
     ratio = {"row": "{burst} jobs arrive", "column": "{system}"}
     derived = [ratio | {"of": "{burst}, {system}", "over": "{burst}, CoDDL"}]
     axes = {"burst": ("few", "many"), "system": tuple(_SYSTEMS)}
@@ -201,7 +201,7 @@ def _monitored(effort: Effort, row: str, k: int, *, burst: str, system: str) -> 
 
 
 def _monitored_hours(burst: str, system: str, seed: int) -> float:
-    """Hours until the monitored job of a burst completes under AFS-P with one of the systems."""
+    """Return the hours until the monitored job of a burst completes under AFS-P with one of the systems."""
     resize: Resize = _SYSTEMS[system]()
     return float(play(_burst_of(burst, seed), "afs-p", resize).jct[0]) / 3600.0
 
@@ -234,7 +234,7 @@ def _burst_of(kind: str, seed: int) -> Scenario:
 
 
 def curves(effort: Effort) -> list[PaperFigure]:
-    """Fits of the formula of the stand-ins to ElasticFlow's measured curves."""
+    """Return the fits of the formula of the stand-ins to ElasticFlow's measured curves."""
     assert effort.data is not None  # the command asks for it
     figures = []
     for gpu in ("A100", "T4"):

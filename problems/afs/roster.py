@@ -69,7 +69,7 @@ class GpuPool:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are more jobs than can run at once."""
+        """True if there are more jobs than can run at once."""
         return bool(self.curves.first.sum() > self.gpus)
 
     def order(self, *keys: NDArray[Any]) -> Ints:
@@ -82,7 +82,7 @@ class GpuPool:
         return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
     def speed(self, count: Ints) -> Floats:
-        """Progress a second of each job with so many GPUs."""
+        """Return the progress a second of each job with so many GPUs."""
         return self.curves.speed[self.curves.begin + count]
 
 
@@ -244,7 +244,7 @@ class Roster:
     # ---- pools -----------------------------------------------------------------------------------
 
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, GpuPool]], dict[str, Configuration]]:
-        """GPUs to share out by type, and those that jobs keep which must not be preempted."""
+        """Return the GPUs to share out by type, and those that jobs keep which must not be preempted."""
         free = now.cluster.capacity
         kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]
@@ -259,7 +259,7 @@ class Roster:
         return listed, kept
 
     def give(self, cluster: Cluster, type: str, pool: GpuPool, count: Ints) -> dict[str, Configuration]:
-        """Configurations of the jobs of a pool that get GPUs."""
+        """Return the configurations of the jobs of a pool that get GPUs."""
         given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)
         for slot, gpus in zip(pool.slots[got].tolist(), count[got].tolist(), strict=True):

@@ -52,12 +52,12 @@ _RESIZE_SECONDS = 0.004
 
 
 def testbed() -> Cluster:
-    """The cluster of the paper: 16 nodes of 4 GPUs."""
+    """Return the cluster of the paper: 16 nodes of 4 GPUs."""
     return Cluster([GpuType("gtx1080", 4, 16)])
 
 
 def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
-    """Jobs of one of Philly's virtual clusters.
+    """Return the jobs of one of Philly's virtual clusters.
 
     `data`: folder of real traces. `name`: such as "6214e9", or its number in Table 3, such as "5". Result: by
     time of submission, the first one at 0; without those that ran for no time.
@@ -76,7 +76,7 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
 def _generate_virtual_cluster(
     rng: np.random.Generator, *, jobs: int = 400, gpu_load: float = 0.6, mean_burst: float = 4.0
 ) -> list[TracedJob]:
-    """Jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
+    """Return the jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
 
     `gpu_load`: GPU-seconds asked for over those of the testbed until the last arrival. `mean_burst`: mean
     number of jobs that one script submits, a minute apart (sweeps of parameters). Result: by time of
@@ -99,7 +99,7 @@ def _generate_virtual_cluster(
 
 
 def _curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
-    """Curves to draw models from.
+    """Return the curves to draw models from.
 
     `name`: stand-ins with the paper's best counts, or ElasticFlow's measurements. `data`: folder of real
     traces, for the measured ones.
@@ -122,7 +122,7 @@ def make_scenario(
     peak_requests: bool = False,
     restart_seconds: float = _RESIZE_SECONDS,
 ) -> Scenario:
-    """Jobs that train models drawn at random, with the work of a trace.
+    """Return the jobs that train models drawn at random, with the work of a trace.
 
     `cluster`: the curves hold on each of its types. `peak_requests`: jobs ask for the GPUs with which they
     are fastest, not for those of the trace (Figure 6); their work is the same. `restart_seconds`: at each
@@ -160,7 +160,7 @@ def virtual_cluster(
     gpu_load: float = 0.9,
     peak_requests: bool = False,
 ) -> Scenario:
-    """Jobs of one of Philly's virtual clusters, or, without data, of a generated one.
+    """Return the jobs of one of Philly's virtual clusters, or, without data, of a generated one.
 
     `seed`: seed of the models drawn, and of a generated trace. `data`: folder of real traces. `vc`: virtual
     cluster, by name or number. `jobs`: the first ones only; of a generated trace their number. `gpu_load`:

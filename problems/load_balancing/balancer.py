@@ -101,7 +101,7 @@ class LoadBalancer:
     Examples
     --------
     >>> from copter.problems.load_balancing import LoadBalancer
-    >>> from copter.solvers import make_solver
+    >>> from copter import make_solver
     >>> balancer = LoadBalancer()
     >>> for server in ("a", "b"):
     ...     balancer.add_server(server, memory=3)
@@ -159,7 +159,7 @@ class LoadBalancer:
         self._tolerance = float(value)
 
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
-        """Share of a shard's load by server, as of the last round.
+        """Return the share of a shard's load by server, as of the last round.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class LoadBalancer:
         return ShardFleet(self._loads.copy(), self._sizes.copy(), self._memory[self._live], self._tolerance)
 
     def placement(self) -> ShardPlacement:
-        """Placement of the last round, without what is gone since.
+        """Return the placement of the last round, without what is gone since.
 
         Returns
         -------
@@ -503,7 +503,7 @@ class LoadBalancer:
         )
 
     def proven(self) -> BalancingRound | None:
-        """Answer of a round after few changes without the program, if it is proven to cost least.
+        """Return the answer of a round after few changes without the program, if it is proven to cost least.
 
         The proof is that nothing moves, or that no more does than :mod:`copter.problems.load_balancing.bound`
         asks for; an answer of the program could add nothing.  The program is brought up to date in the next
@@ -641,7 +641,7 @@ class LoadBalancer:
         carried: Carried,
         deadline: float | None,
     ) -> ShardPlacement:
-        """Round a solution, after last round's replicas were not enough."""
+        """Return the round a solution, after last round's replicas were not enough."""
         index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
         index[self.program.request_slots] = np.arange(self._loads.size)
         x = solution.nonzeros
@@ -657,7 +657,7 @@ class LoadBalancer:
     def _packed(
         self, fleet: ShardFleet, last: ShardPlacement, shard: int, deadline: float | None
     ) -> ShardPlacement:
-        """Each shard on one server, all packed anew, because the shim found no place for one."""
+        """Return each shard on one server, all packed anew, because the shim found no place for one."""
         seconds = _SECONDS if deadline is None else min(_SECONDS, deadline)
         packed, impossible = _pack(fleet, last, seconds)
         if packed is not None:
@@ -676,7 +676,7 @@ class LoadBalancer:
     # ---- inside ----------------------------------------------------------------------------------
 
     def _positions(self) -> Ints:
-        """Index in :attr:`servers` of each column; -1 of one that no server has."""
+        """Return the index in :attr:`servers` of each column; -1 of one that no server has."""
         position = np.full(self._memory.size, -1)
         position[self._live] = np.arange(self._live.size)
         return position
@@ -702,7 +702,7 @@ class LoadBalancer:
             self._unit_size = fleet.unit_size
 
     def _content(self, fleet: ShardFleet) -> _Sent:
-        """What the program should have of the shards."""
+        """Return what the program should have of the shards."""
         loads, sizes = fleet.loads / self._unit_load, fleet.sizes / self._unit_size
         scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
         return _Sent(loads, scales, self._shard, self._column)
@@ -784,7 +784,7 @@ class _Sent:
         self.column = self.column[keep]
 
     def differs(self, other: _Sent, width: int) -> Ints:
-        """Shards of which something differs, ascending; shards have ``width`` columns at most."""
+        """Return the shards of which something differs, ascending; shards have ``width`` columns at most."""
         differs = (self.totals != other.totals) | (self.scales != other.scales)
         if not (np.array_equal(self.shard, other.shard) and np.array_equal(self.column, other.column)):
             mine, others = self.shard * width + self.column, other.shard * width + other.column
@@ -793,7 +793,7 @@ class _Sent:
 
 
 def _replicas(shard: Ints, some: Ints) -> tuple[Ints, Ints]:
-    """How many replicas some shards have, and which.
+    """Return how many replicas some shards have, and which.
 
     `shard` (m,): shard of each replica, ascending. `some` (k,).
     """
@@ -807,7 +807,7 @@ def _near(mean: float, unit: float) -> bool:
 
 
 def _without(shard: Ints, gone: int) -> tuple[Flags, Ints]:
-    """Which replicas are not of a shard, and the shards of those once it is gone."""
+    """Return which replicas are not of a shard, and the shards of those once it is gone."""
     keep = shard != gone
     rest = shard[keep]
     return keep, rest - (rest > gone)

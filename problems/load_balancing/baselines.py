@@ -144,7 +144,7 @@ class ShardPop:
             self._part = np.append(self._part, self._rng.integers(self.parts, size=large.size))
 
     def _shards_of(self, part: int) -> tuple[Ints, Floats]:
-        """Shards with a piece in a part, and how much of each."""
+        """Return the shards with a piece in a part, and how much of each."""
         mine = self._part == part
         shards = np.unique(self._shard[mine])
         return shards, np.bincount(self._shard[mine], self._weight[mine])[shards]
@@ -153,7 +153,7 @@ class ShardPop:
 def _joined(
     fleet: ShardFleet, last: ShardPlacement, carried: list[tuple[Ints, Ints, Floats]]
 ) -> ShardPlacement:
-    """One placement of all parts'; a shard that nobody serves stays where it was."""
+    """Return one placement of all parts'; a shard that nobody serves stays where it was."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, server, share = (np.concatenate(arrays) for arrays in zip(*carried, strict=True))
     served = np.bincount(shard, share, k) > _LEAST_SHARE
@@ -186,7 +186,7 @@ def solve_exact(
     deadline: float | None = None,
     threads: int | None = None,
 ) -> Exact:
-    """Placement of least cost."""
+    """Return the placement of least cost."""
     watch = Stopwatch()
     program = _formulate(fleet, last)
     found, effort = run_milp(
@@ -231,7 +231,7 @@ def _formulate(fleet: ShardFleet, last: ShardPlacement) -> CompiledProgram:
 
 
 def _read(fleet: ShardFleet, x: Floats) -> ShardPlacement:
-    """Placement of an answer: its shares, without those below the zero tolerance."""
+    """Return the placement of an answer: its shares, without those below the zero tolerance."""
     k, n = fleet.loads.size, fleet.memory.size
     share = x[: k * n] * (x[k * n :] > 0.5)
     keys = np.flatnonzero(share > _LEAST_EXACT_SHARE)
@@ -240,7 +240,7 @@ def _read(fleet: ShardFleet, x: Floats) -> ShardPlacement:
 
 
 def greedy(fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
-    """Placement after the heuristic's moves.
+    """Return the placement after the heuristic's moves.
 
     `last`: a shard is where its largest share is; one without any goes to the least loaded server with
     memory. Result: one replica of each shard that was placed; others have none.

@@ -44,7 +44,7 @@ _NODES = 2000
 
 
 def needed(pool: Replicas, search: ReplicaSearch, loads: Floats, lower: float, upper: float) -> float:
-    """Lower bound on the size of the new replicas of any placement within the band and the memory.
+    """Return the lower bound on the size of the new replicas of any placement within the band and the memory.
 
     `pool`: those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
     `loads` (k,): the loads of all shards, in units of a server's mean. `lower`, `upper`: the band, in the
@@ -61,7 +61,7 @@ def needed(pool: Replicas, search: ReplicaSearch, loads: Floats, lower: float, u
 
 
 def _grain(sizes: Floats) -> float:
-    """The size that all sizes are multiples of, or 0: sums of them are no finer."""
+    """Return the size that all sizes are multiples of, or 0: sums of them are no finer."""
     positive = sizes[sizes > 0.0]
     if not positive.size:
         return 0.0

@@ -22,12 +22,12 @@ _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """List them."""
+    """Return the list them."""
     return [*(_line(inputs, *size) for size in _SIZES), _one_changes(inputs)]
 
 
 def _one_changes(inputs: Inputs) -> Case:
-    """Line of rounds in which nothing but the load of one shard changes."""
+    """Return the line of rounds in which nothing but the load of one shard changes."""
     shards, servers, rounds = 16_384, 256, 88
     course = Balancing(ShardScenario(shards, servers, rounds, seed=inputs.seed, changed=1))
     return Case(

@@ -92,12 +92,12 @@ class BalancingRound:
 
     @property
     def proven(self) -> bool:
-        """Whether it is within the band and no such placement costs less: the gap is closed."""
+        """True if it is within the band and no such placement costs less: the gap is closed."""
         return self.in_band and self.gap <= _CLOSED
 
 
 def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
-    """Largest load of a server over the smallest, minus 1; infinite if a server has none.
+    """Return the largest load of a server over the smallest, minus 1; infinite if a server has none.
 
     Result: 0 without any load.
     """
@@ -108,7 +108,7 @@ def imbalance(fleet: ShardFleet, placement: ShardPlacement) -> float:
 
 
 def in_band(fleet: ShardFleet, placement: ShardPlacement) -> bool:
-    """Whether the load of every server is within the band, up to the zero tolerance.
+    """Return whether the load of every server is within the band, up to the zero tolerance.
 
     Result: True without any load.
     """
@@ -118,13 +118,13 @@ def in_band(fleet: ShardFleet, placement: ShardPlacement) -> bool:
 
 
 def _load_on(fleet: ShardFleet, placement: ShardPlacement) -> Floats:
-    """Loads of the servers."""
+    """Return the loads of the servers."""
     loads = placement.share * fleet.loads[placement.shard]
     return np.bincount(placement.server, loads, fleet.memory.size).astype(np.float64, copy=False)
 
 
 def amount(what: str, value: float) -> float:
-    """A load, a size or a memory: a finite number, not negative."""
+    """Return a load, a size or a memory: a finite number, not negative."""
     try:
         number = float(value)
     except (TypeError, ValueError):

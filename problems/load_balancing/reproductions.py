@@ -30,7 +30,7 @@ _UNITS = {"imbalance": "%", "time a round": "s"}
 
 
 def loads(effort: Effort, *, shards: int, servers: int, rounds: int) -> list[PaperFigure]:
-    """The mean load of a server, over the rounds."""
+    """Return the mean load of a server, over the rounds."""
     figures = []
     for mode in MODES:
         scenario = ShardScenario(shards, servers, rounds, mode, effort.seed)
@@ -104,7 +104,7 @@ def _play(
 
 
 def integrality(effort: Effort, *, shards: int, servers: int) -> list[PaperFigure]:
-    """How integral the answers of solvers are to the second round of loads that are drawn."""
+    """Return how integral the answers of solvers are to the second round of loads that are drawn."""
     scenario = ShardScenario(shards, servers, 2, seed=effort.seed)
     balancer = scenario.balancer()
     first, second = scenario.loads()

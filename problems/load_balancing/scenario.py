@@ -44,7 +44,7 @@ class ShardScenario:
         memory: float | None = None,
         tolerance: float = TOLERANCE,
     ) -> ShardScenario:
-        """Scenario of a table of loads, its first `rounds` rounds or all.
+        """Return the scenario of a table of loads, its first `rounds` rounds or all.
 
         `rounds`: at most those of the table. `memory`: the memory of each server, in shards; twice the shards
         a server if not given.

@@ -95,7 +95,7 @@ class ShardPlacement:
 
 
 def among(keys: Ints, others: Ints) -> Flags:
-    """Which keys (:meth:`ShardPlacement.keys`) are also among others.
+    """Return which keys (:meth:`ShardPlacement.keys`) are also among others.
 
     `keys` (m,). `others` (k,): ascending.
     """
@@ -224,7 +224,7 @@ class ReplicaShim:
         load: Floats,
         carried: Carried | None = None,
     ) -> ShardPlacement:
-        """Placement near a fractional answer.
+        """Return the placement near a fractional answer.
 
         `last`: the placement of the last round, without what is gone since. `shard`, `server`, `load` (m,):
         the answer: load > 0 in units of the mean, each pair once. A shard without any stays as it is.
@@ -250,7 +250,7 @@ class ReplicaShim:
 def _pool(
     fleet: ShardFleet, loads: Floats, keys: Ints, old: Ints, value: Floats
 ) -> tuple[Replicas, ReplicaSearch]:
-    """Pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
+    """Return the pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
     k, n = fleet.loads.size, fleet.memory.size
     shard, is_old = keys // n, among(keys, old)
     total = np.bincount(shard, value, k)
@@ -315,7 +315,7 @@ def _keep(fleet: ShardFleet, pool: Replicas, search: ReplicaSearch) -> None:
 
 
 def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
-    """Less is better: load outside the band, and the size of the new replicas."""
+    """Return the less is better: load outside the band, and the size of the new replicas."""
     lower, upper = fleet.band
     off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
     new = pool.alive & ~pool.old & (pool.load > ZERO_TOLERANCE)
@@ -323,12 +323,12 @@ def _worth(fleet: ShardFleet, pool: Replicas) -> tuple[float, float]:
 
 
 def _is_least(fleet: ShardFleet, pool: Replicas, carried: Carried) -> bool:
-    """Whether replicas balance the load at the cost that any placement has."""
+    """Return whether replicas balance the load at the cost that any placement has."""
     return _worth(fleet, pool) <= (0.0, carried.needed * (1.0 + 1e-9))
 
 
 def _placement(pool: Replicas, loads: Floats) -> ShardPlacement:
-    """Replicas that carry load, or whose shard has none."""
+    """Return the replicas that carry load, or whose shard has none."""
     k, n = loads.size, pool.load_on.size
     idle = loads <= ZERO_TOLERANCE
     keep = np.flatnonzero(pool.alive & ((pool.load > ZERO_TOLERANCE) | idle[pool.shard]))
@@ -455,7 +455,7 @@ def _least(pool: Replicas):  # type: ignore[no-untyped-def]
 
 
 def _new_replicas(pool: Replicas) -> Ints:
-    """Replicas that balance may do without, cold shards' for their size first."""
+    """Return the replicas that balance may do without, cold shards' for their size first."""
     r = np.flatnonzero(pool.alive & ~pool.old)
     r = r[pool.copies[pool.shard[r]] > 1]
     total = np.bincount(pool.shard[pool.alive], pool.load[pool.alive], pool.copies.size)

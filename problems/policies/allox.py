@@ -67,7 +67,7 @@ class AlloX(Mechanism):
 
 
 def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
-    """Which jobs begin a queue in the matching with the smallest sum of completion times.
+    """Return which jobs begin a queue in the matching with the smallest sum of completion times.
 
     `seconds`: run time left on each type; infinite where a job cannot run. `age`: seconds since the
     submission. `queues`: free GPUs of each type, each with a queue. Result: type of the queue that a job
@@ -98,7 +98,7 @@ def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
 
 
 def _slots(count: int, queues: Ints) -> Ints:
-    """Places that the best matching of so many jobs can use.
+    """Return the places that the best matching of so many jobs can use.
 
     Queues of one type are alike: no more of them than jobs are of use, and their lengths need not differ by
     more than one.

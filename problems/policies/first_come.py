@@ -48,7 +48,7 @@ class FirstCome:
 
 
 def _speeds(job: Job, cluster: Cluster) -> dict[Configuration, float]:
-    """Progress a second of a job on each type of the cluster that can run it."""
+    """Return the progress a second of a job on each type of the cluster that can run it."""
     gpus = job.gpus
     if gpus is None:
         raise PolicyError(f"job {job.name!r} is {job.kind}: the policy is for rigid jobs")

@@ -60,12 +60,12 @@ class _Gavel(Mechanism):
         self._sent: dict[str, tuple[bytes, bytes]] = {}
 
     def _greatest_sum(self, now: RigidRound, weights: Floats) -> Floats:
-        """Shares with the greatest weighted sum, for (n, T) weights in any unit."""
+        """Return the shares with the greatest weighted sum, for (n, T) weights in any unit."""
         self._edit(now, -weights / weights.max(), None)
         return self._solve(now)
 
     def _greatest_least(self, now: RigidRound, rates: Floats) -> Floats:
-        """Shares with the greatest rate of the job that is worst off.
+        """Return the shares with the greatest rate of the job that is worst off.
 
         (n, T) rates are what a job makes of its time on each type, in a unit in which the least is near 1; a
         job that makes more than `_MOST` counts as one that makes so much.
@@ -194,7 +194,7 @@ class MaxSumThroughput(_Gavel):
     name = "gavel-max-sum"
 
     def shares(self, now: RigidRound) -> Floats:
-        """Shares of time; jobs without one come by throughput a GPU where GPUs are left."""
+        """Return the shares of time; jobs without one come by throughput a GPU where GPUs are left."""
         steps = now.steps_per_second
         shares = self._greatest_sum(now, steps)
         return np.maximum(shares, _STARVED * steps / (now.gpus[:, None] * steps.max()))
@@ -259,7 +259,7 @@ def _equal_shares(now: RigidRound) -> Floats:
 
 
 def _worst_rho(now: RigidRound, shares: Floats, finish: Floats) -> float:
-    """Largest rho of all jobs. `finish`: seconds that each job would take on its own share."""
+    """Return the largest rho of all jobs. `finish`: seconds that each job would take on its own share."""
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)
     return float(((now.age + left) / finish).max())

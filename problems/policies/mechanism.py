@@ -101,11 +101,11 @@ class RigidRound:
         return steps[:, None] * self.speed
 
     def configuration(self, job: int, type: int) -> Configuration:
-        """Configuration of a job on a type."""
+        """Return the configuration of a job on a type."""
         return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
     def type_of(self, job: int) -> int | None:
-        """Position of the type that a job holds now."""
+        """Return the position of the type that a job holds now."""
         held = self.jobs[job].allocation
         return None if held is None else self.cluster.names.index(held.type)
 
@@ -142,12 +142,12 @@ class RigidRound:
         return placed
 
     def allocation(self, placed: dict[int, int]) -> dict[str, Configuration]:
-        """Configurations by name of the job, of what :meth:`pack` returned."""
+        """Return the configurations by name of the job, of what :meth:`pack` returned."""
         return {self.jobs[job].name: self.configuration(job, type) for job, type in placed.items()}
 
 
 def look(now: ClusterState) -> RigidRound:
-    """The round as a policy of rigid jobs sees it; jobs that no type can run now are left out."""
+    """Return the round as a policy of rigid jobs sees it; jobs that no type can run now are left out."""
     cluster = now.cluster
     jobs: list[Job] = []
     speed: list[list[float]] = []
@@ -193,13 +193,13 @@ class Mechanism(ABC):
 
     @abstractmethod
     def shares(self, now: RigidRound) -> Floats:
-        """Shares of time in [0, 1], computed anew when jobs came or went.
+        """Return the shares of time in [0, 1], computed anew when jobs came or went.
 
         `now`: has at least one job. Result: on each type, or on any.
         """
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Jobs of a round, and what they get."""
+        """Return the jobs of a round, and what they get."""
         here = look(now)
         self._account(here)
         self._changed |= here.names != self._known

@@ -51,7 +51,7 @@ class Optimus:
         self._known: dict[tuple[int, int, str, int | None], tuple[Profile, list[int], list[float]]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
         free = now.cluster.capacity
         kept = pinned(now.jobs.values(), free)
         curves = [self._curves(job, now.cluster) for name, job in now.jobs.items() if name not in kept]
@@ -77,7 +77,7 @@ class Optimus:
         return kept | given
 
     def _curves(self, job: Job, cluster: Cluster) -> dict[str, _Curve]:
-        """Seconds left by GPUs, for each type that can run a job."""
+        """Return the seconds left by GPUs, for each type that can run a job."""
         if cluster.types != self._types:
             self._types, self._known = cluster.types, {}
         found = {}

@@ -84,7 +84,7 @@ class ShortestFirst:
         self.round_seconds: float | None = round_seconds
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """The shortest jobs that fit, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the shortest jobs that fit, see :class:`~copter.problems.cluster.policy.Policy`."""
         here = look(now)
         order = np.argsort(here.seconds_left.min(axis=1, initial=np.inf), kind="stable").tolist()
         return here.allocation(here.pack((job, here.preferences(job)) for job in order))

@@ -82,7 +82,7 @@ class Themis(Mechanism):
         return shares
 
     def _alone_so_far(self, now: RigidRound, alone: Floats) -> Floats:
-        """Time that the run time so far would have taken on 1/n of the cluster, shape (n,)."""
+        """Return the time that the run time so far would have taken on 1/n of the cluster, shape (n,)."""
         isolated: dict[str, float] = {}
         for job in now.jobs:
             before, share = self._ran.get(job.name, (0.0, 1.0))
@@ -94,7 +94,7 @@ class Themis(Mechanism):
 
 
 def checked_filter(filter: float) -> float:
-    """A share of the jobs, in (0, 1]; an error says so otherwise."""
+    """Return a share of the jobs, in (0, 1]; an error says so otherwise."""
     if not 0 < filter <= 1:
         raise ValueError(f"filter = {filter}: must be in (0, 1]")
     return filter

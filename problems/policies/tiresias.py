@@ -45,7 +45,7 @@ class Tiresias:
         self._count = 0
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Jobs by queue, as they fit, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the jobs by queue, as they fit, see :class:`~copter.problems.cluster.policy.Policy`."""
         here = look(now)
         for name, service in zip(here.names, (job.gpu_seconds for job in here.jobs), strict=True):
             queue = sum(service >= limit for limit in self._limits)

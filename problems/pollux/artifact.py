@@ -55,7 +55,7 @@ class Artifact:
         self.profiles = _profiles(root)
 
     def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
-        """Jobs of a workload."""
+        """Return the jobs of a workload."""
         jobs = read_workload(self.root / folder / f"workload-{number}.csv", self.profiles)
         jobs = [
             replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job

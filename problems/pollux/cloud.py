@@ -121,7 +121,7 @@ class AutoscalingPollux(Pollux):
         self._recent: deque[float] = deque(maxlen=patience)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """Share out the GPUs that are there, and ask for others, see :class:`.policy.Pollux`."""
+        """Return the share out the GPUs that are there, and ask for others, see :class:`.policy.Pollux`."""
         name = self._name(now.cluster)
         there = next(type.nodes for type in now.cluster.types if type.name == name)
         answer = super().schedule(now)
@@ -150,7 +150,7 @@ class AutoscalingPollux(Pollux):
         return fewest
 
     def _name(self, cluster: Cluster) -> str:
-        """GPU type whose nodes come and go."""
+        """Return the GPU type whose nodes come and go."""
         if self._type is None:
             return cluster.names[0]
         if self._type not in cluster.names:
@@ -158,7 +158,7 @@ class AutoscalingPollux(Pollux):
         return self._type
 
     def _best_size(self, now: ClusterState) -> int:
-        """Number of nodes with the utility closest to the middle of the range."""
+        """Return the number of nodes with the utility closest to the middle of the range."""
         target = (self._low + self._high) / 2
         least, most = self._range
         while most - least > 1:
@@ -170,7 +170,7 @@ class AutoscalingPollux(Pollux):
         return min(least, most, key=lambda nodes: abs(self.utility_of(now, nodes) - target))
 
     def utility_of(self, now: ClusterState, nodes: int) -> float:
-        """Utility of the best allocation found for the jobs of now on so many nodes."""
+        """Return the utility of the best allocation found for the jobs of now on so many nodes."""
         cluster = now.cluster.copy()
         cluster.set_nodes(self._name(cluster), nodes)
         jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)

@@ -56,11 +56,11 @@ class Fitness:
     threshold: float = 4 * 3600.0
 
     def weight(self, gpu_seconds: float) -> float:
-        """Weight of a job by its GPU-time (16)."""
+        """Return the weight of a job by its GPU-time (16)."""
         return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
 
     def restarted(self, speedup: Floats, job: Job) -> Floats:
-        """Speedup of a job that is to start or restart."""
+        """Return the speedup of a job that is to start or restart."""
         if math.isnan(job.started):
             return speedup  # a first start restarts nothing
         if self.restart_penalty is not None:
@@ -69,14 +69,14 @@ class Fitness:
         return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
     def value(self, speedup: Floats) -> Floats:
-        """What a job of weight 1 adds to the sum that is maximized."""
+        """Return what a job of weight 1 adds to the sum that is maximized."""
         if self.power == 1.0:
             return speedup
         above = np.maximum(speedup, 0.0) + _FLOOR
         return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
 
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
-        """Fitness of an allocation. `speedups`: the speedups of each job, less penalties."""
+        """Return the fitness of an allocation. `speedups`: the speedups of each job, less penalties."""
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
         if self.power == 1.0:
@@ -93,7 +93,7 @@ POWER_MEAN = Fitness()
 
 
 def utility(speedups: Sequence[float], gpus: int) -> float:
-    """How well the GPUs of a cluster are used (17).
+    """Return how well the GPUs of a cluster are used (17).
 
     `speedups`: the speedups of each job over one GPU. `gpus`: the GPUs of the cluster. Result: from 0 to 1 if
     no job scales better than linearly.

@@ -77,7 +77,7 @@ class AllocationProblem:
             raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
 
     def value(self, matrix: _Matrix) -> float:
-        """Value of an allocation matrix."""
+        """Return the value of an allocation matrix."""
         return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
 

@@ -89,7 +89,7 @@ class Pollux:
         self._columns: dict[_Node, int] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
-        """The fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
         jobs = list(now.jobs.values())
         nodes = nodes_of(now.cluster, now.down)
         problem = self.problem(jobs, now.cluster, nodes)
@@ -115,7 +115,7 @@ class Pollux:
     # ---- the problem of a round ------------------------------------------------------------------
 
     def problem(self, jobs: list[Job], cluster: Cluster, nodes: list[_Node]) -> AllocationProblem:
-        """What is to be maximized.
+        """Return what is to be maximized.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Pollux:
         return last.nodes if last is not None and last.configuration == job.allocation else ()
 
     def _limits(self, job: Job) -> tuple[int, int]:
-        """Fewest and most GPUs of a job that has any; (1, 0) if it cannot run."""
+        """Return the fewest and most GPUs of a job that has any; (1, 0) if it cannot run."""
         assert self._tables is not None
         runs = np.flatnonzero(self._tables.goodput(job, self._tables.home(job)).any(axis=1))
         if job.gpus is not None:
@@ -168,7 +168,7 @@ class Pollux:
         return least, max(least, min(2 * self._most.get(job.name, 0), int(runs[-1])))
 
     def _fair_share(self, jobs: int, tables: _GoodputTables) -> tuple[int, int]:
-        """GPUs that each job would get if all got the same, and on how many nodes."""
+        """Return the GPUs that each job would get if all got the same, and on how many nodes."""
         assert self._cluster is not None
         gpus = min(-(-self._cluster.gpus // jobs), tables.max_gpus)
         return gpus, -(-gpus // tables.unit)
@@ -187,7 +187,7 @@ class Pollux:
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
     def _carried_over(self, jobs: list[Job], nodes: list[_Node], held: NDArray[np.int8]) -> NDArray[np.int8]:
-        """What jobs hold, and the population of the last round, with the jobs and nodes of now."""
+        """Return what jobs hold, and the population of the last round, with the jobs and nodes of now."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
         rows = [(new, self._rows[job.name]) for new, job in enumerate(jobs) if job.name in self._rows]
@@ -203,7 +203,7 @@ class Pollux:
     def _settled(
         self, jobs: list[Job], matrix: NDArray[np.int8], nodes: list[_Node], cluster: Cluster
     ) -> dict[str, Placement]:
-        """What the jobs get by an allocation matrix."""
+        """Return what the jobs get by an allocation matrix."""
         answer, without = dict[str, Placement](), list[Job]()
         for job, row in zip(jobs, matrix, strict=True):
             placement = self._settle(job, row, nodes)
@@ -255,7 +255,7 @@ class Pollux:
         return None if left else self._runnable(job, type, place)
 
     def _settle(self, job: Job, row: NDArray[np.int8], nodes: list[_Node]) -> Placement | None:
-        """GPUs of one type for a job, as many of those that it was given as it can run on."""
+        """Return the GPUs of one type for a job, as many of those that it was given as it can run on."""
         by_type: dict[str, dict[int, int]] = {}
         for at in np.flatnonzero(row).tolist():
             type, node = nodes[at]
@@ -268,7 +268,7 @@ class Pollux:
         return self._runnable(job, type, by_type[type])
 
     def _runnable(self, job: Job, type: str, place: dict[int, int]) -> Placement | None:
-        """GPUs on these nodes that a job can run on; a single one at a time is given back."""
+        """Return the GPUs on these nodes that a job can run on; a single one at a time is given back."""
         assert self._tables is not None
         table = self._tables.goodput(job, type)
         while place:
@@ -282,7 +282,7 @@ class Pollux:
         return None
 
     def _utility(self, jobs: Mapping[str, Job], answer: Mapping[str, Placement], gpus: int) -> float:
-        """Utility (17) of an allocation."""
+        """Return the utility (17) of an allocation."""
         assert self._tables is not None
         speedups = []
         for name, placement in answer.items():
@@ -294,7 +294,7 @@ class Pollux:
 
 
 def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[_Node]:
-    """Nodes of a cluster that work: types and numbers. `down`: nodes of each type that failed."""
+    """Return the nodes of a cluster that work: types and numbers. `down`: nodes of each type that failed."""
     none: frozenset[int] = frozenset()
     return [
         (type.name, node) for type in cluster.types for node in working_nodes(type, down.get(type.name, none))
@@ -331,14 +331,14 @@ class _GoodputTables:
         self._known: dict[tuple[int, int, str], tuple[Profile, Floats, Floats]] = {}
 
     def goodput(self, job: Job, type: str) -> Floats:
-        """Goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
+        """Return the goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
 
         Result: by GPUs and nodes; not to be changed.
         """
         return self._tables(job, type)[0]
 
     def usable(self, job: Job, type: str) -> Floats:
-        """Its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
+        """Return its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
 
         Result: not to be changed.
         """
@@ -359,7 +359,7 @@ class _GoodputTables:
         return self._known[key][1:]
 
     def _in_units(self, table: Floats, size: int) -> Floats:
-        """A table by nodes of `size` GPUs, read by nodes of :attr:`unit` GPUs."""
+        """Return a table by nodes of `size` GPUs, read by nodes of :attr:`unit` GPUs."""
         if size == self.unit:
             return table
         gpus, nodes = (np.arange(length) for length in table.shape)
@@ -374,7 +374,7 @@ class _GoodputTables:
 
 
 def _filled(table: Floats) -> Floats:
-    """Goodput by GPUs and nodes, where the job cannot run that of the best part of them."""
+    """Return the goodput by GPUs and nodes, where the job cannot run that of the best part of them."""
     filled = table.copy()
     for gpus in range(2, filled.shape[0]):
         fewer = filled[gpus - 1]

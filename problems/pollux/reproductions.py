@@ -62,7 +62,7 @@ def _sample(
     decay: float | None = None,
     **settings: Any,
 ) -> dict[str, float]:
-    """Seconds of completion times on a workload of a load.
+    """Return the seconds of completion times on a workload of a load.
 
     Pollux is played "with" or "without" avoidance of interference, or with a decay of the weights of jobs in
     the mean of their speedups.
@@ -79,12 +79,12 @@ def _sample(
 
 
 def _times(simulator: Simulator) -> Floats:
-    """Completion times in seconds."""
+    """Return the completion times in seconds."""
     return np.array([record.jct for record in simulator.play().job_results()])
 
 
 def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
-    """Average JCT over Pollux' by the share of jobs as their users configured them."""
+    """Return the average JCT over Pollux' by the share of jobs as their users configured them."""
     artifact, figures = Artifact(effort), []
     # Pollux goes by neither the GPUs nor the batch sizes of users.
     runs = [artifact.simulator("pollux", artifact.jobs(number)) for number in artifact.numbers]
@@ -100,7 +100,7 @@ def realistic(effort: Effort, *, shares: Sequence[float]) -> list[PaperFigure]:
 
 
 def _mixed(artifact: Artifact, number: int, share: float) -> list[JobSubmission]:
-    """A workload in which a share of the jobs are as their users configured them."""
+    """Return a workload in which a share of the jobs are as their users configured them."""
     tuned, configured = artifact.jobs(number), artifact.jobs(number, "workloads-realistic")
     picked = np.random.default_rng(number).permutation(len(tuned))[: round(share * len(tuned))]
     chosen = set(picked.tolist())
@@ -167,7 +167,7 @@ class _Trained:
 
 
 def cloud(effort: Effort) -> list[PaperFigure]:
-    """Cost and time of training ImageNet in the cloud, by goodput over by throughput."""
+    """Return the cost and time of training ImageNet in the cloud, by goodput over by throughput."""
     profile = Artifact(effort).profiles["imagenet"]
     goodput, throughput = (train_in_the_cloud(profile, by_goodput=by) for by in (True, False))
     ratio = "goodput over throughput"
@@ -197,7 +197,7 @@ def efficiencies(effort: Effort) -> list[PaperFigure]:
 
 
 def throughputs(effort: Effort) -> list[PaperFigure]:
-    """Median errors of the fitted throughput model, by application."""
+    """Return the median errors of the fitted throughput model, by application."""
     figures = []
     for folder in sorted(path.parent for path in (Artifact(effort).root / "traces").glob("*/placements.csv")):
         steps = np.array(read_steps(folder), np.float64)[:, :4]
@@ -212,6 +212,6 @@ def throughputs(effort: Effort) -> list[PaperFigure]:
 
 
 def _error(fitted: ThroughputParameters, steps: Floats) -> float:
-    """Median relative error in percent."""
+    """Return the median relative error in percent."""
     nodes, gpus, local, seconds = steps.T
     return 100.0 * float(np.median(np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)))

@@ -55,7 +55,7 @@ class Proactive(Estimator):
 
 
 def make_knowledge(name: str) -> Estimator | None:
-    """Estimator by what it lets policies know; none for policies that see the speed of now."""
+    """Return the estimator by what it lets policies know; none for policies that see the speed of now."""
     makers: dict[str, Callable[[], Estimator | None]] = {
         "agnostic": Agnostic,
         "reactive": lambda: None,

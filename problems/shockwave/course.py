@@ -46,7 +46,7 @@ from copter.problems.shockwave.scheduler import Settings, make_plan, make_relaxa
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
 if TYPE_CHECKING:
-    from copter.bench.results import SolverResult
+    from copter.bench.result_files import SolverResult
     from copter.bench.settings import SolverSettings
 
 _CLOSED = 1e-8
@@ -176,14 +176,14 @@ def _largest(values: Iterable[float]) -> float:
 
 
 def _gap(bound: float, objective: float, size: float) -> float:
-    """How far the bound is above the objective, relative to a size; NaN without one of them."""
+    """Return how far the bound is above the objective, relative to a size; NaN without one of them."""
     if not (math.isfinite(bound) and math.isfinite(objective)):
         return math.nan
     return max(bound - objective, 0.0) / (max(size, abs(objective), abs(bound)) or 1.0)
 
 
 def _idle(runs: np.ndarray, window: Window) -> float:
-    """Share of the window's GPU time that nobody has."""
+    """Return the share of the window's GPU time that nobody has."""
     return 1.0 - float((window.gpus @ runs).sum()) / (window.capacity * window.rounds)
 
 
@@ -209,7 +209,7 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
 
 
 def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
-    """State with so many active jobs on so many GPUs; one in five has not run yet."""
+    """Return the state with so many active jobs on so many GPUs; one in five has not run yet."""
     rng = np.random.default_rng(seed)
     contention = max(jobs / gpus, 1.0)
     states = []
@@ -224,7 +224,7 @@ def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUN
 def _busy_rounds(
     jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS
 ) -> Iterator[RoundState]:
-    """Rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.
+    """Yield the rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.
 
     What runs does not depend on any plan, so that all solvers see the same rounds: whoever has waited
     longest, as much as fits.  A job that completes makes room for a new one.  Restarts cost no time here.

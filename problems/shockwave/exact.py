@@ -68,7 +68,7 @@ class _Arrange(Protocol):
     """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
 
     def __call__(self, counts: Ints, rounds: Flags | None = None, /) -> Flags | None:
-        """Rounds of each job; ``rounds`` is a way to pack the counts, if one is known."""
+        """Return the rounds of each job; ``rounds`` is a way to pack the counts, if one is known."""
 
 
 def prove(
@@ -78,7 +78,7 @@ def prove(
     arrange: _Arrange,
     seconds: float | None = None,
 ) -> Plan:
-    """The best plan, or a better one with what is proven of it.
+    """Return the best plan, or a better one with what is proven of it.
 
     `plan`: to begin with. `prices`: the prices of the relaxation. `seconds`: time limit. Result: with the gap
     to its bound; at most :data:`PROVEN` if it is proven optimal.
@@ -125,7 +125,7 @@ class _Counts:
     bound: float
 
     def plan(self, problem: PlanProblem, plan: Plan, arrange: _Arrange) -> Plan | None:
-        """The plan that they make, if it is better."""
+        """Return the plan that they make, if it is better."""
         runs = None if self.counts is None else arrange(self.counts, self.rounds)
         if runs is None:
             return None
@@ -142,7 +142,7 @@ def _best_counts(
     *,
     rounds: bool = False,
 ) -> _Counts:
-    """Best counts among some of each job's, those of the plan included."""
+    """Return the best counts among some of each job's, those of the plan included."""
     rows = np.arange(len(mask))
     now = plan.runs.sum(axis=1)
     mask = mask.copy()
@@ -165,7 +165,7 @@ def _best_counts(
 
 
 def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count: Ints) -> CompiledProgram:
-    """The model with a binary column more for each job and round."""
+    """Return the model with a binary column more for each job and round."""
     n, rounds = len(problem.gpus), problem.rounds
     of_job = kron(eye_array(n), np.ones((1, rounds)))
     of_round = kron(problem.gpus[None, :].astype(float), eye_array(rounds))
@@ -183,14 +183,14 @@ def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count:
 
 
 def _least(problem: PlanProblem, mask: Flags) -> float:
-    """The least value of H for some of each job's counts."""
+    """Return the least value of H for some of each job's counts."""
     return problem.makespan(np.where(mask, problem.remaining, np.inf).min(axis=1))
 
 
 def _model(
     problem: PlanProblem, job: Ints, count: Ints, now: Ints, least: float, unit: float
 ) -> CompiledProgram:
-    """Columns l by job and count, then H above its least value, in units of costs."""
+    """Return the columns l by job and count, then H above its least value, in units of costs."""
     k, n = job.size, len(now)
     rows = np.arange(n)
     weight = problem.makespan_weight
@@ -251,7 +251,7 @@ def solve_milp(
     deadline: float | None = None,
     threads: int | None = None,
 ) -> ExactPlan:
-    """Best plan.
+    """Return the best plan.
 
     `mip_gap`: relative gap at which it stops; that of the authors' runs by default. `deadline`: seconds, of
     making the model and solving it.

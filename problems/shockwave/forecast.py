@@ -114,7 +114,7 @@ def forecast(
 
 
 def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds: float = 0.0) -> Floats:
-    """Weights rho^k of jobs in the plan, their budgets in the market.
+    """Return the weights rho^k of jobs in the plan, their budgets in the market.
 
     The logarithm of a job's progress is flattest at its end, so that (11) as printed gives the last round of
     a job to anybody else, until its age has raised rho^k above all others: jobs wait for long within a
@@ -135,7 +135,7 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
 
 
 def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats:
-    """Epochs that are over after so much run time."""
+    """Return the epochs that are over after so much run time."""
     rows = np.arange(len(run))
     at = np.minimum((seconds <= run[:, None]).sum(axis=1), regimes - 1)
     before = np.where(at > 0, seconds[rows, at - 1], 0.0)
@@ -146,7 +146,7 @@ def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats
 
 
 def _within(passed: Floats, columns: int, count: Ints) -> Floats:
-    """Epochs seen by regime of the pattern; regimes past its end count as its last."""
+    """Return the epochs seen by regime of the pattern; regimes past its end count as its last."""
     beyond = np.arange(passed.shape[1]) >= count[:, None]
     seen = np.zeros((len(passed), columns))
     width = min(columns, passed.shape[1])

@@ -78,7 +78,7 @@ def generate(
     gpu_mix: Mapping[int, float] | None = None,
     size_mix: Mapping[tuple[float, float], float] | None = None,
 ) -> list[RegimeJob]:
-    """Jobs with Poisson arrivals, the first at time 0.
+    """Return the jobs with Poisson arrivals, the first at time 0.
 
     `seed`: the same seed gives the same jobs. `arrival_seconds`: mean seconds between two arrivals; 0: all at
     once. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`: weights of ranges of
@@ -116,7 +116,7 @@ def job_of(
     seconds: float,
     mode_mix: Mapping[Mode, float] | None = None,
 ) -> RegimeJob:
-    """A job of given size: a model and a mode by chance.
+    """Return a job of given size: a model and a mode by chance.
 
     `arrival`: seconds. `seconds`: run time at the first batch size; adaptation shortens it. `mode_mix`:
     weights of the modes.

@@ -68,7 +68,7 @@ class RoundState:
 
 
 def pack(candidates: Collection[MarketJob], gpus: int) -> list[str]:
-    """Names of the jobs that fit, taken in order; one that does not fit is passed over."""
+    """Return the names of the jobs that fit, taken in order; one that does not fit is passed over."""
     taken, left = [], gpus
     for state in candidates:
         if state.gpus <= left:

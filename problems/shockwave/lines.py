@@ -22,7 +22,7 @@ _PLANNING = Settings(rounds=ROUNDS, shim_seconds=1.0)
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """List them."""
+    """Return the list them."""
     return [_line(inputs, *size) for size in _SIZES]
 
 

@@ -80,7 +80,7 @@ class MarketMetrics:
 
     @classmethod
     def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> MarketMetrics:
-        """Metrics of jobs on so many GPUs.
+        """Return the Metrics of jobs on so many GPUs.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class MarketMetrics:
         )
 
     def as_row(self) -> dict[str, float]:
-        """The metrics by name."""
+        """Return the metrics by name."""
         return asdict(self)
 
 

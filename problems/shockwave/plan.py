@@ -73,7 +73,7 @@ class PlanShim:
         critical: float = 0.0,
         last: Ints | None = None,
     ) -> Plan:
-        """Feasible plan near ``rounds``.
+        """Return the feasible plan near ``rounds``.
 
         `rounds`: fractional rounds of each job. `bound`: the bound of the relaxation. `prices`: the prices of
         the relaxation: a GPU's round, the rows of H. `urgency`: larger runs earlier. `running`: jobs that ran
@@ -105,7 +105,7 @@ class PlanShim:
         running: Flags | None = None,
         critical: float = 0.0,
     ) -> Flags | None:
-        """Steps 2 and 3 for counts that are to stay as they are, or grow.
+        """Return the steps 2 and 3 for counts that are to stay as they are, or grow.
 
         `rounds`: a way to pack them, if no other is found. `prices`, `urgency`, `running`, `critical`: as
         :meth:`plan` takes them. Result: None if no way was found to pack them into the rounds.
@@ -227,7 +227,7 @@ class _State:
                         break
 
     def pack(self, counts: Ints) -> bool:
-        """Jobs with most GPUs first, each in the rounds with most GPUs free; whether all fit."""
+        """Return the jobs with most GPUs first, each in the rounds with most GPUs free; whether all fit."""
         for j in np.lexsort((-counts, -self.problem.gpus)).tolist():
             for t in np.argsort(-self.free, kind="stable")[: counts[j]].tolist():
                 if self.problem.gpus[j] > self.free[t]:
@@ -311,7 +311,7 @@ class _State:
         return exchanges
 
     def _exchange(self, t: int, more: Floats, less: Floats, wanted: Ints) -> tuple[int, list[int]] | None:
-        """The exchange in a round that gains most at the prices: a job out, and those that come in."""
+        """Return the exchange in a round that gains most at the prices: a job out, and those that come in."""
         gpus = self.problem.gpus
         idle = wanted[~self.runs[wanted, t] & (more[wanted] > 0)]
         inside = np.flatnonzero(self.runs[:, t])

@@ -61,7 +61,7 @@ class Shockwave:
         self._stated: dict[str, RegimeJob] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Jobs of a round, and what they get."""
+        """Return the jobs of a round, and what they get."""
         here = look(now)
         if not here.jobs:
             return {}
@@ -75,7 +75,7 @@ class Shockwave:
         return here.allocation(here.pack((at[name], here.preferences(at[name])) for name in order))
 
     def _states(self, here: RigidRound) -> tuple[MarketJob, ...]:
-        """The jobs as the market sees them."""
+        """Return the jobs as the market sees them."""
         left = here.mean_seconds_left
         states, stated = [], {}
         for k, one in enumerate(here.jobs):

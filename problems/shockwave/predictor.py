@@ -60,7 +60,7 @@ class Pattern:
 def _accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
-    """Pattern of Accordion: regimes that alternate, the small batch size first.
+    """Return the pattern of Accordion: regimes that alternate, the small batch size first.
 
     `epochs`: the epochs of the job, N. `small`, `large`: the batch sizes. `regimes`: K; at least one is made.
     `epoch_seconds`: seconds of an epoch at a batch size.
@@ -70,7 +70,7 @@ def _accordion(
 
 
 def pattern_of(job: RegimeJob) -> Pattern:
-    """The pattern that the user of a trace's job specifies.
+    """Return the pattern that the user of a trace's job specifies.
 
     As in the authors' code the user knows the batch sizes of the job and how often they change, and the
     profile has the seconds of an epoch at each.  The authors' GNS traces end with one epoch at the first
@@ -95,7 +95,7 @@ def observe(job: RegimeJob, epochs: float) -> Floats:
 
 
 def _within(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Epochs seen by regime of the pattern; regimes past its end count as its last."""
+    """Return the epochs seen by regime of the pattern; regimes past its end count as its last."""
     counts = np.zeros(len(pattern))
     given = np.asarray(seen, float)
     known = min(given.size, len(pattern))
@@ -115,7 +115,7 @@ def _restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
 
 
 def _bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs of the K regimes by the standard update of the Dirichlet prior."""
+    """Return the expected epochs of the K regimes by the standard update of the Dirichlet prior."""
     counts = _within(pattern, seen)
     over = min(max(len(seen) - 1, 0), len(pattern) - 1)
     posterior = pattern.epochs / len(pattern) + counts
@@ -123,7 +123,7 @@ def _bayesian(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
 
 
 def _greedy(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs of the K regimes if the ongoing one never ends."""
+    """Return the expected epochs of the K regimes if the ongoing one never ends."""
     expected = _within(pattern, seen)
     now = min(max(len(seen) - 1, 0), len(pattern) - 1)
     expected[now] += max(pattern.epochs - expected.sum(), 0.0)
@@ -146,7 +146,7 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
 
 
 def _run_seconds(pattern: Pattern, epochs: Floats) -> float:
-    """Seconds of so many epochs of each regime."""
+    """Return the seconds of so many epochs of each regime."""
     return float(np.dot(epochs, pattern.epoch_seconds))
 
 
@@ -165,7 +165,7 @@ class Errors:
 
 
 def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, Errors]:
-    """Errors of the three rules while jobs train, as in Figure 5.
+    """Return the errors of the three rules while jobs train, as in Figure 5.
 
     `jobs`: those that never change are left out. `points`: shares of training at which errors are measured,
     evenly from the start. Result: by the name of the rule.

@@ -61,7 +61,7 @@ class RelaxationProgram:
         self._iterations, self._warm = 0, False
 
     def __call__(self, window: Window) -> Relaxation:
-        """Relaxation of a window; its ``model_seconds`` are those of the edits."""
+        """Return the relaxation of a window; its ``model_seconds`` are those of the edits."""
         begin = time.perf_counter()
         own = np.flatnonzero(np.diff(window.segment_start) > 0)
         worth = float(window.weights[own].sum()) * window.scale
@@ -205,7 +205,7 @@ class RelaxationProgram:
 
 
 def _least_run_times(window: Window) -> tuple[float, float]:
-    """What is left of H after the window at least: of all jobs together, and of the longest one."""
+    """Return what is left of H after the window at least: of all jobs together, and of the longest one."""
     work = float(window.gpus @ window.remaining) / window.capacity
     left = window.remaining - window.round_seconds * window.most_rounds
     return work - window.round_seconds * window.rounds, float(left.max())

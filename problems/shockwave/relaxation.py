@@ -126,7 +126,7 @@ def solve_relaxation(window: Window) -> Relaxation:
 
 
 def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tuple[float, float, Floats]:
-    """Prices with alpha_0 + sum alpha_j = lambda / Z_0, none negative."""
+    """Return the prices with alpha_0 + sum alpha_j = lambda / Z_0, none negative."""
     mu, work, jobs = max(mu, 0.0), max(work, 0.0), np.maximum(jobs, 0.0)
     total = work + float(jobs.sum())
     if total <= 0:
@@ -136,7 +136,7 @@ def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tu
 
 
 def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats, begin: float) -> Relaxation:
-    """Relaxation of some rounds, certified by prices.
+    """Return the relaxation of some rounds, certified by prices.
 
     `rounds`: y_j, feasible. `mu`, `work`, `jobs`: prices as :class:`Relaxation` has them; they are scaled to
     what the bound needs. `begin`: when the solve began, by :func:`time.perf_counter`.
@@ -161,7 +161,7 @@ def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
 
 
 def _best_alone(window: Window, cost: Floats) -> Floats:
-    """Largest value of every job alone at so much a round: at ends of segments or inside one."""
+    """Return the largest value of every job alone at so much a round: at ends of segments or inside one."""
     weights = window.weights * window.scale
     best = weights * np.log(window.base)
     start, length, gain = window.segment_start, window.segment_rounds, window.segment_gain

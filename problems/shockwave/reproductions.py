@@ -67,7 +67,7 @@ _UNITS = {
 
 
 def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[PaperFigure]:
-    """Policies on traces, see `_sample`, with a makespan in seconds or in rounds."""
+    """Return the policies on traces, see `_sample`, with a makespan in seconds or in rounds."""
     units = _UNITS | ({"makespan": "rounds"} if rounds_shown else {})
     return grid(effort, _sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
 
@@ -137,7 +137,7 @@ def _shown(metrics: MarketMetrics) -> dict[str, float]:
 
 
 def _ends(trace: Sequence[RegimeJob], found: ReplayResult) -> dict[str, float]:
-    """Rounds at the end of which quarters of the jobs completed, on average."""
+    """Return the rounds at the end of which quarters of the jobs completed, on average."""
     work = {job.name: job.gpus * job.seconds for job in trace}
     ends = [job.finished / ROUND_SECONDS for job in sorted(found.jobs, key=lambda job: -work[job.name])]
     quarters = zip(_QUARTERS, np.array_split(np.array(ends), 4), strict=True)
@@ -145,13 +145,13 @@ def _ends(trace: Sequence[RegimeJob], found: ReplayResult) -> dict[str, float]:
 
 
 def mixed_jobs(seed: int, dynamic: float, jobs: int) -> list[RegimeJob]:
-    """Generated jobs for 64 GPUs of which a share is dynamic, half each by Accordion and GNS."""
+    """Return the generated jobs for 64 GPUs of which a share is dynamic, half each by Accordion and GNS."""
     mix = {Mode.STATIC: 1.0 - dynamic, Mode.ACCORDION: 0.5 * dynamic, Mode.GNS: 0.5 * dynamic}
     return generate(jobs, seed=seed, arrival_seconds=ARRIVAL_SECONDS[64], mode_mix=mix)
 
 
 def _pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
-    """Jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'."""
+    """Return the jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'."""
     rng = np.random.default_rng(seed)
     counts = np.array(sorted(GPU_MIX))
     jobs = []
@@ -172,7 +172,7 @@ def _published_folder(effort: Effort) -> Path:
 
 
 def _published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
-    """The authors' trace for 32, 64, 128 or 256 GPUs."""
+    """Return the authors' trace for 32, 64, 128 or 256 GPUs."""
     folder = _published_folder(effort) / "derived_job_epochs"
     found = sorted(folder.glob(f"{_SIZES[gpus]}_*.json"))
     if not found:
@@ -183,7 +183,7 @@ def _published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
 def _paper(
     effort: Effort, *, gpus: int, published: str = "", file: str = "", **others: Any
 ) -> dict[str, float]:
-    """What the authors published as a result, whose name has a file in braces."""
+    """Return what the authors published as a result, whose name has a file in braces."""
     if not published:
         return {}
     name = f"tacc_32gpus_{published.format(file=file)}.json"
@@ -249,7 +249,7 @@ def one_job(effort: Effort) -> list[PaperFigure]:
 
 
 def foresight(effort: Effort) -> list[PaperFigure]:
-    """The makespan of OSSP by what it knows, on three jobs and, with data, on the authors' trace."""
+    """Return the makespan of OSSP by what it knows, on three jobs and, with data, on the authors' trace."""
     cases = {"3 jobs": {"workload": "three", "gpus": 2}}
     if effort.data is not None:
         cases["120 jobs"] = {"workload": "authors", "gpus": 32}
@@ -266,7 +266,7 @@ def foresight(effort: Effort) -> list[PaperFigure]:
 
 
 def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
-    """Errors of the three rules of prediction on the jobs of the traces for numbers of GPUs."""
+    """Return the errors of the three rules of prediction on the jobs of the traces for numbers of GPUs."""
     jobs = [job for each in gpus for job in _published_trace(effort, each)]
     figures, curves = [], []
     for rule, errors in prediction_errors(jobs).items():
@@ -282,7 +282,7 @@ def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
 
 
 def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
-    """Jobs of a workload on the GPUs that they ask for, with the batch sizes that are best there.
+    """Return the jobs of a workload on the GPUs that they ask for, with the batch sizes that are best there.
 
     Each level of a job's profile is a regime of one epoch: that is its batch size schedule.
     """
@@ -297,7 +297,7 @@ def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
 
 
 def against_pollux(effort: Effort) -> list[PaperFigure]:
-    """Shockwave over Pollux on Pollux' workloads, 64 GPUs, and the fairness of both."""
+    """Return Shockwave over Pollux on Pollux' workloads, 64 GPUs, and the fairness of both."""
     artifact = Artifact(effort)
     found: dict[tuple[str, str, str], list[float]] = {}
 
@@ -331,7 +331,7 @@ def against_pollux(effort: Effort) -> list[PaperFigure]:
 
 
 def overhead(effort: Effort, *, jobs: Sequence[int], gpus: int) -> list[PaperFigure]:
-    """Largest bound gap of plans and median seconds that they take, by number of jobs."""
+    """Return the largest bound gap of plans and median seconds that they take, by number of jobs."""
     figures = []
     for count in jobs:
         effort.say(f"{count} jobs on {gpus} GPUs")

@@ -169,7 +169,7 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
 
 
 def plan_problem(window: Window) -> PlanProblem:
-    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
+    """Return the tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
     counts = np.arange(window.rounds + 1, dtype=float)
     utility = np.stack([window.utility(np.full(len(window), n)) for n in counts], axis=1)
     value = window.scale * window.weights[:, None] * np.log(utility)
@@ -186,7 +186,7 @@ def make_plan(
     scatter: float = SCATTER,
     exact: bool = False,
 ) -> Plan:
-    """Plan of whole rounds from the relaxation of a window.
+    """Return the plan of whole rounds from the relaxation of a window.
 
     `now`: what the window is of. `shim_seconds`: seconds after which no more improvement is looked for.
     `last`: rounds of each job in what is left of the last plan. `scatter`: penalty on scattered rounds.
@@ -207,7 +207,7 @@ def make_plan(
 
 
 def urgency(window: Window) -> Floats:
-    """Smith's rule: weight over remaining run time."""
+    """Return Smith's rule: weight over remaining run time."""
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
@@ -299,7 +299,7 @@ class Planner:
         return MarketRound(order, None, None, _moves(now, order))
 
     def _due(self, now: RoundState) -> bool:
-        """Whether a plan has to be made."""
+        """Return whether a plan has to be made."""
         age = now.index - self._made
         if age >= min(self.settings.solve_every, self._runs.shape[1]):
             return True
@@ -308,7 +308,7 @@ class Planner:
         return self.settings.reactive and _begun(now) != self._regimes
 
     def _left(self, now: RoundState) -> Ints | None:
-        """Rounds of each job in what is left of the last plan."""
+        """Return the rounds of each job in what is left of the last plan."""
         if not self.solves:
             return None
         counts = self._runs[:, now.index - self._made :].sum(axis=1)
@@ -316,7 +316,7 @@ class Planner:
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
     def _error(self, rng: np.random.Generator, jobs: int) -> Floats | None:
-        """Relative error of each job's predicted run time in a plan."""
+        """Return the relative error of each job's predicted run time in a plan."""
         if self.settings.noise == 0:
             return None
         return self.settings.noise * rng.choice((-1.0, 1.0), jobs)
@@ -341,7 +341,7 @@ class Planner:
 
 
 def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, float]) -> tuple[str, ...]:
-    """Jobs of a round in the order in which they take GPUs: those of the plan, then the others.
+    """Return the jobs of a round in the order in which they take GPUs: those of the plan, then the others.
 
     Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go to
     those with the longest run time left, as in the authors' code.
@@ -353,7 +353,7 @@ def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, flo
 
 
 def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
-    """Jobs that begin to run, or no longer do, if they take the GPUs in an order."""
+    """Return the jobs that begin to run, or no longer do, if they take the GPUs in an order."""
     by_name = {state.name: state for state in now.jobs}
     runs = set(pack([by_name[name] for name in order], now.gpus))
     moves = []
@@ -365,7 +365,7 @@ def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
 
 
 def _begun(now: RoundState) -> tuple[int, ...]:
-    """How many regimes of each job have begun."""
+    """Return how many regimes of each job have begun."""
     return tuple(len(state.seen) for state in now.jobs)
 
 

@@ -54,13 +54,13 @@ class PlanProblem:
         return useful.sum(axis=1)
 
     def objective(self, counts: Ints) -> float:
-        """Objective of a plan, to be maximised."""
+        """Return the objective of a plan, to be maximised."""
         rows = np.arange(len(counts))
         value = float(self.value[rows, counts].sum())
         return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])
 
     def size(self, counts: Ints) -> float:
-        """What the objective of a plan is made up of: its terms' magnitudes, which may cancel."""
+        """Return what the objective of a plan is made up of: its terms' magnitudes, which may cancel."""
         rows = np.arange(len(counts))
         value = float(abs(self.value[rows, counts]).sum())
         return value + self.makespan_weight * self.makespan(self.remaining[rows, counts])
@@ -84,7 +84,7 @@ class PlanProblem:
 
 
 def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tuple[float, float]:
-    """Price of a GPU's round with the best bound, which is convex in it, and that bound.
+    """Return the price of a GPU's round with the best bound, which is convex in it, and that bound.
 
     `mu`: price to begin with. `work`, `jobs` (N,): prices of the rows of H, which stay.
     """
@@ -111,7 +111,7 @@ def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tu
 def normal_prices(
     problem: PlanProblem, prices: tuple[float, float, Floats] | None
 ) -> tuple[float, float, Floats]:
-    """Prices that :meth:`PlanProblem.bound` takes, from those of a relaxation."""
+    """Return the prices that :meth:`PlanProblem.bound` takes, from those of a relaxation."""
     count = len(problem.gpus)
     if prices is None:
         return 0.0, problem.makespan_weight, np.zeros(count)

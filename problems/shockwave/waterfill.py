@@ -49,7 +49,7 @@ class _Filling:
         self.budget = float(window.capacity * window.rounds)
 
     def rounds(self, mu: float, least: Floats) -> Floats:
-        """Rounds of each job at a price of a GPU's round."""
+        """Return the rounds of each job at a price of a GPU's round."""
         window = self.window
         z = np.clip(self.worth / mu - self.utility / window.segment_gain, 0.0, window.segment_rounds)
         return np.maximum(np.bincount(self.owner, z, self.count), least)
@@ -80,7 +80,7 @@ class _Filling:
         return rounds + (self.most - rounds) * min(1.0, max(left, 0.0) / room) if room > 0 else rounds
 
     def marginal(self, rounds: Floats) -> Floats:
-        """Value of a round less to each job, the slope of the welfare just below ``rounds``."""
+        """Return the value of a round less to each job, the slope of the welfare just below ``rounds``."""
         window = self.window
         result = np.zeros(self.count)
         inside = (self.before < rounds[self.owner]) | (self.before == 0.0)
@@ -127,7 +127,7 @@ def _longest(window: Window) -> float:
 
 
 def _least_run_time(filling: _Filling) -> float:
-    """The least h that GPU time allows: below it there is no plan."""
+    """Return the least h that GPU time allows: below it there is no plan."""
     low, high = 0.0, _longest(filling.window)
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
@@ -141,7 +141,7 @@ def _least_run_time(filling: _Filling) -> float:
 
 
 def _slopes(filling: _Filling, h: float) -> tuple[float, Floats, Floats]:
-    """Price of GPU time and rounds of each job at an h, and the alpha_j."""
+    """Return the price of GPU time and rounds of each job at an h, and the alpha_j."""
     window, none = filling.window, np.zeros(filling.count)
     least = np.clip((window.remaining - h) / window.round_seconds, 0.0, filling.most)
     mu, rounds = filling.price(least)
@@ -154,7 +154,7 @@ def _slopes(filling: _Filling, h: float) -> tuple[float, Floats, Floats]:
 
 
 def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, Floats, Floats]:
-    """The same at the best h between two: where the alpha_j add up to lambda / Z_0."""
+    """Return the same at the best h between two: where the alpha_j add up to lambda / Z_0."""
     kappa, seconds = filling.window.makespan_weight, filling.window.round_seconds
     mu, rounds, alpha = _slopes(filling, low)
     if float(alpha.sum()) <= kappa:
@@ -206,7 +206,7 @@ def _possible(filling: _Filling, h: float) -> bool:
 
 
 def _all(window: Window, filling: _Filling, begin: float) -> Relaxation:
-    """Every job has all rounds that it can use."""
+    """Return every job has all rounds that it can use."""
     rounds = filling.most
     left = np.maximum(window.remaining - rounds * window.round_seconds, 0.0)
     alpha = np.zeros(len(window))

@@ -100,11 +100,11 @@ class Window:
         )
 
     def utility(self, rounds: Floats) -> Floats:
-        """Utility of each job after some rounds, regimes in order."""
+        """Return the utility of each job after some rounds, regimes in order."""
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
     def relaxed_utility(self, rounds: Floats) -> Floats:
-        """The least concave majorant of the utility, what the relaxation works with."""
+        """Return the least concave majorant of the utility, what the relaxation works with."""
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
 
     def _progress(self, rounds: Floats, start: Ints, length: Floats, gain: Floats) -> Floats:
@@ -116,7 +116,7 @@ class Window:
         return self.base + np.bincount(owner, inside * gain, len(self))
 
     def welfare(self, utility: Floats) -> float:
-        """First part of the objective for given utilities. `utility`: positive."""
+        """Return the first part of the objective for given utilities. `utility`: positive."""
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
     def makespan(self, rounds: Floats) -> float:
@@ -127,11 +127,11 @@ class Window:
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def objective(self, rounds: Floats) -> float:
-        """Objective of (11), to be maximised, with the regimes in order."""
+        """Return the objective of (11), to be maximised, with the regimes in order."""
         return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def relaxed_objective(self, rounds: Floats) -> float:
-        """Objective of the relaxation, never below :meth:`objective`."""
+        """Return the objective of the relaxation, never below :meth:`objective`."""
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def size(self, rounds: Floats) -> float:
@@ -168,7 +168,7 @@ def window_of_forecast(
     lam: float = LAMBDA,
     ending: float = 0.0,
 ) -> Window:
-    """Window of the jobs of a round by what is predicted of them.
+    """Return the window of the jobs of a round by what is predicted of them.
 
     `seen`: what was seen of its jobs. `rounds`, `power`, `lam`, `ending`: as :func:`build_window` takes them.
     """

@@ -49,7 +49,7 @@ class RegimeProfile(Profile):
         return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
 
     def steps(self, level: int) -> float:
-        """Training steps an epoch: samples over the batch size."""
+        """Return the training steps an epoch: samples over the batch size."""
         return self.job.samples / self.job.regimes[level].batch_size
 
 
@@ -62,7 +62,7 @@ def _cluster_of(gpus: int) -> Cluster:
 
 
 def scenario_of(jobs: Iterable[RegimeJob], gpus: int) -> Scenario:
-    """What the simulator needs to replay a trace."""
+    """Return what the simulator needs to replay a trace."""
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
     return Scenario(_cluster_of(gpus), [job.submission for job in listed], profiles)
@@ -76,7 +76,7 @@ def shockwave(
     arrival_seconds: float | None = None,
     sizes: bool = False,
 ) -> Scenario:
-    """Jobs of the authors' workload for a cluster of this size, or generated ones.
+    """Return the jobs of the authors' workload for a cluster of this size, or generated ones.
 
     `seed`: seed of generated jobs; the authors publish one workload for each size of the cluster. `data`: its
     files are taken for the number of jobs, the rate and the sizes that the authors have. `jobs`: by default

@@ -239,7 +239,7 @@ def _bench_sia(options: SiaBenchOptions) -> None:
 
 
 def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Rounds that each solver plays for itself."""
+    """Return the rounds that each solver plays for itself."""
     from copter.problems.sia.course import ClosedSia, Size
 
     rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
@@ -249,7 +249,7 @@ def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Rounds that are recorded first."""
+    """Return the rounds that are recorded first."""
     from copter.problems.sia.course import record_sia
 
     begin = perf_counter()

@@ -65,11 +65,11 @@ class JobChoices:
 
     @property
     def has_null(self) -> bool:
-        """Whether column 0 is "no allocation"."""
+        """True if column 0 is "no allocation"."""
         return self.key[0]
 
     def find(self, configuration: int) -> int:
-        """Column of a configuration, -1 if it is not among them."""
+        """Return the column of a configuration, -1 if it is not among them."""
         column = self._found.get(configuration)
         if column is None:
             column = self._found[configuration] = _place(self.columns, configuration)
@@ -77,7 +77,7 @@ class JobChoices:
 
 
 def _place(columns: Ints, configuration: int) -> int:
-    """Where a configuration is among ascending ones, -1 if it is not there."""
+    """Return where a configuration is among ascending ones, -1 if it is not there."""
     at = int(np.searchsorted(columns, configuration))
     return at if at < columns.size and columns[at] == configuration else -1
 
@@ -112,7 +112,7 @@ class _Runnable:
         return self._choices[key]
 
     def only(self, configuration: int) -> JobChoices | None:
-        """One configuration, without a choice; None if it cannot run the application."""
+        """Return one configuration, without a choice; None if it cannot run the application."""
         choices = self._choices.get(configuration)
         if choices is None and (position := _place(self.columns, configuration)) >= 0:
             choices = self._choices[configuration] = self._make(np.array([position]), False)
@@ -135,7 +135,7 @@ class CostRow:
     _blocks: dict[JobChoices, Floats] = field(default_factory=dict)
 
     def block(self, choices: JobChoices) -> Floats:
-        """Costs of the columns of a request, read-only."""
+        """Return the costs of the columns of a request, read-only."""
         if choices not in self._blocks:
             costs = self.costs[choices.positions]
             if choices.has_null:
@@ -221,7 +221,7 @@ class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
         self.program = program
 
     def take(self, choices: JobChoices, configurations: Configurations) -> SharedColumns:
-        """The handle of the columns of some choices, with one user more."""
+        """Return the handle of the columns of some choices, with one user more."""
         size = choices.columns.size
         return self._take(
             choices.key, lambda: self.program.share_columns(_usage(choices, configurations), size)
@@ -236,12 +236,12 @@ class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
         self.program = program
 
     def take(self, row: CostRow, choices: JobChoices) -> SharedCosts:
-        """Vector of the costs of some choices, counting one user more."""
+        """Return the vector of the costs of some choices, counting one user more."""
         return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
 def _usage(choices: JobChoices, configurations: Configurations) -> dict[Hashable, Any]:
-    """GPUs of each type that the columns take: ``{type: (columns, GPUs)}``."""
+    """Return the GPUs of each type that the columns take: ``{type: (columns, GPUs)}``."""
     real = np.flatnonzero(choices.columns >= 0)
     picked = choices.columns[real]
     types, gpus = configurations.type_index[picked], configurations.gpus[picked].astype(np.float64)
@@ -253,7 +253,7 @@ def _usage(choices: JobChoices, configurations: Configurations) -> dict[Hashable
 
 
 def _normalised(goodput: Floats, min_gpus: int) -> Floats:
-    """Goodputs of a job, all positive, scaled so that the smallest is ``min_gpus``."""
+    """Return the goodputs of a job, all positive, scaled so that the smallest is ``min_gpus``."""
     if not goodput.size:
         return goodput
     return goodput * (min_gpus / goodput.min())
@@ -289,11 +289,11 @@ class Objective:
             raise ValueError(f"lam = {self.lam}: must be finite and not negative")
 
     def costs(self, goodput: Floats) -> Floats:
-        """Cost of each configuration without restart factor, to be minimised: ``+-G^p``."""
+        """Return the cost of each configuration without restart factor, to be minimised: ``+-G^p``."""
         return math.copysign(1.0, -self.p) * goodput**self.p
 
     def scales(self, factor: Floats) -> Floats:
-        """Factor on costs for a restart factor: ``r^p``."""
+        """Return the factor on costs for a restart factor: ``r^p``."""
         return factor**self.p
 
 
@@ -326,7 +326,7 @@ class Sources:
         return len(self._sources)
 
     def take(self, profile: Profile, kind: Kind, least: int, most: int | None) -> int:
-        """Number of a source, counting one user more.
+        """Return the number of a source, counting one user more.
 
         `kind`: jobs that are not adaptive run by the profile at its fixed batch size. `most`: limits, see
         `_Source`.

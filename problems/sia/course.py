@@ -62,7 +62,7 @@ _WARM_UP = Size(1024, 400, 3)
 
 
 def worth_recording(gpus: int, jobs: int) -> bool:
-    """Whether rounds of this size are few enough columns to be recorded."""
+    """Return whether rounds of this size are few enough columns to be recorded."""
     return jobs * len(builtin_cluster(gpus).configurations) <= _MOST_RECORDED
 
 

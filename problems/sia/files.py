@@ -51,7 +51,7 @@ _DERIVED = "derived_npz"
 
 
 def profile_folder(path: str | Path) -> Path:
-    """The folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
+    """Return the folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
     path = Path(path)
     inside = path / _DERIVED
     if inside.is_dir() and not (path / _CONSTANTS).exists() and not any(path.glob("*.npz")):
@@ -74,7 +74,7 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 
 
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
-    """The authors' cluster of 256 GPUs, from ``simulator_constants.json``.
+    """Return the authors' cluster of 256 GPUs, from ``simulator_constants.json``.
 
     `scale`: factor on the nodes of each type, rounded.
     """

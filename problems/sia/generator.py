@@ -126,7 +126,7 @@ _FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40
 
 
 def builtin_cluster(gpus: int) -> Cluster:
-    """The authors' seven GPU types, scaled to about ``gpus`` GPUs."""
+    """Return the authors' seven GPU types, scaled to about ``gpus`` GPUs."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     return cluster_by_name(f"pai-{gpus}")
@@ -148,7 +148,7 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 
 
 def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> Floats:
-    """Ascending times of arrivals: daily pattern times bursts by the minute.
+    """Return the ascending times of arrivals: daily pattern times bursts by the minute.
 
     `hours`: in which they arrive, from 0. Result: seconds.
     """
@@ -170,7 +170,7 @@ def generate(
     rigid: float = 0.0,
     non_preemptible: float = 0.0,
 ) -> Scenario:
-    """A cluster and a workload.
+    """Return a cluster and a workload.
 
     `gpus`: about as many; nodes of each type are rounded. `hours`: length of the workload. `strong_scaling`,
     `rigid`, `non_preemptible`: shares of the training jobs that are so. Rigid jobs ask for 1, 2, 4 or 8 GPUs,
@@ -194,7 +194,7 @@ def draw_jobs(
     rigid: float = 0.0,
     non_preemptible: float = 0.0,
 ) -> list[JobSubmission]:
-    """Jobs submitted at the given times, with the shares of `_JOB_MIX`.
+    """Return the jobs submitted at the given times, with the shares of `_JOB_MIX`.
 
     `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs that are so;
     see :func:`generate`.
@@ -227,7 +227,7 @@ def _category(application: str) -> str:
 
 
 def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
-    """A workload file with the profiles of a folder, on the authors' cluster.
+    """Return a workload file with the profiles of a folder, on the authors' cluster.
 
     `profiles`: folder of :mod:`copter.problems.sia.files`. `gpus`: size of the cluster, in steps of the
     authors' 256 GPUs; by default their ratio of jobs to GPUs.
@@ -243,7 +243,7 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
 def pai(
     cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float = 24.0
 ) -> Scenario:
-    """A workload of the authors with as many jobs, or jobs like theirs.
+    """Return a workload of the authors with as many jobs, or jobs like theirs.
 
     `cluster`: the cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: with
     files, the workload with the number 1 + seed, modulo how many there are. `jobs`: by default the authors'

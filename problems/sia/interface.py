@@ -129,4 +129,4 @@ class JobShim(Protocol):
     """Makes an integral allocation of a fractional one."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
-        """Round a solution."""
+        """Return the round a solution."""

@@ -70,7 +70,7 @@ class JobTable:
             setattr(self, name, fill.copy())
 
     def add(self) -> int:
-        """A slot with all fields at their defaults, marked active."""
+        """Return a slot with all fields at their defaults, marked active."""
         if self._free:
             slot = self._free.pop()
         else:
@@ -88,7 +88,7 @@ class JobTable:
         self._free.append(slot)
 
     def slots(self) -> Ints:
-        """Slots of the active jobs, ascending."""
+        """Return the slots of the active jobs, ascending."""
         return np.flatnonzero(self.active[: self.size])
 
     def _grow(self) -> None:
@@ -98,7 +98,7 @@ class JobTable:
 
 
 def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[Ints, Ints]:
-    """Whether jobs are free, must have GPUs, or keep what they have.
+    """Return whether jobs are free, must have GPUs, or keep what they have.
 
     Where nodes vanished under pinned jobs, restarts are released, the one that has longest to go first.
 
@@ -134,7 +134,7 @@ def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[I
 
 
 def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float | None) -> Ints:
-    """Most GPUs that jobs may have; pinned ones too, for they may be released.
+    """Return the most GPUs that jobs may have; pinned ones too, for they may be released.
 
     `slots` (n,). `scale_up_limit`: by this factor a job grows at most; None for `_NO_LIMIT`.
     """
@@ -147,7 +147,7 @@ def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float
 
 
 def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
-    """Jobs that lose their GPUs if all others keep what they have: a round without an answer.
+    """Return the jobs that lose their GPUs if all others keep what they have: a round without an answer.
 
     Where there are fewer GPUs now, these are the last jobs to come, those that are free before others.
 

@@ -27,7 +27,7 @@ _PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """List them."""
+    """Return the list them."""
     return [
         *(_recorded(inputs, *size, _FULL) for size in _SIZES),
         _recorded(inputs, 64, 30, 6, 740, _QUICK),

@@ -74,7 +74,7 @@ class SiaPolicy:
     --------
     >>> from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
     >>> from copter.problems.cluster.profiles.tables import ReplicaProfile
-    >>> from copter.solvers import make_solver
+    >>> from copter import make_solver
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})
     >>> policy.submit(SiaJob("a", profile, submitted=0.0))
@@ -131,7 +131,7 @@ class SiaPolicy:
         return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
 
     def choices(self) -> dict[Hashable, JobChoices]:
-        """What each job chose from in the last round."""
+        """Return what each job chose from in the last round."""
         return {
             job: self._requests.choices(slot)
             for job, slot in self._slots.items()
@@ -327,7 +327,7 @@ class SiaPolicy:
         return decided.changes
 
     def _decided(self, picked: Ints, solution: Solution | None, rounded: Rounded | None) -> SiaRound:
-        """The round in which jobs get configurations, in the order in which they came, -1 for none."""
+        """Return the round in which jobs get configurations, in the order in which they came, -1 for none."""
         slots, names = self._order(), list(self._slots)
         current = self._table.current[slots]
         moved = np.flatnonzero(picked != current)
@@ -394,7 +394,7 @@ class SiaPolicy:
         self._requests.sweep()
 
     def _picked(self, choice: Mapping[Hashable, int | None]) -> Ints:
-        """Configurations by the choice of a shim, in the order in which jobs came, -1 for none."""
+        """Return the configurations by the choice of a shim, in the order in which jobs came, -1 for none."""
         table, slots = self._table, self._order()
         if isinstance(choice, Choice):
             column = choice.of(table.request[slots])
@@ -410,11 +410,11 @@ class SiaPolicy:
     # ---- inside ----------------------------------------------------------------------------------
 
     def _order(self) -> Ints:
-        """Slots of the jobs in the order in which they came."""
+        """Return the slots of the jobs in the order in which they came."""
         return np.fromiter(self._slots.values(), np.int64, len(self._slots))
 
     def _named(self, configurations: Ints) -> list[Configuration | None]:
-        """Configurations by their numbers, None for negative ones."""
+        """Return the configurations by their numbers, None for negative ones."""
         known = self.cluster.configurations
         return [known[k] if k >= 0 else None for k in configurations.tolist()]
 
@@ -471,7 +471,7 @@ class SiaPolicy:
 
 
 def _move(job: Hashable, was: Configuration | None, now: Configuration | None) -> Move:
-    """The move of a job between configurations; the amount is its GPUs."""
+    """Return the move of a job between configurations; the amount is its GPUs."""
     held = was if now is None else now
     return Move(job, was, now, 0.0 if held is None else float(held.gpus))
 

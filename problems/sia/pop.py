@@ -112,7 +112,7 @@ class Pop:
         self._rng = np.random.default_rng(seed)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """What every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return what every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
         self._split_nodes(now.cluster)
         left: list[list[Job]] = [[] for _ in self._clusters]
         for job in now.left:

@@ -55,7 +55,7 @@ class Replay:
     Examples
     --------
     >>> from copter.problems.sia.generator import generate
-    >>> from copter.solvers import make_solver
+    >>> from copter import make_solver
     >>> replay = Replay(generate(gpus=64, jobs_per_day=96, hours=1.0), make_solver("copter"))
     >>> for record in replay.run():
     ...     pass
@@ -147,7 +147,7 @@ class Replay:
         )
 
     def _proven(self) -> list[float]:
-        """Whether a proof was found, for each round in which one was looked for."""
+        """Return whether a proof was found, for each round in which one was looked for."""
         return [record.proven for record in self.records if not math.isnan(record.proven)]
 
     # ---- results ---------------------------------------------------------------------------------
@@ -158,11 +158,11 @@ class Replay:
         return self.simulator.completed
 
     def job_results(self) -> list[JobRecord]:
-        """What became of each job that entered, in order of submission."""
+        """Return what became of each job that entered, in order of submission."""
         return self.simulator.job_results()
 
     def summary(self) -> dict[str, float | int | None]:
-        """Figures of the whole run so far; NaN where nothing completed or no round was simulated.
+        """Return the figures of the whole run so far; NaN where nothing completed or no round was simulated.
 
         The makespan is the time from the first submission to the last completion.  Restarts do not count
         first starts.  Utilisation is GPU time given to jobs over GPU time there was, from the first round to
@@ -279,7 +279,7 @@ class SiaRecord:
     path_n: Annotated[float, "change of the number of variables since the last round"]
 
     def as_row(self) -> dict[str, Any]:
-        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
+        """Return the flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}
@@ -341,7 +341,7 @@ class _Evolution:
     def _nonzeros(
         self, solution: Solution, choices: dict[Hashable, JobChoices]
     ) -> dict[tuple[Hashable, int], float]:
-        """Values that are not 0, by job and code of the configuration, -1 for none."""
+        """Return the values that are not 0, by job and code of the configuration, -1 for none."""
         codes = self.policy.cluster.configurations.codes
         slots = self.policy.program.slot_of
         jobs = {slots[job]: job for job in choices}
@@ -353,7 +353,7 @@ class _Evolution:
         return values
 
     def _common(self, choices: dict[Hashable, JobChoices]) -> int:
-        """Number of variables in both programs."""
+        """Return the number of variables in both programs."""
         common = 0
         for job, now in choices.items():
             before = self._choices.get(job)
@@ -376,5 +376,5 @@ class _Evolution:
 
 
 def _codes(choices: JobChoices) -> np.ndarray:
-    """Codes of the configurations of some choices."""
+    """Return the codes of the configurations of some choices."""
     return np.frombuffer(choices.key[1], np.int64)

@@ -147,7 +147,7 @@ def _estimator(name: str, seed: int) -> Estimator:
 
 
 def _at_random(job: JobSubmission) -> Sequence[Hashable]:
-    """A kind that says nothing about the job."""
+    """Return a kind that says nothing about the job."""
     return (sum(job.name.encode()) % _KINDS,)
 
 
@@ -159,7 +159,7 @@ def simulated(
     burst: bool = False,
     **settings: Any,
 ) -> list[PaperFigure]:
-    """Policies on samples of workloads, see `_sample`, and by how much rows' average JCTs differ.
+    """Return the policies on samples of workloads, see `_sample`, and by how much rows' average JCTs differ.
 
     `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples; with
     `burst` there are means over the jobs of the burst as well.
@@ -246,7 +246,7 @@ def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> lis
 
 
 def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
-    """How far the answer of the program moves over a day, and how integral it is."""
+    """Return how far the answer of the program moves over a day, and how integral it is."""
     scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
     policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
     replay = Replay(scenario, make_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
@@ -278,7 +278,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
 
 
 def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
-    """How integral the answers of solvers are to one round of a cluster in a steady state."""
+    """Return how integral the answers of solvers are to one round of a cluster in a steady state."""
     replay = SteadyReplay(gpus, jobs, 4, make_solver("copter", tolerance=1e-6), seed=effort.seed)
     for _ in replay.run():
         pass
@@ -310,7 +310,7 @@ def hybrid(effort: Effort) -> list[PaperFigure]:
 
 
 def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
-    """GPUs that the GPT held, averaged over a time."""
+    """Return the GPUs that the GPT held, averaged over a time."""
     held = sum(
         one.gpus * max(0.0, min(one.end, end) - max(one.begin, begin)) for one in segments if one.job == "gpt"
     )
@@ -318,7 +318,7 @@ def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
 
 
 def _scaling(profile: HybridProfile) -> list[PaperFigure]:
-    """Throughput on all GPUs of a type over that of one replica times the replicas."""
+    """Return the throughput on all GPUs of a type over that of one replica times the replicas."""
     figures = []
     for type, (nodes, gpus) in _SHAPES.items():
         stages, parameters = profile.pipelines[type]

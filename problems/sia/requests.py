@@ -41,11 +41,11 @@ class JobRequests:
         self._costs: dict[int, Floats] = {}
 
     def choices(self, slot: int) -> JobChoices:
-        """What a job chooses from."""
+        """Return what a job chooses from."""
         return self._choices[slot]
 
     def configurations(self, slots: Ints, columns: Ints) -> Ints:
-        """What columns of jobs' requests stand for: most often what the jobs have already.
+        """Return what columns of jobs' requests stand for: most often what the jobs have already.
 
         `slots`, `columns`: those of the jobs; a column is negative for none. Result: configurations, negative
         for none.

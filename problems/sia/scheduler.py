@@ -94,7 +94,7 @@ class Sia:
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Configuration of every job that is to have GPUs.
+        """Return the configuration of every job that is to have GPUs.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Sia:
         return allocation
 
     def admits(self, job: Job, cluster: Cluster) -> bool:
-        """Whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3)."""
+        """Return whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3)."""
         columns, _ = job.profile.row(cluster.configurations, 0)
         return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
 
@@ -161,7 +161,7 @@ class Sia:
 
 
 def _as_job(job: Job) -> SiaJob:
-    """The job for the policy; its profile is that of its kind already."""
+    """Return the job for the policy; its profile is that of its kind already."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
     return SiaJob(
@@ -176,7 +176,7 @@ def _as_job(job: Job) -> SiaJob:
 
 
 def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
-    """What is recorded of a round."""
+    """Return what is recorded of a round."""
     solution, rounded = decided.solution, decided.rounded
     assert solution is not None  # a round that was played has one
     return {
@@ -197,8 +197,8 @@ class _TimeShare:
 
     The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` from then on.
     New jobs are served at once in a burst, for a window without a break, at the expense of old ones.  The
-    formula that the thesis prints has no cost above 1, that of the worst configuration; ``docs/sia.md`` says
-    what follows from it.
+    formula that the thesis prints has no cost above 1, that of the worst configuration;
+    ``docs/reference/sia.md`` says what follows from it.
 
     Source: Sia, thesis section 3.5.6.
 
@@ -212,7 +212,7 @@ class _TimeShare:
         self.window_seconds, self.lam = window_seconds, lam
 
     def penalties(self, now: ClusterState) -> Floats:
-        """Costs of leaving jobs without GPUs. Result: in the order of `now.jobs`."""
+        """Return the costs of leaving jobs without GPUs. Result: in the order of `now.jobs`."""
         ran = np.array([job.run_seconds for job in now.jobs.values()])
         return np.where(ran < self.window_seconds, self.lam + _BONUS, self.lam)
 

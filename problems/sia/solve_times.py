@@ -113,7 +113,7 @@ def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 def days(
     effort: Effort, *, gpus: int, samples: int | None = None, hours: float | None = None, **settings: Any
 ) -> list[PaperFigure]:
-    """Policies on the authors' days for a number of GPUs, played for some hours or to the end."""
+    """Return the policies on the authors' days for a number of GPUs, played for some hours or to the end."""
     solves = [f"solve p{percent}" for percent in _PERCENTS]
     columns = ["average JCT", "makespan"] if hours is None else []
     units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s")}
@@ -147,7 +147,7 @@ def _day(
 
 
 def policies(effort: Effort, *, factors: Sequence[int]) -> list[PaperFigure]:
-    """Milliseconds of policies by the size of the cluster, the workload in proportion."""
+    """Return the milliseconds of policies by the size of the cluster, the workload in proportion."""
     figures = []
     for factor in factors:
         cluster = cluster_by_name("heterogeneous-64").scaled(factor)
@@ -192,7 +192,7 @@ def relaxations(
 
 
 def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
-    """What solver, differential interface and warm start gain, one on the other, round by round.
+    """Return what solver, differential interface and warm start gain, one on the other, round by round.
 
     The same recorded rounds are solved four times: by a general solver that gets a new model each round, by
     copter's that gets one too and starts cold, by one that gets edits in place, still cold, and by one that

@@ -121,7 +121,7 @@ def pop(
     `parts`: k; a demand (or what client splitting made of it) goes to any of them. `split`: client splitting
     until there are (1 + split) times as many demands; 0 for none. `spread`: where parts are solved; here, one
     after the other, if not given. `solver`, `settings`: those of each LP; see
-    :func:`copter.solvers.make_solver`.
+    :func:`copter.make_solver`.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")
@@ -186,7 +186,7 @@ def _solve_some(
     solver: tuple[str, dict[str, Any]],
     loads: Floats | None = None,
 ) -> tuple[Floats, float]:
-    """Flows on all paths of an LP over some demands, and its seconds."""
+    """Return the flows on all paths of an LP over some demands, and its seconds."""
     flows = np.zeros(traffic.paths.n_paths)
     some, seconds = _solve(_part(traffic, chosen, volume, capacity, loads), *solver)
     flows[np.repeat(chosen, traffic.paths.counts)] = some
@@ -194,7 +194,7 @@ def _solve_some(
 
 
 def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[Floats, float]:
-    """Flows on the paths of a part, and the seconds of its model, solver and repair.
+    """Return the flows on the paths of a part, and the seconds of its model, solver and repair.
 
     Interior point without crossover may end in no answer at all: then simplex finds one, and both count.
     """
@@ -268,7 +268,7 @@ def _fill_first(first, pointer, link, volume, left, flow):  # type: ignore[no-un
 
 
 def is_method(name: str) -> bool:
-    """Whether a name is one of :data:`METHODS`."""
+    """Return whether a name is one of :data:`METHODS`."""
     return name in METHODS or pop_name(name) is not None
 
 

@@ -35,7 +35,7 @@ from copter.problems.traffic.topology import Topology
 from copter.rounds.rounds import Rounds
 
 if TYPE_CHECKING:
-    from copter.bench.results import SolverResult
+    from copter.bench.result_files import SolverResult
     from copter.bench.settings import SolverSettings
     from copter.solvers.base import Solver
 
@@ -129,7 +129,7 @@ def make_instance(
 
 
 def _busy(volumes: Floats, chosen: Ints) -> Floats:
-    """Volumes of some pairs, scaled to the volume of all; each matrix of a sequence for itself."""
+    """Return the volumes of some pairs, scaled to the volume of all; each matrix of a sequence for itself."""
     some = volumes[:, chosen]
     total = some.sum(axis=1, keepdims=True)
     scaled: Floats = some * (volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0))
@@ -160,7 +160,7 @@ class TrafficEvent:
 
 
 def _events_of(instance: Instance, change: str, seed: int) -> Iterator[TrafficEvent]:
-    """Events of round after round, without end, from the demands of the first matrix on."""
+    """Yield the events of round after round, without end, from the demands of the first matrix on."""
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
     volumes = instance.volumes
@@ -336,7 +336,7 @@ def prepare(
 def drift(
     kind: Drift, source: ArrayLike, volume: ArrayLike, *, seed: int, amplitude: float = 0.1
 ) -> Iterator[Floats]:
-    """Volumes of round after round, without end, each made from the one before.
+    """Yield the volumes of round after round, without end, each made from the one before.
 
     `kind`: whether every demand, all demands of a source together, or all demands together move by a factor
     that is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands. `source`,

@@ -33,12 +33,12 @@ _ROUNDS = 5
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """List them."""
+    """Return the list them."""
     return [*(_line(inputs, *network) for network in _NETWORKS), _one_changes(inputs)]
 
 
 def _one_changes(inputs: Inputs) -> Case:
-    """Line of rounds in which nothing but one demand changes."""
+    """Return the line of rounds in which nothing but one demand changes."""
     topology, shown = _topology(inputs, "gabriel/250/0", "Kdl")
     demands, rounds = 60_000, 88
     return Case(
@@ -93,7 +93,7 @@ def _prepared(
     rounds: int,
     folder: Path,
 ) -> Course:
-    """Paths and demands of a network, as ``copter bench traffic`` has them."""
+    """Return the paths and demands of a network, as ``copter bench traffic`` has them."""
     capacity = _GENERATED if topology.startswith("gabriel") else _CAPACITY
     network = load_topology(topology, capacity=capacity)
     matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]

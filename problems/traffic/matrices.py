@@ -42,7 +42,7 @@ class MatrixError(CopterError, ValueError):
 
 
 def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = _SCALE) -> Floats:
-    """A matrix by the name of its model, or from a file.
+    """Return a matrix by the name of its model, or from a file.
 
     `source`: one of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the
     first. `seed`, `scale`: for the models; a file is taken as it is.
@@ -92,7 +92,7 @@ def poisson(
     decay: float = 0.35,
     factor: float = 4.3e-9,
 ) -> Floats:
-    """Demands Poisson(rate * decay^hops), times `factor` and the scale.
+    """Return the demands Poisson(rate * decay^hops), times `factor` and the scale.
 
     `rate`: mean of a draw before it decays. `decay`: with each link of the shortest path; 0 where there is no
     path, if it is below 1. `factor`: demand of one unit that was drawn.
@@ -121,7 +121,7 @@ def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
 
 
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Floats:
-    """A matrix as it can be used.
+    """Return a matrix as it can be used.
 
     `matrix`: or one that also has a row and a column of zeros for each node that the topology left out.
     `where`: what errors call the matrix. Result: a copy.
@@ -152,7 +152,7 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
 
 
 def read_matrices(path: str | Path, topology: Topology) -> Floats:
-    """The matrices of a file, in their order, as an array of shape (T, N, N).
+    """Return the matrices of a file, in their order, as an array of shape (T, N, N).
 
     Parameters
     ----------

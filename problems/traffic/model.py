@@ -317,7 +317,7 @@ class TrafficEngineering(TrafficState):
         return TrafficRound(solution, flows, Allocation.of(self.program, flows.nonzeros), before)
 
     def path_flows(self, flows: Flows) -> Floats:
-        """Flow on each path of the path set.
+        """Return the flow on each path of the path set.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class TrafficEngineering(TrafficState):
         return spread
 
     def link_loads(self, flows: Flows) -> Floats:
-        """Flow on each link, shape (E,)."""
+        """Return the flow on each link, shape (E,)."""
         return flows.load[self.program.resource_slots]
 
     def _owners(self) -> Ints:
@@ -349,7 +349,7 @@ class TrafficEngineering(TrafficState):
 
 
 def _theta_unit(capacity: Floats) -> float:
-    """What theta is counted in: its coefficients are capacities over this, its cost 1 over this.
+    """Return what theta is counted in: its coefficients are capacities over this, its cost 1 over this.
 
     Between a thousandth of the capacities and all of them lies where a step moves flows and theta alike, in
     whatever unit they are.  Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with failing links

@@ -87,7 +87,7 @@ class PathSet:
         return np.repeat(np.arange(self.n_pairs), self.counts)
 
     def incidence(self, n_links: int) -> sparse.csc_array:
-        """Which links each path takes: a matrix of ones, a row a link and a column a path.
+        """Return which links each path takes: a matrix of ones, a row a link and a column a path.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class PathSet:
         return sparse.csc_array((ones, self.link, self.pointer), shape=(n_links, self.n_paths))
 
     def take(self, pairs: ArrayLike) -> PathSet:
-        """The paths of some pairs, in the order asked for.
+        """Return the paths of some pairs, in the order asked for.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class PathSet:
         return PathSet(self.source[chosen], self.target[chosen], first, pointer, self.link[positions])
 
     def nodes(self, topology: Topology, path: int) -> list[int]:
-        """Nodes that a path visits, from its source to its target.
+        """Return the nodes that a path visits, from its source to its target.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class PathSet:
     def from_lists(
         cls, topology: Topology, paths: Mapping[tuple[_Node, _Node], Iterable[Sequence[_Node]]]
     ) -> PathSet:
-        """A path set of one's own.
+        """Return a path set of one's own.
 
         Parameters
         ----------

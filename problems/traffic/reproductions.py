@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from copter.bench.reproduction import Effort, PaperFigure
-from copter.bench.results import SolverResult
+from copter.bench.result_files import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.problems.reading import find
@@ -43,7 +43,7 @@ _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top"} | {
 
 
 def _networks(effort: Effort) -> dict[str, str | Path]:
-    """Networks by their labels: the thesis' own where there are files, else a generated one."""
+    """Return the networks by their labels: the thesis' own where there are files, else a generated one."""
     if effort.quick:
         return {"generated, 50 nodes": _SMALL}
     files = {name: find(effort.data, f"{_FOLDER}/{file}", file) for name, file in _NETWORKS.items()}
@@ -52,7 +52,7 @@ def _networks(effort: Effort) -> dict[str, str | Path]:
 
 
 def demands(effort: Effort) -> list[PaperFigure]:
-    """What share of the volume the largest demands have."""
+    """Return what share of the volume the largest demands have."""
     figures = []
     for label, source in _networks(effort).items():
         topology = load_topology(source, capacity=1000.0)
@@ -82,7 +82,7 @@ def busy(instance: Instance, carried: float = _CARRIED) -> Instance:
 
 
 def flows(effort: Effort, *, model: str) -> list[PaperFigure]:
-    """Flow over the optimum, and time, of each method on each network."""
+    """Return the flow over the optimum, and time, of each method on each network."""
     figures = []
     for label, source in _networks(effort).items():
         figures += _flows_on(effort, model, label, source)

@@ -82,7 +82,7 @@ def k_shortest_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """The k shortest paths of every pair that visit no node twice.
+    """Return the k shortest paths of every pair that visit no node twice.
 
     `topology`, `pairs`, `threads`, `cache`, `folder`, `progress`: as for :func:`edge_disjoint_paths`. `k`:
     paths a pair; all that there are, if there are fewer. `weight`: length of a link. By inverse capacity, a
@@ -135,7 +135,7 @@ def _search(
     threads: int | None,
     progress: Progress | None,
 ) -> PathSet:
-    """One task a source; what they find is put together in the order of the pairs."""
+    """Return one task a source; what they find is put together in the order of the pairs."""
     order = np.argsort(source, kind="stable")
     nodes, starts = np.unique(source[order], return_index=True)
     tasks = np.split(target[order], starts[1:])
@@ -213,7 +213,7 @@ def _cache_folder() -> Path:
 
 
 def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
-    """Name of what is made of these words and arrays and of nothing else."""
+    """Return the name of what is made of these words and arrays and of nothing else."""
     digest = hashlib.blake2b(repr((_FORMAT, *words)).encode(), digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -222,14 +222,14 @@ def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
 
 
 def _path_file(folder: Path, key: str) -> Path:
-    """Where the path set of a key lies."""
+    """Return where the path set of a key lies."""
     return folder / f"paths-{key}.npz"
 
 
 def _load_paths(
     file: Path, source: NDArray[np.int32], target: NDArray[np.int32], n_links: int
 ) -> PathSet | None:
-    """The path set in a file.
+    """Return the path set in a file.
 
     `source`, `target` (pairs,): pairs that it must be for, in this order. Result: None if there is none or it
     is damaged (the archive has checksums).

@@ -64,12 +64,12 @@ class TrafficState:
     # ---- names -----------------------------------------------------------------------------------
 
     def pair_name(self, pair: int) -> str:
-        """A pair in words: the names of its source and target. `pair`: its number in the path set."""
+        """Return a pair in words: the names of its source and target. `pair`: its number in the path set."""
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
     def pairs(self, source: ArrayLike, target: ArrayLike) -> Ints:
-        """Numbers of pairs from their nodes' numbers. `source`, `target`: numbers of nodes."""
+        """Return the numbers of pairs from their nodes' numbers. `source`, `target`: numbers of nodes."""
         n = self.topology.n_nodes
         if self._by_key is None:
             keys = self.paths.source.astype(np.int64) * n + self.paths.target
@@ -152,7 +152,7 @@ class TrafficState:
     # ---- flows -----------------------------------------------------------------------------------
 
     def utilisation(self, loads: Floats) -> Floats:
-        """Share of each link's capacity that is used; 0 where there is none and nothing flows.
+        """Return the share of each link's capacity that is used; 0 where there is none and nothing flows.
 
         `loads` (E,): flow on each link. Result: (E,), infinite where something flows without any capacity.
         """
@@ -189,7 +189,7 @@ class TrafficState:
         )
 
     def loads_of(self, path_flows: Floats) -> Floats:
-        """Flow on each link of flows on paths. `path_flows` (paths,)."""
+        """Return the flow on each link of flows on paths. `path_flows` (paths,)."""
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
         return loads

@@ -108,11 +108,11 @@ class Topology:
         return {pair: link for link, pair in enumerate(ends)}
 
     def link_name(self, link: int) -> str:
-        """A link in words: the names of its two ends."""
+        """Return a link in words: the names of its two ends."""
         return f"{self.nodes[self.tail[link]]} -> {self.nodes[self.head[link]]}"
 
     def with_capacity(self, capacity: ArrayLike) -> Topology:
-        """The same network with other capacities, one for all links or one for each.
+        """Return the same network with other capacities, one for all links or one for each.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Topology:
         return replace(self, capacity=np.broadcast_to(np.asarray(capacity, float), self.tail.shape).copy())
 
     def to_networkx(self) -> nx.DiGraph:
-        """The network as a graph of node numbers, with ``capacity`` on its links."""
+        """Return the network as a graph of node numbers, with ``capacity`` on its links."""
         graph = nx.DiGraph(name=self.name)
         graph.add_nodes_from(range(self.n_nodes))
         rows = zip(self.tail.tolist(), self.head.tolist(), self.capacity.tolist(), strict=True)
@@ -133,7 +133,7 @@ class Topology:
     def from_networkx(
         cls, graph: nx.Graph, *, name: str | None = None, capacity: float | None = None
     ) -> Topology:
-        """A network from a networkx graph of any of the four kinds.
+        """Return a network from a networkx graph of any of the four kinds.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Topology:
 
 
 def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = None) -> Topology:
-    """A network from a file, from the package topohub by name, or from a networkx graph.
+    """Return a network from a file, from the package topohub by name, or from a networkx graph.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def _position(node: Hashable, pair: object) -> Floats:
 
 
 def _positions(graph: nx.Graph, nodes: list[Hashable]) -> Floats | None:
-    """Coordinates from the attributes that files use; a node without lies amid its neighbours.
+    """Return the coordinates from the attributes that files use; a node without lies amid its neighbours.
 
     In many files of the Topology Zoo a few nodes could not be located.
     """

@@ -36,7 +36,7 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, topology: Topology, weight: Floats) -> Weighted:
-        """Links of a topology; one of infinite weight is left out."""
+        """Return the links of a topology; one of infinite weight is left out."""
         usable = np.flatnonzero(np.isfinite(weight))
         link = usable[np.argsort(topology.tail[usable], kind="stable")].astype(np.int32)
         degrees = np.bincount(topology.tail[link], minlength=topology.n_nodes)

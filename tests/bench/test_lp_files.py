@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from copter import CopterError
 from copter.bench.lp import read_lp
+from copter.errors import CopterError
 
 ARRAYS = {
     "c": np.array([1.0, 2.0]),

@@ -13,7 +13,7 @@ from copter.bench.report import papers, sections
 from copter.bench.report.page import as_html, make_report, write_report
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import first_screen, overall
-from copter.bench.results import FAMILIES, load_suite
+from copter.bench.result_files import FAMILIES, load_suite
 from copter.errors import FileError
 from support.commands import invoke
 from support.sample_suite import line as line_of

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from copter import make_solver
 from copter.bench.checks import CHECKERS, CheckedSolver, Checks
 from copter.bench.settings import SolverSettings
 from copter.bench.synthetic import Synthetic
 from copter.solution import Allocation
-from copter.solvers import make_solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.compiled import compile_program
 from support.lp_cases import by_scipy

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from copter.bench.checks import CHECKERS, Checks, problems, unconfirmed
-from copter.bench.results import LineResult, SolverResult, SuiteResult
+from copter.bench.result_files import LineResult, SolverResult, SuiteResult
 from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import ShardScenario

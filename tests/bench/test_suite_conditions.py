@@ -9,7 +9,7 @@ import pytest
 from copter.bench import suite
 from copter.bench.conditions import contents, differences, rerun
 from copter.bench.report.page import make_report
-from copter.bench.results import load_suite
+from copter.bench.result_files import load_suite
 from copter.bench.suite import Suite, SuiteSettings
 from copter.cli.suite import SuiteOptions
 from copter.errors import CopterError

@@ -8,12 +8,12 @@ import pytest
 
 from copter.bench.case import PROFILES, Inputs, all_cases
 from copter.bench.checks import CHECKERS, Checks
-from copter.bench.results import FAMILIES
+from copter.bench.result_files import FAMILIES
 from copter.bench.settings import SolverSettings
 from copter.bench.solvers import BASELINES, OWN
 from copter.bench.suite import DEFAULTS
 from copter.bench.synthetic import Synthetic
-from copter.solvers import SOLVERS
+from copter.solvers.api import SOLVERS
 
 METHODS = {OWN, "cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
 LINES = [line for profile in PROFILES for line in all_cases(profile, Inputs())]
@@ -50,7 +50,7 @@ def test_ladders_grow():
 def test_dede_comes_near_the_optimum(rule):
     python = os.environ.get("COPTER_DEDE_PYTHON")
     if python is None:
-        pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/suite.md")
+        pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/how-to/suite.md")
     checks = Checks()
     settings = SolverSettings(rule, 1e-2, 300.0, 2, python=Path(python), wrap=checks.watch)
     records = list(Synthetic(6, 4, rounds=1).play(settings).records)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from copter.bench.results import (
+from copter.bench.result_files import (
     LineResult,
     SolverResult,
     SuiteResult,

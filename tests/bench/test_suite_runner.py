@@ -10,7 +10,7 @@ from copter.bench import suite
 from copter.bench.case import Case, as_it_is
 from copter.bench.checks import problems
 from copter.bench.course import Course, Play, method_round
-from copter.bench.results import load_suite
+from copter.bench.result_files import load_suite
 from copter.bench.suite import Suite, SuiteSettings
 from copter.errors import CopterError
 

@@ -16,6 +16,17 @@ SUMMARY |= {"utilisation", "policy_p50_s", "policy_p99_s", "max_gap"}
 TINY = ["run", "sia", "--gpus", "64", "--jobs-per-day", "240", "--hours", "0.5", "--max-hours", "0.6"]
 
 
+@pytest.mark.parametrize("group", [(), ("run",), ("bench",)])
+def test_a_command_without_arguments_prints_its_help(group, capsys, monkeypatch):
+    from copter.__main__ import main
+
+    monkeypatch.setattr("sys.argv", ["copter", *group])
+    with pytest.raises(SystemExit):
+        main()
+    assert "Usage: " in "".join(capsys.readouterr())
+
+
+
 @pytest.fixture
 def copter(monkeypatch, capfd):
     """The command as a user runs it, in this process: exit code, standard output and standard error."""

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from copter.bench.recording import ProvenRounds
-from copter.bench.results import SolverResult
+from copter.bench.result_files import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.statistics import document
 from copter.cli.solvers import Names

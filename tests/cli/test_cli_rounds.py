@@ -101,12 +101,12 @@ def test_solvers_are_measured() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("machines", "name a domain as module:Name"),
-        (":Machines", "name a domain as module:Name"),
+        ("machines", "must have the form module:Name"),
+        (":Machines", "must have the form module:Name"),
         ("no_such_module:Machines", "there is no module 'no_such_module'"),
         ("support.no_such:Machines", "there is no module 'support.no_such'"),
         ("support.machines:Nothing", "has no Nothing"),
-        ("support.machines:annotations", "is a _Feature, no class and no function"),
+        ("support.machines:annotations", "is a _Feature, and must be a class or a function"),
         ("no/such/file.py:Machines", "there is no file no/such/file.py"),
     ],
 )
@@ -126,4 +126,4 @@ def test_a_domain_without_events_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "silent_domain.py").write_text(SILENT)
     for command in ("run", "check", "bench"):
         result = CliRunner().invoke(app, [command, f"{tmp_path}/silent_domain.py:Silent"])
-        assert result.exit_code == 1 and "has no events(rng)" in str(result.exception), command
+        assert result.exit_code == 1 and "must have events(rng)" in str(result.exception), command

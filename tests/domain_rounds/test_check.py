@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from copter import DomainError, FlowDomain
+from copter import FlowDomain
+from copter.errors import DomainError
 from copter.rounds.check import KINDS, CheckFailedError, check_domain
 from support.machines import Machines
 
@@ -118,7 +119,7 @@ class Wishful(Machines):
         (Overdrawing, "feasible", "resource 'gpu'"),
         (Stale, "feasible", ""),
         (Edits, "unchanged", "figures changed the domain"),
-        (HalfApplied, "error", "was refused"),
+        (HalfApplied, "error", "was rejected"),
         (Forgetful, "error|restart|raised", ""),
         (Swallowing, "raised", "ValueError: always"),
         (Wishful, "bound", "HiGHS"),
@@ -144,7 +145,7 @@ def test_a_domain_without_events() -> None:
     class Silent(Machines):
         events = property()  # type: ignore[assignment]
 
-    with pytest.raises(DomainError, match="Silent has no events"):
+    with pytest.raises(DomainError, match="Silent must have events"):
         check_domain(Silent)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter import CopterError, DomainError, FileError, Rounds
+from copter import Rounds
+from copter.errors import CopterError, DomainError, FileError
 from copter.rounds import journal as journals
 from copter.rounds.check import _program_of as content
 from support.machines import Machines
@@ -113,7 +114,7 @@ class TestWrong:
     def test_a_domain_of_another_class(self, path: Path) -> None:
         Rounds(Machines(), journal=path).close()
 
-        with pytest.raises(DomainError, match="of a Machines, and this is a Odd"):
+        with pytest.raises(DomainError, match="the journal has a Machines, but the domain is a Odd"):
             Rounds(Odd(), journal=path)
 
     def test_a_damaged_entry(self, path: Path) -> None:

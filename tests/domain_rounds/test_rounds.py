@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
-from copter import (
-    ConcurrentUseError,
-    ContinualProgram,
-    DomainError,
-    EditError,
-    Move,
-    NoAllocationError,
-    Rounds,
-    SettingError,
-    make_solver,
-)
+from copter import ContinualProgram, Move, Rounds, make_solver
+from copter.errors import ConcurrentUseError, DomainError, EditError, NoAllocationError, SettingError
 from support.machines import Machines
 from support.ticking import Ticking, tick
 
@@ -185,7 +176,7 @@ class TestDeadline:
         rounds = Rounds(Machines())
         with pytest.raises(SettingError, match="deadline"):
             rounds.deadline = math.nan
-        with pytest.raises(SettingError, match="solver = 5: is neither"):
+        with pytest.raises(SettingError, match="solver = 5: must be the name of a solver"):
             Rounds(Machines(), 5)  # type: ignore[arg-type]
 
 
@@ -235,7 +226,7 @@ class TestErrors:
         rounds = Rounds(Machines())
         with pytest.raises(EditError, match="'a'") as caught:
             rounds.play(ARRIVALS[0], ("leave", "a"), ARRIVALS[1])
-        assert caught.value.__notes__ == ["in event 1 of 3: ('leave', 'a')"]
+        assert caught.value.__notes__ == ["event number 1 (from 0) of 3: ('leave', 'a')"]
         assert rounds.number == 0 and rounds.events == 1
         record = rounds.play(ARRIVALS[1])
         assert record.edited == 2 and set(choice(record.answer)) == {"m0", "m1"}
@@ -258,7 +249,7 @@ class TestErrors:
     def test_what_is_missing_of_a_domain_is_named(self, missing: str) -> None:
         members: dict[str, Any] = {name: None for name in ("program", "apply", "round", "fallback", "accept")}
         del members[missing]
-        with pytest.raises(DomainError, match=f"Half has no {missing}"):
+        with pytest.raises(DomainError, match=f"Half must have {missing}"):
             Rounds(type("Half", (), members)())
 
     def test_two_threads_do_not_play_at_once(self) -> None:
@@ -275,7 +266,7 @@ class TestErrors:
         thread.start()
         try:
             assert begun.wait(60)
-            with pytest.raises(ConcurrentUseError, match="under way"):
+            with pytest.raises(ConcurrentUseError, match="another round is running"):
                 rounds.play()
         finally:
             go_on.set()
@@ -380,7 +371,9 @@ class TestAsynchronous:
 
         good, bad = asyncio.run(run())
         assert set(choice(good.answer)) == {"m0"}
-        assert isinstance(bad, EditError) and bad.__notes__ == ["in event 0 of 1: ('leave', 'nobody')"]
+        assert isinstance(bad, EditError) and bad.__notes__ == [
+            "event number 0 (from 0) of 1: ('leave', 'nobody')"
+        ]
 
     def test_an_error_in_the_round_reaches_all_and_the_next_goes_on(self) -> None:
         class Broken(Machines):

@@ -6,8 +6,9 @@ import sqlite3
 
 import pytest
 
-from copter import ContinualProgram, ConvexTerm, CopterError, FileError, Journal
+from copter import ContinualProgram, ConvexTerm, Journal
 from copter.durable.program_file import ProgramFile
+from copter.errors import CopterError, FileError
 
 
 def test_a_journal_wants_a_folder(tmp_path):

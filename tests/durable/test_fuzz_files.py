@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from copter import ContinualProgram, CopterError, FileError, Journal, LogTerm, ProximalPoint
+from copter import ContinualProgram, Journal, LogTerm, ProximalPoint
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import ValueFormatError, decode, encode
+from copter.errors import CopterError, FileError
 from support.rich_program import Square, rich
 
 LONGER = int(os.environ.get("COPTER_FUZZ", "1"))

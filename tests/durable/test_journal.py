@@ -21,20 +21,11 @@ import copter.durable.journal
 import copter.durable.program_file
 import copter.durable.snapshot
 import copter.program.index
-from copter import (
-    ContinualProgram,
-    CopterError,
-    EditError,
-    FileError,
-    Journal,
-    LogTerm,
-    ProximalPoint,
-    make_solver,
-)
+from copter import ContinualProgram, Journal, LogTerm, ProximalPoint, make_solver
 from copter.durable.edits import pack_edit
 from copter.durable.program_file import ProgramFile
 from copter.durable.values import encode
-from copter.errors import ConcurrentUseError
+from copter.errors import ConcurrentUseError, CopterError, EditError, FileError
 from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from support.journal_rounds import essence, make_round
 from support.rich_program import Square, edit, rich, same_answers

@@ -39,7 +39,7 @@ def test_a_file_is_short(file: Path) -> None:
 
 @EACH
 def test_a_file_is_in_the_gallery_with_its_picture(file: Path) -> None:
-    page = (ROOT / "docs/gallery.md").read_text()
+    page = (ROOT / "docs/tutorial/gallery.md").read_text()
     picture = f"examples/pictures/{file.stem}.svg"
     assert f"python docs/examples/{file.name}" in page and picture in page
     assert (ROOT / "docs" / picture).is_file()

@@ -7,7 +7,8 @@ import pytest
 import scipy.optimize
 from scipy.sparse import csr_array
 
-from copter import EditError, ProximalPoint, from_arrays, make_solver
+from copter import ProximalPoint, from_arrays, make_solver
+from copter.errors import EditError
 from support.lp_cases import random_general, scipy_form
 
 INF = np.inf

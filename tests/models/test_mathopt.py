@@ -8,14 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import (
-    ContinualProgram,
-    MissingExtraError,
-    UnsupportedError,
-    from_mathopt,
-    make_solver,
-    to_mathopt,
-)
+from copter import ContinualProgram, from_mathopt, make_solver, to_mathopt
+from copter.errors import MissingExtraError, UnsupportedError
 from copter.models.model import Model
 from support.lp_cases import random_general
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import CopterError, EditError, ProximalPoint, make_solver
+from copter import ProximalPoint, make_solver
+from copter.errors import CopterError, EditError
 from copter.models import formulation
 from copter.models.formulation import ProgramChanges
 from copter.models.general_lp import GeneralLP

@@ -7,10 +7,10 @@ import highspy
 import numpy as np
 import pytest
 
+from copter import make_solver
 from copter.errors import CopterError, EditError, FileError, InputError
 from copter.models.highs import from_highs, load
 from copter.solution import Status
-from copter.solvers import make_solver
 from copter.solvers.general import Model, read_mps
 from support import real_data
 from support.lp_cases import random_general

@@ -8,8 +8,8 @@ import highspy
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, LogTerm, make_solver
-from copter.errors import EditError
+from copter import ContinualProgram, LogTerm, make_solver
+from copter.errors import CopterError, EditError
 from copter.models.files import read_mps, write_mps
 from copter.models.model import Model
 from support.lp_cases import random_general

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter import ContinualProgram, EditError, LogTerm, UnknownIdError, make_solver
+from copter import ContinualProgram, LogTerm, make_solver
+from copter.errors import EditError, UnknownIdError
 from support.in_parts import made
 from support.strategies import snapshot
 

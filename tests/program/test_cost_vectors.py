@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ChooseOneShim, ContinualProgram, EditError, FlowShim, make_solver
+from copter import ChooseOneShim, ContinualProgram, FlowShim, make_solver
 from copter.durable.soundness import check_program
+from copter.errors import EditError
 from support.strategies import snapshot
 
 ROWS = ("a", "b", "c")

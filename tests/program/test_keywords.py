@@ -9,18 +9,14 @@ import pytest
 from copter import (
     ChooseOneShim,
     ContinualProgram,
-    CopterError,
-    EditError,
     FlowShim,
     Journal,
-    NoAllocationError,
     ProximalPoint,
-    Solver,
-    UnknownIdError,
     UtilisationShim,
     make_solver,
 )
-from copter.solvers import SOLVERS
+from copter.errors import CopterError, EditError, NoAllocationError, UnknownIdError
+from copter.solvers.api import SOLVERS, Solver
 from support.rich_program import rich
 from support.strategies import snapshot
 

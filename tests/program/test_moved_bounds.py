@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError
+from copter import ContinualProgram
+from copter.errors import EditError
 
 
 def moved(start, changes):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, FileError, make_solver
+from copter import ContinualProgram, make_solver
+from copter.errors import FileError
 from copter.store.slabs import slice_indices
 from copter.store.view import costs_at, view_of
 

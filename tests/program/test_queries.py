@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from copter import ContinualProgram, EditError, LogTerm
+from copter import ContinualProgram, LogTerm
+from copter.errors import EditError
 
 
 @pytest.fixture

@@ -10,17 +10,15 @@ import pytest
 from copter import (
     ChooseOneShim,
     ContinualProgram,
-    CopterError,
     FlowShim,
     Journal,
     LogTerm,
     ProximalPoint,
-    SettingError,
-    UnplacedError,
     make_solver,
     write_mps,
 )
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
+from copter.errors import CopterError, SettingError, UnplacedError
 from copter.ray.distributed import DistributedProgram
 from copter.solvers.general import read_mps, solve_lp
 from copter.solvers.generation import MissingColumns, generations

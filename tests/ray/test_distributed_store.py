@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, EditError, make_solver
-from copter.errors import UnusableError
+from copter import ContinualProgram, make_solver
+from copter.errors import EditError, UnusableError
 from copter.ray.distributed import DistributedProgram
 from copter.store.edit import Edit, EditedColumns, Entries, Runs
 from copter.store.slabs import GrowableArrays

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from copter import ContinualProgram, EditError, LogTerm
+from copter import ContinualProgram, LogTerm
+from copter.errors import EditError
 from copter.store.store import ConstraintStore
 from rounds.judges import require
 from rounds.kinds import Draw

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from copter import ConcurrentUseError, ContinualProgram, Journal, ProximalPoint, Status
+from copter import ContinualProgram, Journal, ProximalPoint, Status
 from copter.clock import Clock
 from copter.durable.soundness import check_program
+from copter.errors import ConcurrentUseError
 from copter.solvers.proximal.loop import solve as solve_from
 from copter.solvers.proximal.run import SolveOptions
 from copter.solvers.proximal.tuning import LazyTuning, ProximalTuning

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import ContinualProgram, CopterError, make_solver
+from copter import ContinualProgram, make_solver
+from copter.errors import CopterError
 from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import FlowShim, UtilisationShim
 from copter.solution import Start, Status, Timings, make_solution

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter import ChooseOneShim, ContinualProgram, FlowShim, UnplacedError, make_solver
+from copter import ChooseOneShim, ContinualProgram, FlowShim, make_solver
+from copter.errors import UnplacedError
 from copter.rounds.check import overdrawn
 from copter.shims.flow import THETA, UtilisationShim
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm, Status, make_solver
+from copter import ContinualProgram, ConvexTerm, LogTerm, Status, make_solver
+from copter.errors import CopterError, EditError
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution

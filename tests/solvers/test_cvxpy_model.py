@@ -6,7 +6,8 @@ import pytest
 cp = pytest.importorskip("cvxpy", reason="needs the extra copter-opt[cvxpy]")
 
 import copter  # noqa: E402
-from copter import CopterError, EditError, ProximalPoint  # noqa: E402
+from copter import ProximalPoint  # noqa: E402
+from copter.errors import CopterError, EditError  # noqa: E402
 
 JOBS, SITES = 12, 4
 

@@ -8,10 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, milp
+from copter import ContinualProgram, make_solver, milp
 from copter.clock import Clock, Interrupted
 from copter.solution import Status
-from copter.solvers import make_solver
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.baselines import highs
 from copter.solvers.exact import tree

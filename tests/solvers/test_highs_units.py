@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array, diags_array
 
-from copter import ContinualProgram, SolverError, Status, linprog, make_solver, milp, solve_lp
+from copter import ContinualProgram, Status, linprog, make_solver, milp, solve_lp
+from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP
 from copter.models.highs import load, run, status_of
 from copter.models.highs_units import units_for

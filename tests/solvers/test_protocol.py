@@ -6,11 +6,18 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import copter
-from copter import ContinualProgram, CopterError, Status, UnknownSolverError, make_solver
-from copter.errors import EditError, NoAllocationError, NotOptimalError, SolverError
+from copter import ContinualProgram, Status, make_solver
+from copter.errors import (
+    CopterError,
+    EditError,
+    NoAllocationError,
+    NotOptimalError,
+    SolverError,
+    UnknownSolverError,
+)
 from copter.models.files import read_mps
 from copter.solution import ColdStart, check_found
-from copter.solvers import SOLVERS
+from copter.solvers.api import SOLVERS
 from copter.solvers.general import solve_lp
 from copter.solvers.registry import Registry
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter import CopterError, Journal, ProximalPoint
+from copter import Journal, ProximalPoint, make_solver
+from copter.errors import CopterError
 from copter.program.program import ContinualProgram
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
-from copter.solvers import make_solver
 from copter.solvers.rebuild import Copy
 from copter.store.compiled import compile_program
 from support.random_programs import random_edits, random_program, random_request

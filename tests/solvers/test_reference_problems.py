@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from copter import make_solver
 from copter.errors import UnsupportedError
-from copter.solvers import SOLVERS, Feature, make_solver
+from copter.solvers.api import SOLVERS, Feature
 from support.reference_problems import REFERENCES
 
 TOLERANCE = 1e-6

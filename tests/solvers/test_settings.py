@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, EditError
-from copter.errors import SettingError
+from copter import ContinualProgram
+from copter.errors import CopterError, EditError, SettingError
 from copter.solvers.registry import SOLVERS, make_solver
 
 WRONG = [

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, CopterError, make_solver
-from copter.errors import ConcurrentUseError
+from copter import ContinualProgram, make_solver
+from copter.errors import ConcurrentUseError, CopterError
 from copter.program.guard import Guard
 
 

@@ -7,8 +7,9 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from copter import ProximalPoint, SettingError, make_solver
+from copter import ProximalPoint, make_solver
 from copter.bench.tuning import changed, numbers
+from copter.errors import SettingError
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning, StepsTuning
 from support.strategies import KINDS, random_plain

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from copter.bench.results import (
+from copter.bench.result_files import (
     LineResult,
     SolverResult,
     SuiteResult,

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, ConvexTerm, EditError, LogTerm, make_solver
-from copter.errors import TermError
+from copter import ContinualProgram, ConvexTerm, LogTerm, make_solver
+from copter.errors import EditError, TermError
 from copter.terms.compiled import MOST_PARAMETERS, addresses
 
 

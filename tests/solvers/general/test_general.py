@@ -10,9 +10,9 @@ import pytest
 import scipy.optimize
 from scipy.sparse import csc_array, csr_array, vstack
 
-from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
+from copter import ProximalPoint, Status, linprog, read_mps
 from copter.bench.lp import read_lp
-from copter.errors import SettingError
+from copter.errors import CopterError, EditError, SettingError
 from copter.models.general_lp import checked
 from copter.models.highs_runs import optimize
 from copter.models.reductions import shift_columns
@@ -292,7 +292,8 @@ FILES = [
 ]
 # Left to `make test-long`.
 LARGE = ("STOCFOR3", "PILOT", "PILOT87", "QAP12", "MAROS-R7", "GREENBEA", "FIT2D", "DEGEN3", "D6CUBE")
-# Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit (docs/algorithm.md, limits).
+# Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit
+# (docs/explanation/algorithm.md, limits).
 HARD = pytest.mark.skipif("COPTER_HARD" not in os.environ, reason="badly scaled, slow: COPTER_HARD tries it")
 OPTIMAL = [
     "adlittle",

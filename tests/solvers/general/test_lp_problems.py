@@ -6,7 +6,7 @@ import scipy.optimize
 from lp_problems import PROBLEMS
 
 from copter import linprog
-from copter.solvers import SOLVERS
+from copter.solvers.api import SOLVERS
 
 ALONE = [name for name in SOLVERS if name != "highs-milp"]
 named = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)

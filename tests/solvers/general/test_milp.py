@@ -6,7 +6,8 @@ import scipy.optimize
 from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse import csr_array
 
-from copter import EditError, milp
+from copter import milp
+from copter.errors import EditError
 
 INF = np.inf
 FIELDS = ("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap")

@@ -8,7 +8,8 @@ import scipy.optimize
 from scipy.optimize import OptimizeWarning
 from scipy.sparse import csr_array
 
-from copter import EditError, linprog
+from copter import linprog
+from copter.errors import EditError
 
 INF, NAN = np.inf, np.nan
 GIVEN = {"c": [-3.0, -2.0], "A_ub": [[2.0, 1.0], [1.0, 1.0], [1.0, 0.0]], "b_ub": [10.0, 8.0, 4.0]}

@@ -1,0 +1,510 @@
+"""Write every page and table of measured figures from the results in bench/results; nothing is measured here.
+
+    python docs/site/build.py
+
+The results of the suite (`full/`, by `copter bench all`) become report.md with its pictures, benchmarks.md,
+and five rows and the picture of the README. Results of other commands have files of their own: `updates.json`
+(`copter bench updates`) and `papers/` (`copter reproduce NAME --json`), which becomes papers.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from copter.bench.conditions import with_commands
+from copter.bench.formats import digits, megabytes, seconds, share, small, times
+from copter.bench.report import papers
+from copter.bench.report.model import Claim, SuiteReport
+from copter.bench.report.page import (
+    HTML,
+    PICTURES,
+    as_html,
+    as_markdown,
+    make_report,
+    sections_as_markdown,
+    write_pictures,
+)
+from copter.bench.report.sections import speed_of_the_machine
+from copter.bench.reproduction import reproductions
+from copter.bench.result_files import LineResult, SuiteResult, load_suite
+from copter.bench.statistics import seconds_of, spread
+from copter.cli.suite import notes_of
+
+ROOT = Path(__file__).parents[2]
+HERE, README = ROOT / "bench/results", ROOT / "README.md"
+RESULTS, PAPERS = HERE / "full", HERE / "papers"
+CHANGES = HERE / "changes"
+"""Lines of few changes, which came after the last run of the whole suite."""
+PICTURE = HERE / "round.svg"
+BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
+
+SIZES = ("sia-64", "sia-256", "sia-1024", "sia-2560", "sia-5120", "sia-10240")
+SHOWN = {
+    **dict.fromkeys(SIZES, ("copter-cold", "highs-hot")),
+    "traffic-kdl": ("highs-hot", "pop-16"),
+    "shards-1024": ("highs-hot", "heuristic"),
+    "shockwave-2000": ("water-filling", "cvxpy"),
+}
+"""Lines of the suite in bench/results/benchmarks.md, and the solvers that are shown beside copter."""
+IN_README = ("sia-64", "sia-1024", "sia-10240", "traffic-kdl", "shards-1024")
+"""Those of them that the README shows, beside HiGHS: small and large programs."""
+FEW = {
+    "changes-1-of-100000": ("highs-hot",),
+    "changes-1-of-1000000": ("highs-hot",),
+    "changes-50-of-1000000": ("highs-hot",),
+    "changes-500-of-1000000": ("highs-hot",),
+    "changes-1-of-1000000-own": ("highs-hot",),
+    "changes-1-of-10000000": (),
+    "shards-16384-1": (),
+    "traffic-single": ("highs-hot",),
+}
+"""The same for the lines of few changes."""
+WITHDRAWN = (
+    "Comparisons on small changes are withdrawn until they are measured against HiGHS with a kept basis and "
+    "the dual simplex, which takes 0.39, 0.45 and 0.53 s for 1, 50 and 500 changed requests of 50,000 "
+    "(1,000,000 columns); a round of copter takes about 1/80 to 1/170, 1/15 to 1/100 and 1/17 of that."
+)
+"""The seconds of HiGHS and the ratios were measured apart from the suite, and are in no document here yet."""
+
+REPORT = f"""<!-- Written by make benchmarks from the results in bench/results/full: do not edit. -->
+
+[The same as one page](full/{HTML}), which needs no other file and reads well on a phone;
+[how both are made](#how-this-is-made).
+
+"""
+REPORT_END = """
+## How this is made
+
+```sh
+copter bench all --profile full --out bench/results/full
+copter bench report bench/results/full --papers bench/results/papers
+copter bench compare bench/results/full runs/after --fail-on-regression
+```
+
+`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes
+`report.html` and `report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`,
+adds a remark to a line that copter loses. The papers' figures are documents of `copter reproduce NAME
+--json`.
+
+`copter bench compare` holds a folder against another of the same lines: first what differs in machine,
+versions and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of
+new to old seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is
+above `--threshold` (1.1) is a regression, and so is a certificate that was there and is not.
+"""
+BENCHMARKS = """# Benchmarks
+
+Written by `make benchmarks`: do not edit. Lines of [the suite](report.md), with the seconds of their rounds
+after the first: the median, the smallest and the largest; a round is edit, solve and shim. Every figure of
+quality is recomputed from the program.
+
+![Seconds of a round over columns: copter warm and cold, HiGHS with a kept basis](round.svg)
+"""
+FEW_CHANGES = f"""## Rounds of few changes
+
+In the sections below `highs-hot` runs in a mode that is not always the fastest one of HiGHS for such rounds.
+{WITHDRAWN}
+These seconds of HiGHS were measured apart from the suite.
+"""
+NOT_COMPARED = "The comparison with `highs-hot` is [withdrawn](#rounds-of-few-changes).\n"
+EDITS = """## Edits alone
+
+1% of the requests are replaced, change their costs, or come with columns of their own. Beside it, scipy
+builds the CSR of the whole program.
+
+```sh
+copter bench updates --sizes 100000,1000000 --json bench/results/updates.json
+```
+"""
+QUEUES = {"slurm": "Slurm's backfill", "ray": "first come first served on Ray"}
+LIVE = """# Live figures
+
+Written by `make benchmarks` from `bench/results/live`: do not edit. What runs is real: Slurm and Ray with
+four nodes each on one machine, gradients, checkpoints, resizes, reports. Steps are paced to the speeds that
+were measured for GPUs, ten times quicker: four T4 on each of two nodes, four A100 on each of two others.
+
+## The same jobs by a cluster's own queue and by copter
+
+The same script and work. By the queue each job gets, once, the GPUs that its user asks for, of whatever type
+is free: with sizes "trace" as many as in Microsoft's trace, and a batch in proportion; with "tuned" what a
+knowing user asks for. By copter, with Sia, it is handed in without a size.
+
+```sh
+python tests/live_comparison.py slurm --seed 1 --json bench/results/live/slurm-1.json
+python tests/live_comparison.py ray --seed 2 --json bench/results/live/ray-2.json
+```
+"""
+REPLAYED = """
+## Records, asked again and simulated
+
+As `copter replay` does: whether the policy, asked again what it was asked, answers the same to the
+node; and the same jobs in the simulator, with the throughput, noise and restarts that they measured.
+"""
+FAULTS = """
+## Kills at random
+
+```sh
+python tests/live_faults.py --backend local --jobs 200 --kills 100 --seed 1
+python tests/live_faults.py --backend slurm --jobs 200 --kills 100 --seed 1
+python tests/live_faults.py --backend ray --jobs 200 --kills 100 --seed 1
+```
+
+Half of the jobs are commands, half train and are resized; kills come at random, what fails comes back after
+some seconds. That the run ends means: every job that was acknowledged ended, once, as it should; none ran in
+two places at a time; the journal is sound; rounds that are asked again have no other answers. The last column
+is of jobs that were promised a checkpoint every second.
+
+"""
+MANY = """
+## Many jobs
+
+```sh
+python tests/live_soak.py rounds --jobs 1000 --rounds 100
+```
+"""
+SOAK = """
+## Jobs that end at once
+
+```sh
+python tests/live_soak.py jobs --jobs 10000
+```
+"""
+PAPERS_PAGE = """# The papers' tables and figures
+
+Written by `make benchmarks` from the documents in `bench/results/papers`, which `copter reproduce NAME
+--json` writes: do not edit. Ours are means over the seeds, with their standard deviation; `copter reproduce
+--all bench/results/papers` makes those that are missing. Ratios of two figures hold better than figures:
+jobs, clusters and profiles are of the paper's kind, and the paper's own where a section says so.
+
+## At a glance
+
+"""
+MISSING = """
+## Not on record yet
+
+"""
+CLAIMED = """
+## What the papers claim
+
+The claims that the texts put in figures. *Beaten* is better than printed, *met* within 15% of it on the worse
+side.
+
+"""
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
+    """Markdown; the first columns are words, the others figures."""
+    rules = ("---" if k < words else "---:" for k in range(len(heads)))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows)) + "\n"
+
+
+def report_page(report: SuiteReport) -> str:
+    """The text of bench/results/report.md."""
+    head, rest = as_markdown(report, f"full/{PICTURES}").split("\n\n", 1)
+    return f"{head}\n\n{REPORT}{rest}{REPORT_END}"
+
+
+@cache
+def measured() -> list[Claim]:
+    """The documents of the papers as sections, with their pictures."""
+    return papers.measured(PAPERS)
+
+
+def claimed() -> str:
+    """A table of what the papers claim: ours beside theirs, and whether that is as good."""
+    rows = []
+    every = [(name, claim) for name, one in reproductions().items() for claim in one.claims]
+    for name, claim in every:
+        path = PAPERS / f"{name}.json"
+        found = json.loads(path.read_text())["figures"] if path.exists() else []
+        figure = next(
+            (one for one in found if (one["row"], one["column"]) == (claim.row, claim.column)), None
+        )
+        if figure is None or figure["ours"] is None:
+            rows.append((claim.words, f"`{name}`", "", "", "not on record"))
+            continue
+        ours, paper = figure["ours"], figure["paper"]
+        behind = (paper - ours if claim.better == "more" else ours - paper) / abs(paper)
+        verdict = "beaten" if behind < 0 else "met" if behind <= papers.NEAR - 1.0 else "missed"
+        if verdict == "missed" and claim.why:
+            verdict += f": {claim.why}"
+        shown = (f"{digits(value)} {figure['unit']}".strip() for value in (ours, paper))
+        rows.append((claim.words, f"`{name}`", *shown, verdict))
+    return table(("claim", "document", "ours", "paper", ""), rows, 2)
+
+
+def papers_page() -> str:
+    """The text of bench/results/papers.md."""
+    there, missing = papers.standings(PAPERS)
+    rows = [
+        (
+            f"`{one.name}`",
+            one.source,
+            *((f"{one.near}", f"{one.far}", f"{one.printed}") if one.printed else ("", "", "")),
+            f"{one.seeds}",
+            seconds(one.seconds),
+        )
+        for one in there
+    ]
+    heads = ("document", "paper", "within 15%", "within 50%", "printed figures", "samples", "took")
+    absent = [(f"`{one.name}`", one.source, f"{one.minutes * one.seeds / 3.0:g} min") for one in missing]
+    return (
+        PAPERS_PAGE
+        + table(heads, rows, 2)
+        + CLAIMED
+        + claimed()
+        + (MISSING if absent else "")
+        + (table(("reproduction", "paper", "about"), absent, 2) if absent else "")
+        + "\n"
+        + sections_as_markdown(measured(), f"papers/{PICTURES}")
+    )
+
+
+def readme(suite: SuiteResult) -> str:
+    """The README, with five lines of the suite between the two marks, and where and when they ran."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = []
+    for name in IN_README:
+        line, other = suite.lines[name], "highs-hot"
+        ours = spread(seconds_of(line, "copter"))["median"]
+        theirs = f"{median(line, other)} ({ratio(line, other, ours)})"
+        rows.append((line.title, f"{columns(line):,}", seconds(ours), theirs, gap(line, "copter")))
+    heads = ("rounds of", "columns", "copter", "HiGHS, basis kept", "largest gap of copter")
+    told = (
+        f"\nMedian seconds of a round (edit, solve and shim) after the first, on {hardware(suite.machine)}, "
+        f"on {suite.begun[:10]}. {speed_of_the_machine(suite)}\n{WITHDRAWN}\n"
+        "[bench/results/benchmarks.md](bench/results/benchmarks.md) has more lines and their commands; "
+        "[bench/results/report.md](bench/results/report.md) names each on which copter is not the fastest.\n"
+    )
+    return "".join((before, BEGIN, table(heads, rows), told, END, after))
+
+
+def benchmarks_page(suite: SuiteResult, changes: SuiteResult) -> str:
+    """The text of bench/results/benchmarks.md."""
+    suite, changes = with_commands(suite), with_commands(changes)
+    lines = suite.lines | changes.lines
+    heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
+    parts = [BENCHMARKS]
+    for name, others in (SHOWN | FEW).items():
+        line = lines[name]
+        if name == next(iter(FEW)):
+            parts.append(FEW_CHANGES)
+        rows = [_row(line, solver) for solver in ("copter", *others)]
+        kept = [k for k in range(len(heads)) if k != 5 or rows[0][5]]
+        text = table(tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows])
+        size = f"{columns(line):,} columns, {records(line, 'copter')[-1]['n_rows']:,} rows; tolerance"
+        command = f"```sh\n{line.command}\n```"
+        text = f"## {line.title}\n\n{size} {line.tolerance:g}.\n\n{command}\n\n{text}"
+        parts.append(f"{text}\n{NOT_COMPARED}" if name in FEW and others else text)
+    document = updates()
+    kinds = {
+        "edit_seconds": "replaced",
+        "cost_edit_seconds": "new costs",
+        "own_edit_seconds": "columns of their own",
+    }
+    edits: list[tuple[str, ...]] = []
+    for found in document["records"]:
+        for key, kind in kinds.items():
+            low, high = map(seconds, found[f"{key}_quartiles"])
+            rebuild = found["csr_rebuild_seconds"]
+            middle = f"{seconds(found[key])} ({low} to {high})"
+            ours = (f"{found['n_variables']:,}", kind, middle)
+            edits.append((*ours, seconds(rebuild), times(rebuild / found[key])))
+    heads = ("columns", "edit", "copter, median (quartiles)", "scipy from triplets", "scipy over copter")
+    when = f"On {document['measured']['on']}."
+    parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
+    told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
+    told += f" The lines of few changes were measured on {changes.begun[:10]}."
+    parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
+    return "\n".join(parts)
+
+
+def _row(line: LineResult, solver: str) -> tuple[str, ...]:
+    found, rounds = spread(seconds_of(line, solver)), records(line, solver)
+    counted = line.measured_rounds(solver)
+    moved = spread(record.get("integral_churn", math.nan) for record in counted)["mean"]
+    unsolved = sum(record["status"] != "optimal" for record in counted)
+    return (
+        f"`{solver}`",
+        f"{median(line, solver)} ({seconds(found['min'])} to {seconds(found['max'])})",
+        seconds(rounds[0]["seconds"]),
+        f"{unsolved} of {len(counted)}",
+        gap(line, solver),
+        share(moved) if math.isfinite(moved) else "",
+        megabytes(line.solvers[solver].peak_memory_mb),
+    )
+
+
+def live_page() -> str:
+    """The text of bench/results/live-figures.md."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted((HERE / "live").glob("*.json"))}
+    compared = []
+    for one in found.values():
+        if "queue" not in one:
+            continue
+        queue, ours = one["queue"], one["copter"]
+        what = f"{QUEUES[one['cluster']]}, {len(one['jobs'])} jobs, sizes: {one['sizes']}, seed {one['seed']}"
+        compared.append(
+            (
+                what,
+                *(f"{side['average_jct']:.1f} s" for side in (queue, ours)),
+                f"{one['jct_ratio']:.2f}",
+                *(f"{side['makespan']:.0f} s" for side in (queue, ours)),
+                f"{one['makespan_ratio']:.2f}",
+            )
+        )
+    heads = ("queue", "average JCT, queue", "copter", "ratio", "makespan, queue", "copter", "ratio")
+    parts = [LIVE, table(heads, compared)]
+    replayed = [
+        (
+            name,
+            f"{one['record']['rounds']}",
+            f"{one['record']['different']}",
+            *(f"{one['record'][key]:.1f} s" for key in ("live_jct", "simulated_jct")),
+            f"{one['record']['ratio']:.2f}",
+        )
+        for name, one in found.items()
+        if "record" in one
+    ]
+    if replayed:
+        heads = ("record", "rounds", "answered otherwise", "average JCT, live", "simulated", "ratio")
+        parts += [REPLAYED, table(heads, replayed)]
+    faults = [one for name, one in found.items() if name.startswith("faults")]
+    if faults:
+        rows = []
+        for one in faults:
+            kills = ", ".join(f"{count} {what}" for what, count in one["killed"].items())
+            outcomes = ", ".join(f"{count} {what}" for what, count in one["outcomes"].items())
+            lost = f"{one['most_seconds_lost']:.2f} s"
+            rows.append((one["backend"], f"{one['jobs']}", kills, outcomes, f"{one['rounds']}", lost))
+        heads = (
+            "backend",
+            "jobs",
+            "kills",
+            "how runs ended",
+            "rounds asked again",
+            "most that was done again",
+        )
+        parts += [FAULTS, table(heads, rows)]
+    if "rounds" in found:
+        one = found["rounds"]
+        rows = [
+            (what, *(f"{one[key][q]:.1f} ms" for q in ("p50", "p99", "max")))
+            for what, key in (("a round", "round_ms"), ("its policy", "policy_ms"), ("a tick", "tick_ms"))
+        ]
+        parts += [MANY, table(("1,000 jobs on 512 slots", "median", "p99", "largest"), rows)]
+    if "soak" in found:
+        one = found["soak"]
+        rows = [
+            (
+                f"{each['jobs']:,}",
+                f"{each['memory_mb']:.0f} MB",
+                *(str(each[key]) for key in ("files", "threads", "folders")),
+            )
+            for each in one["grown"]
+        ]
+        parts += [
+            f"{SOAK}\n{one['jobs']:,} jobs in {one['seconds']:.0f} s; "
+            f"{one['journal_bytes_per_job']:,} bytes of journal a job.\n",
+            table(("jobs handed in", "memory", "open files", "threads", "folders of jobs"), rows),
+        ]
+    return "\n".join(parts)
+
+
+def updates() -> dict[str, Any]:
+    """The document of `copter bench updates`."""
+    found: dict[str, Any] = json.loads((HERE / "updates.json").read_text())
+    return found
+
+
+def records(line: LineResult, solver: str) -> list[dict[str, Any]]:
+    """All rounds of a solver on a line."""
+    return line.solvers[solver].records
+
+
+def columns(line: LineResult) -> int:
+    """Columns of the largest program of a line."""
+    return int(max(record["n_variables"] for record in records(line, "copter")))
+
+
+def median(line: LineResult, solver: str) -> str:
+    """Median seconds of a round, at least so much where one was missed."""
+    least = "≥ " if line.solvers[solver].status == "missed" else ""
+    return least + seconds(spread(seconds_of(line, solver))["median"])
+
+
+def ratio(line: LineResult, solver: str, ours: float) -> str:
+    """Seconds of a solver over ours."""
+    return times(spread(seconds_of(line, solver))["median"] / ours)
+
+
+def gap(line: LineResult, solver: str) -> str:
+    """Largest gap of the rounds that count."""
+    return small(spread(record["gap"] for record in line.measured_rounds(solver))["max"])
+
+
+def machine(on: dict[str, Any]) -> str:
+    """Processor, memory, system and versions."""
+    versions = (f"{name} {which}" for name, which in on["versions"].items() if which != "not installed")
+    return f"{hardware(on)}; {', '.join(versions)}"
+
+
+def hardware(on: dict[str, Any]) -> str:
+    """Processor, memory and system."""
+    return f"{on['cores']} cores of {on['processor']}, {on['memory_gb']} GB, {on['system']}"
+
+
+def picture(suite: SuiteResult) -> None:
+    """Draw seconds of a round over columns, both logarithmic; the same file from the same results."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    lines = [suite.lines[name] for name in SIZES]
+    styles = {
+        "copter": ("copter, warm", "C0"),
+        "copter-cold": ("copter, cold", "C9"),
+        "highs-hot": ("HiGHS, basis kept", "C1"),
+    }
+    with mpl.rc_context({"svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}):
+        figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+        axes = figure.add_subplot(xscale="log", yscale="log")
+        sizes = [columns(line) for line in lines]
+        for name, (label, colour) in styles.items():
+            found = [spread(seconds_of(line, name)) for line in lines]
+            middle = [each["median"] for each in found]
+            axes.plot(sizes, middle, "o-", color=colour, label=label)
+            low, high = ([each[end] for each in found] for end in ("min", "max"))
+            axes.fill_between(sizes, low, high, color=colour, alpha=0.2)
+            axes.annotate(seconds(middle[-1]), (sizes[-1], middle[-1]), (6, -4), textcoords="offset points")
+        axes.set_xlabel("columns of the program")
+        axes.set_ylabel("seconds of a round")
+        axes.set_title("A round of Sia: 2% of the jobs change, all costs move", loc="left")
+        axes.grid(alpha=0.3)
+        axes.margins(x=0.12)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    """Write them all."""
+    suite, changes = load_suite(RESULTS), load_suite(CHANGES)
+    report = make_report(suite, notes_of(RESULTS), PAPERS)
+    (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
+    write_pictures(report.pictures, RESULTS / PICTURES)
+    write_pictures(chain(*(one.pictures for one in measured())), PAPERS / PICTURES)
+    (HERE / "report.md").write_text(report_page(report), encoding="utf-8")
+    (HERE / "benchmarks.md").write_text(benchmarks_page(suite, changes), encoding="utf-8")
+    (HERE / "papers.md").write_text(papers_page(), encoding="utf-8")
+    (HERE / "live-figures.md").write_text(live_page(), encoding="utf-8")
+    README.write_text(readme(suite), encoding="utf-8")
+    picture(suite)
+
+
+if __name__ == "__main__":
+    main()
