@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEFAULT_GPUS = 512
 _DEFAULT_HOURS = 24.0
 _PROVING = ("copter", "copter-exact", "highs-milp")
-"""Solvers that can prove an allocation optimal; the first one with --exact is the second."""
+"""Solvers that can prove an allocation optimal; with --exact, the default is the second one."""
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -52,14 +52,14 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 def _folder(path: Path | None) -> Path | None:
     if path is not None and not path.is_dir():
         raise typer.BadParameter(
-            f"{path} is no folder: give the one with the <application>.npz files, or its parent"
+            f"{path}: must be the folder with the <application>.npz files, or its parent"
         )
     return path
 
 
 def _knob(value: float) -> float:
     if value == 0 or not math.isfinite(value):
-        raise typer.BadParameter(f"{value:g} is no exponent: give a number but 0")
+        raise typer.BadParameter(f"{value:g}: must be a finite number other than 0")
     return value
 
 
@@ -73,44 +73,40 @@ class SiaRunOptions(Proving, RunOptions):
     workload: Annotated[
         Path | None,
         typer.Option(
-            callback=existing_file(
-                "give a CSV of jobs, or leave --workload and --profiles out for the generator"
-            ),
+            callback=existing_file("give a CSV of jobs, or omit --workload and --profiles for the generator"),
             help="CSV of jobs: name, time, application; more columns are optional.",
         ),
     ] = None
     profiles: Annotated[
         Path | None,
         typer.Option(
-            callback=_folder, help="Folder of the applications' profiles, or one with derived_npz in it."
+            callback=_folder, help="Folder of the applications' profiles, or one that contains derived_npz."
         ),
     ] = None
     gpus: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help=f"GPUs of the cluster, rounded to whole nodes; {_DEFAULT_GPUS}, or the workload's own size, "
-            "if not given.",
+            help=f"GPUs of the cluster, in whole nodes; default: {_DEFAULT_GPUS}, or the workload's size.",
         ),
     ] = None
     jobs_per_day: Annotated[
         float | None,
-        typer.Option(callback=positive, help="Jobs a day of the built-in generator; 3.9 a GPU if not given."),
+        typer.Option(callback=positive, help="Jobs per day of the generator; default: 3.9 for each GPU."),
     ] = None
     hours: Annotated[
         float | None,
-        typer.Option(
-            callback=positive, help="Hours of submissions; 24, or the whole workload, if not given."
-        ),
+        typer.Option(callback=positive, help="Hours of submissions; default: 24, or the whole workload."),
     ] = None
     max_hours: Annotated[
         float | None,
         typer.Option(
-            callback=positive, help="Stop at this simulated time; when all jobs are complete if not given."
+            callback=positive,
+            help="Simulated hours until the run stops; default: when all jobs are complete.",
         ),
     ] = None
     p: Annotated[
-        float, typer.Option(callback=_knob, help="Fairness knob of the objective, not 0; fairer below 0.")
+        float, typer.Option(callback=_knob, help="Fairness exponent of the objective, not 0; fairer below 0.")
     ] = -0.5
     lam: Annotated[float, typer.Option(min=0.0, help="Cost of leaving a job without GPUs.")] = 1.1
     round_seconds: Annotated[float, typer.Option(callback=positive, help="Length of a round.")] = 60.0
@@ -123,18 +119,18 @@ class SiaRunOptions(Proving, RunOptions):
             given, missing = "--workload", "--profiles"
             if self.workload is None:
                 given, missing = missing, given
-            raise typer.BadParameter(f"{given} needs {missing} too", param_hint=missing)
+            raise typer.BadParameter(f"must be given with {given}", param_hint=missing)
         if self.workload is not None and self.jobs_per_day is not None:
             raise typer.BadParameter(
-                "belongs to the generator: leave it out, or --workload", param_hint="--jobs-per-day"
+                "belongs to the generator: omit it, or omit --workload", param_hint="--jobs-per-day"
             )
         if self.exact and self.solver not in _PROVING:
             raise typer.BadParameter(
-                f"{self.solver} proves no allocation: leave it out, or --solver", param_hint="--exact"
+                f"{self.solver} proves nothing: omit it, or change --solver", param_hint="--exact"
             )
 
     def scenario(self) -> Scenario:
-        """Return what is replayed: the files named, or what the generator makes."""
+        """Return the scenario of the given files, or of the generator."""
         from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate, read_scenario
 
         if self.workload is not None and self.profiles is not None:
@@ -147,7 +143,7 @@ class SiaRunOptions(Proving, RunOptions):
 
 
 def _run_sia(options: SiaRunOptions) -> None:
-    """Run the command."""
+    """Replay a workload, and write its report."""
     scenario = options.scenario()
     from copter.cli.run import conclude, follow, preparing
     from copter.problems.sia.policy import SiaPolicy
@@ -178,13 +174,13 @@ def _run_sia(options: SiaRunOptions) -> None:
 
 
 def _say_size(wanted: int | None, there: int) -> None:
-    """Say so if the cluster has another number of GPUs than was asked for."""
+    """Print a line if the cluster has another number of GPUs than requested."""
     if wanted is not None and there != wanted:
         say(f"{there} GPUs instead of {wanted}: each type has whole nodes, at least one")
 
 
 def _warm_up(solver: Solver) -> None:
-    """Replay a handful of jobs first, so that compilation is in no round's time."""
+    """Replay a few jobs first, so that compilation does not count in a round's time."""
     from copter.problems.sia.generator import generate
     from copter.problems.sia.replay import Replay
 
@@ -194,30 +190,30 @@ def _warm_up(solver: Solver) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SiaBenchOptions(Proving, OverActors, BenchOptions):
-    """Sia rounds through each solver: 2% of the jobs leave a round, all costs move.
+    """Time Sia rounds with each solver: 2% of the jobs leave in each round, and nearly all costs change.
 
-    Rounds are recorded once and replayed through every solver.  With more than 100 million columns that do
-    not share their costs, or --no-record, every solver drives a cluster of its own instead: nothing is
-    written, and rounds after the first depend on its answers.
+    Rounds are recorded once and replayed with every solver. With more than 100 million columns without shared
+    costs, or with --no-record, every solver drives its own cluster instead. Then nothing is written, and
+    rounds after the first depend on the solver's answers.
     """
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
-    jobs: Annotated[int, typer.Option(min=1, help="Jobs in the cluster at any time.")] = 200
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the first one starts from nothing.")] = 5
+    jobs: Annotated[int, typer.Option(min=1, help="Number of jobs in the cluster at any time.")] = 200
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds; the first is a cold start.")] = 5
     record: Annotated[
         bool | None,
-        typer.Option("--record/--no-record", help="Record the rounds first; by default if not too large."),
+        typer.Option("--record/--no-record", help="Record the rounds first; default: unless too large."),
     ] = None
     costs: Annotated[
         Costs,
-        typer.Option(help="Whether each job has costs of its own, or those of one kind share a vector."),
+        typer.Option(help="Whether each job has its own costs, or jobs of one kind share an array of costs."),
     ] = "own"
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
 
 def _bench_sia(options: SiaBenchOptions) -> None:
-    """Run the benchmark."""
+    """Record or prepare the rounds, and time the solvers."""
     from copter.bench.case import Case
     from copter.cli.bench import bench
     from copter.problems.sia.course import worth_recording
@@ -239,7 +235,7 @@ def _bench_sia(options: SiaBenchOptions) -> None:
 
 
 def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Return the rounds that each solver plays for itself."""
+    """Return rounds that each solver plays on its own cluster."""
     from copter.problems.sia.course import ClosedSia, Size
 
     rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
@@ -249,7 +245,7 @@ def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
 
 
 def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
-    """Return the rounds that are recorded first."""
+    """Return rounds that are recorded first."""
     from copter.problems.sia.course import record_sia
 
     begin = perf_counter()

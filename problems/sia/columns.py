@@ -1,8 +1,7 @@
-"""Columns of the jobs' requests: who may choose what this round, and at which cost.
+"""Columns of the jobs' requests: the configurations that each job may get in a round, and their costs.
 
-Jobs that may choose from the same configurations share one column template, and jobs of the same application
-at the same level share one array of costs, so that a job's arrival or change costs no more than its own
-columns.
+Jobs with the same configurations share one set of columns, and jobs of the same application at the same level
+share one array of costs.  So the arrival or change of a job costs time in proportion to its own columns only.
 
 Costs are those of the Sia objective (:class:`Objective`): for job i and configuration j with goodput G_ij
 (thesis section 3.3.4, section 4.4.1)
@@ -13,7 +12,7 @@ Costs are those of the Sia objective (:class:`Objective`): for job i and configu
     p < 0:  minimise   sum_ij (r_i G_ij)^p X_ij  +  lambda sum_i (1 - sum_j X_ij)
     p > 0:  maximise   sum_ij (r_i G_ij)^p X_ij  -  lambda sum_i (1 - sum_j X_ij)
 
-The printed signs of lambda are wrong in both places.  Here both are minimised: p > 0 with its sign flipped.
+The thesis prints wrong signs of lambda in both cases.  Here both are minimised: p > 0 with its sign changed.
 Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
 """
 
@@ -36,26 +35,26 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Handle = TypeVar("_Handle")
 
 _CACHED_BYTES = 1 << 27
-"""Rows are forgotten, oldest first, when they hold more than this."""
+"""Limit of the memory of cached rows in bytes; beyond it the oldest rows are dropped."""
 _ROW_BYTES = 1000
-"""Of a row, beside its costs."""
+"""Approximate memory of a row without its costs, in bytes."""
 
 
 _MIN_RESTART_FACTOR = 0.01
 """Floor of the restart factor.
 
-A young job that restarted often has N S >= T, a factor of zero or less, and (r G)^p would be infinite or no
-number.  At the floor and p = -0.5 a move costs ten times as much as it is worth: the job stays where it is.
+A young job with many restarts has N S >= T, so its factor would not be positive, and (r G)^p would be
+infinite or undefined.  At the floor and p = -0.5, a move costs ten times the value of the job's goodput, so
+the job does not move.
 """
 
 
 @dataclass(eq=False)
 class JobChoices:
-    """What a request chooses from.
+    """The columns of a request.
 
-    `key`: equal for equal columns, also between states of the cluster. `columns`: configuration of each
-    column of the request, -1 for "no allocation". `positions`: where the configurations are in the rows of
-    costs.
+    `key`: equal for equal columns, even in different states of the cluster. `columns`: index of each column's
+    configuration, -1 for "no allocation". `positions`: positions of the configurations in rows of costs.
     """
 
     key: tuple[bool, bytes]
@@ -69,7 +68,7 @@ class JobChoices:
         return self.key[0]
 
     def find(self, configuration: int) -> int:
-        """Return the column of a configuration, -1 if it is not among them."""
+        """Return the column of a configuration, -1 if the request does not have it."""
         column = self._found.get(configuration)
         if column is None:
             column = self._found[configuration] = _place(self.columns, configuration)
@@ -77,13 +76,13 @@ class JobChoices:
 
 
 def _place(columns: Ints, configuration: int) -> int:
-    """Return where a configuration is among ascending ones, -1 if it is not there."""
+    """Return the position of a configuration in an ascending array, -1 if it does not occur."""
     at = int(np.searchsorted(columns, configuration))
     return at if at < columns.size and columns[at] == configuration else -1
 
 
 class _Runnable:
-    """Configurations that can run an application, and what a job may choose of them."""
+    """Configurations that can run an application, with the column sets of its jobs."""
 
     def __init__(self, configurations: Configurations, columns: Ints) -> None:
         self.columns = columns
@@ -101,7 +100,7 @@ class _Runnable:
         return int(self.gpus.min(initial=np.iinfo(np.int64).max))
 
     def choices(self, limit: int, has_null: bool) -> JobChoices:
-        """Configurations of at most ``limit`` GPUs, or the smallest of their type; all if it is negative."""
+        """Return the configurations of at most `limit` GPUs, or a type's smallest; all if it is negative."""
         key = (limit, has_null)
         if key not in self._choices:
             if limit < 0:
@@ -112,7 +111,7 @@ class _Runnable:
         return self._choices[key]
 
     def only(self, configuration: int) -> JobChoices | None:
-        """Return one configuration, without a choice; None if it cannot run the application."""
+        """Return the columns with one configuration only; None if it cannot run the application."""
         choices = self._choices.get(configuration)
         if choices is None and (position := _place(self.columns, configuration)) >= 0:
             choices = self._choices[configuration] = self._make(np.array([position]), False)
@@ -127,7 +126,7 @@ class _Runnable:
 
 @dataclass(eq=False)
 class CostRow:
-    """Costs of one application at one level: ``+-G^p`` for each configuration that can run it."""
+    """Costs ``+-G^p`` of one application at one level, for each configuration that can run it."""
 
     runnable: _Runnable
     costs: Floats
@@ -156,7 +155,7 @@ class RowCache:
         self._bytes = 0
 
     def get(self, number: int, level: int, source: _Source) -> CostRow:
-        """Row of a profile at a level, made if it is not there. `number`: the number of the source."""
+        """Return the row of source number `number` at a level; compute it if it is not cached."""
         row = self._rows.get((number, level))
         if row is None:
             row = self._build(source, level)
@@ -181,9 +180,9 @@ class RowCache:
 
 
 class _Handles(Generic[_Key, _Handle]):
-    """Handles of what requests of a program share, by what they stand for.
+    """Handles of data that requests of a program share, by key.
 
-    Those without users are dropped when there are many: jobs come back to the same few.
+    Handles without users are dropped only when there are many, because jobs return to a few keys.
     """
 
     def __init__(self, drop: Callable[[_Handle], None]) -> None:
@@ -202,11 +201,11 @@ class _Handles(Generic[_Key, _Handle]):
         return self._handles[key]
 
     def release(self, key: _Key) -> None:
-        """Count one user less."""
+        """Decrease the number of users by one."""
         self._users[key] -= 1
 
     def sweep(self, keep: int = 256) -> None:
-        """Drop the handles that have no user, if there are more than ``keep``."""
+        """Drop the handles without users, if there are more than `keep`."""
         unused = [key for key, users in self._users.items() if not users]
         for key in unused if len(unused) > keep else ():
             self._drop(self._handles.pop(key))
@@ -214,14 +213,14 @@ class _Handles(Generic[_Key, _Handle]):
 
 
 class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
-    """Column templates of a program by :attr:`JobChoices.key`."""
+    """Shared columns of a program by :attr:`JobChoices.key`."""
 
     def __init__(self, program: ContinualProgram) -> None:
         super().__init__(program.forget)
         self.program = program
 
     def take(self, choices: JobChoices, configurations: Configurations) -> SharedColumns:
-        """Return the handle of the columns of some choices, with one user more."""
+        """Return the handle of the columns of some choices, and count one more user."""
         size = choices.columns.size
         return self._take(
             choices.key, lambda: self.program.share_columns(_usage(choices, configurations), size)
@@ -229,14 +228,14 @@ class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
 
 
 class VectorCache(_Handles[tuple[CostRow, JobChoices], SharedCosts]):
-    """Cost vectors of a program by row of costs and choices."""
+    """Shared costs of a program by row of costs and choices."""
 
     def __init__(self, program: ContinualProgram) -> None:
         super().__init__(program.forget)
         self.program = program
 
     def take(self, row: CostRow, choices: JobChoices) -> SharedCosts:
-        """Return the vector of the costs of some choices, counting one user more."""
+        """Return the handle of the costs of some choices, and count one more user."""
         return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
@@ -260,11 +259,11 @@ def _normalised(goodput: Floats, min_gpus: int) -> Floats:
 
 
 def restart_factor(age: Floats, restarts: Ints, restart_seconds: Floats) -> Floats:
-    """Share of its time that a job spends running if it goes on restarting as it did, after one restart more.
+    """Return the share of its time that a job runs after one more restart, if restarts continue at this rate.
 
-    `age`: seconds since submission. `restarts`: restarts so far, the first start not counted.
-    `restart_seconds`: time of one restart. Result: in [`_MIN_RESTART_FACTOR`, 1]; 1 for a job that
-    restarts in no time.
+    `age`: seconds since submission. `restarts`: restarts so far, without the first start. `restart_seconds`:
+    time of one restart. The result is in [`_MIN_RESTART_FACTOR`, 1]; it is 1 for a job that restarts in no
+    time.
     """
     lived = age + restart_seconds
     factor = np.divide(age - restarts * restart_seconds, lived, out=np.ones(lived.shape), where=lived > 0)
@@ -275,8 +274,8 @@ def restart_factor(age: Floats, restarts: Ints, restart_seconds: Floats) -> Floa
 class Objective:
     """Costs of the Sia policy.
 
-    `p`: fairness knob, not zero; the thesis' default is -0.5. `lam`: cost of leaving a job without GPUs, >=
-    0; the thesis' default is 1.1.
+    `p`: fairness exponent, not zero; the thesis' default is -0.5. `lam`: cost of leaving a job without GPUs,
+    at least 0; the thesis' default is 1.1.
     """
 
     p: float = -0.5
@@ -299,9 +298,9 @@ class Objective:
 
 @dataclass(frozen=True)
 class _Source:
-    """What jobs run by: a profile, and how many GPUs they may have; all jobs with the same ones share it.
+    """The profile and GPU limits of a job, shared by all jobs with the same ones.
 
-    `least`: fewest GPUs that a job of it may have. `most`: most GPUs; None for any number.
+    `least`: fewest GPUs of a job. `most`: most GPUs; None for no limit.
     """
 
     profile: Profile
@@ -310,7 +309,7 @@ class _Source:
 
 
 class Sources:
-    """Numbers of the sources in use; a number is never used for two."""
+    """Numbers of the sources in use; no number is used twice."""
 
     def __init__(self) -> None:
         self._numbers: dict[_Source, int] = {}
@@ -326,10 +325,10 @@ class Sources:
         return len(self._sources)
 
     def take(self, profile: Profile, kind: Kind, least: int, most: int | None) -> int:
-        """Return the number of a source, counting one user more.
+        """Return the number of a source, and count one more user.
 
-        `kind`: jobs that are not adaptive run by the profile at its fixed batch size. `most`: limits, see
-        `_Source`.
+        `kind`: jobs that are not adaptive have the profile at its fixed batch size. `least`, `most`: limits,
+        see `_Source`.
         """
         if kind != "adaptive":
             if profile not in self._fixed_batch:
@@ -345,7 +344,7 @@ class Sources:
         return number
 
     def release(self, number: int) -> None:
-        """Count one user less; what nobody uses is forgotten, for jobs may bring profiles of their own."""
+        """Decrease the number of users; drop unused sources, because jobs may have their own profiles."""
         self._users[number] -= 1
         if not self._users[number]:
             source = self._sources.pop(number)

@@ -1,15 +1,15 @@
-"""Sia rounds for benchmarks: the steady cluster of :mod:`copter.problems.sia.steady`, recorded or closed.
+"""Sia rounds for benchmarks: the cluster of :mod:`copter.problems.sia.steady`, recorded or closed-loop.
 
-Every job chooses from all its configurations (no scale-up limit), as in the thesis' program; each round 2%
-of the jobs leave and as many arrive, and nearly all costs move.
+Every job may choose from all its configurations (no scale-up limit), as in the thesis' program.  In each
+round 2% of the jobs leave and as many arrive, and nearly all costs change.
 
-- *Recorded* (:func:`record_sia`): the allocations that the next round depends on come from copter itself,
-  once, while recording, and every solver gets the same edits.  The file has 8 bytes for each cost; where
-  jobs share their costs, for each of a vector.
-- *Closed* (:class:`ClosedSia`), for more columns: every solver drives a cluster of its own, with the same
-  jobs, arrivals and departures, and its own answers decide which jobs run, restart and complete.  So the
-  rounds of two solvers are alike, but from the second one on not the same; and editing includes what the
-  policy does to turn events into edits.
+- *Recorded* (:func:`record_sia`): copter computes the allocations on which the next round depends once,
+  during the recording, and every solver gets the same edits.  The file has 8 bytes for each cost; if jobs
+  share their costs, for each entry of a shared array.
+- *Closed-loop* (:class:`ClosedSia`), for more columns: every solver drives its own cluster, with the same
+  jobs, arrivals and departures.  The solver's answers decide which jobs run, restart and complete.  So the
+  rounds of two solvers are similar, but from the second one on not equal.  The time of editing includes the
+  policy's work on events.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
 
 _MOST_RECORDED = 100_000_000
-"""Columns, if every job could run in every configuration, up to which rounds are recorded."""
+"""Largest number of columns (if every job could run in every configuration) for which rounds are recorded."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """GPUs, jobs at any time, and rounds; whether jobs' costs are their own or shared vectors."""
+    """Number of GPUs, of jobs at any time, and of rounds; kind of the jobs' costs."""
 
     gpus: int
     jobs: int
@@ -58,28 +58,28 @@ class Size:
 
 
 _WARM_UP = Size(1024, 400, 3)
-"""More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
+"""Size of the warm-up: more than 50,000 columns, so that thread pool and column screening are used."""
 
 
 def worth_recording(gpus: int, jobs: int) -> bool:
-    """Return whether rounds of this size are few enough columns to be recorded."""
+    """Return whether rounds of this size have few enough columns to be recorded."""
     return jobs * len(builtin_cluster(gpus).configurations) <= _MOST_RECORDED
 
 
 @dataclass(frozen=True)
 class ClosedSia(Course):
-    """Rounds that each solver plays for itself, without a recording."""
+    """Rounds that each solver plays on its own cluster, without a recording."""
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     size: Size
     seed: int
 
     def small(self) -> ClosedSia:
-        """Return the same with few jobs."""
+        """Return the same with few jobs, for warming up."""
         return replace(self, size=replace(_WARM_UP, costs=self.size.costs))
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with a solver and a cluster of its own."""
+        """Begin the rounds with a solver on its own cluster."""
         solver, size = settings.make(), self.size
         program = settings.program()
         replay = SteadyReplay(
@@ -124,12 +124,12 @@ def record_sia(
     costs: Costs = "own",
     proven: bool = False,
 ) -> Recorded:
-    """Record rounds of Sia, and a recording of the same kind to warm up with.
+    """Record rounds of Sia, and a recording of the same kind for the warm-up.
 
-    `folder`: where to write both. `gpus`, `jobs`, `rounds`: size of the cluster, jobs at any time, rounds;
-    the first one starts from nothing. `warm_up`: default: `_WARM_UP`. With a smaller one, the first
-    timed rounds may compile. `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`; also of the
-    warm-up, if that is not given. `proven`: whether the allocations are to be proven optimal.
+    `folder`: where to write both. `gpus`, `jobs`, `rounds`: number of GPUs, of jobs at any time, and of
+    rounds; the first round is a cold start. `warm_up`: default: `_WARM_UP`. With a smaller one, the first
+    timed rounds may include compilation. `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`; also
+    for the default warm-up. `proven`: whether solvers must prove the allocations optimal.
     """
     small = replace(_WARM_UP, costs=costs) if warm_up is None else warm_up
     kind = ProvenRounds if proven else Recorded

@@ -1,8 +1,9 @@
-"""What it costs to copy, save, load and journal a program: Sia's steady cluster, 2% of the jobs new a round.
+"""Times of copying, saving, loading and journaling a program of Sia's steady cluster.
 
     python -m copter.problems.sia.durability FOLDER [GPUS JOBS ROUNDS]
 
-writes to FOLDER, which should be on the disk that matters, and prints the seconds.
+In each round, 2% of the jobs are new.  The program writes to FOLDER, which should be on the disk to measure,
+and prints the seconds.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _REPEATS = 5
 
 
 def _measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
-    """Run the rounds in a journal, then copy, save and load the program that it has.
+    """Play the rounds with a journal, then copy, save and load its program.
 
-    `folder`: where journal and file are written; no journal is in it yet.
+    `folder`: folder for the journal and the file; it must not have a journal.
     """
     solver = ProximalPoint()
     with Journal(folder / "journal", solver) as journal:
@@ -53,7 +54,7 @@ def _measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
     size = os.path.getsize(file)
     plain = folder / "bytes"
     content = os.urandom(1 << 20) * (size >> 20)
-    _report("as many bytes, written and synced", lambda: _write(plain, content))
+    _report("the same number of bytes, written and synced", lambda: _write(plain, content))
     print(f"file: {size / 1e6:.1f} MB")
 
 

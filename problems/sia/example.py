@@ -15,24 +15,24 @@ from copter.problems.sia.policy import SiaDomain, SiaPolicy
 
 _ROUND = 60.0
 _JOBS = 8
-"""Size of :func:`example`, about."""
+"""Approximate number of jobs of :func:`example`."""
 
 
 class ExampleSia(SiaDomain):
-    """Sia with random events, and a check that recounts each answer one by one."""
+    """Sia with random events, and a check that recounts each answer job by job."""
 
     def violations(self, answer: SiaRound) -> Iterator[str]:
-        """Yield GPU types that are overdrawn, counted one by one."""
+        """Yield GPU types with too many allocated GPUs, counted job by job."""
         used: Counter[str] = Counter()
         for configuration in answer.allocation.values():
             if configuration is not None:
                 used[configuration.type] += configuration.gpus
         for type, gpus in used.items():
             if gpus > self.policy.cluster.capacity[type]:
-                yield f"{gpus} GPUs of type {type!r} are given, of {self.policy.cluster.capacity[type]}"
+                yield f"GPU type {type!r}: {gpus} GPUs: must be at most {self.policy.cluster.capacity[type]}"
 
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-        """Draw jobs that come and go, and nodes that fail and come back."""
+        """Yield random arrivals and ends of jobs, and changes of the number of nodes."""
         yield "at", self.now + _ROUND
         jobs = list(self.policy.allocation)
         for _ in range(int(rng.integers(0, 3)) if len(jobs) < 2 * _JOBS else 0):
@@ -48,5 +48,5 @@ class ExampleSia(SiaDomain):
 
 
 def example() -> ExampleSia:
-    """Return a small cluster: `copter check copter.problems.sia.example:example`."""
+    """Return an example with a small cluster: `copter check copter.problems.sia.example:example`."""
     return ExampleSia(SiaPolicy(Cluster([GpuType("T4", 4, 4), GpuType("A100", 8, 2)])))

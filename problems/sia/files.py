@@ -1,16 +1,16 @@
-"""Reader of the authors' PAI profiles: a folder of ``<model>.npz`` with two JSON files beside them.
+"""Reader of the authors' PAI profiles: a folder of ``<model>.npz`` files and two JSON files.
 
-- ``simulator_constants.json``: nodes and GPUs a node of the authors' cluster, restart seconds and
+- ``simulator_constants.json``: nodes and GPUs per node of the authors' cluster, restart seconds and
   calibration.
 - ``<model>.npz`` with ``progress, goodput, gpu_type, num_nodes, num_gpus``: a training job.
 - ``<model>.npz`` with ``max_progress, num_gpus`` and one array for each hardware class: a synthetic job.
 - ``batch_inference.json``: for each application ``num_iters``, ``sim_speedup`` and, by GPU type,
   ``min_gpus`` and ``throughput`` of one replica.
 
-Constants that the files lack are those of the authors' public simulator
+Some constants are not in the files and are those of the authors' public simulator
 (github.com/suhasjs/continuous-scheduling): restart seconds of batch inference and synthetic jobs, their
-largest scale, and which hardware class stands for which GPU type of the cluster ("quad", a Quadro, takes the
-RTX-2080Ti's figures).
+largest scale, and the hardware class used for each GPU type of the cluster ("quad", a Quadro, has the figures
+of the RTX-2080Ti).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _HARDWARE_CLASSES = {
 }
 """Hardware class of the synthetic profiles for each GPU type of the authors' cluster."""
 _OTHER_NAMES = {"quadro": "quad"}
-"""Spellings of GPU types in ``batch_inference.json`` that differ from the cluster's."""
+"""Names of GPU types in ``batch_inference.json`` that differ from the cluster's."""
 SINGLE_PHASE_RESTART_SECONDS = 90.0
-"""Checkpoint-restore of batch inference and synthetic jobs."""
+"""Seconds of a checkpoint-restore of batch inference and synthetic jobs."""
 _MAX_REPLICAS = 32
 """Largest number of replicas of a batch inference job."""
 _SYNTHETIC_MAX_GPUS = 128
@@ -51,7 +51,7 @@ _DERIVED = "derived_npz"
 
 
 def profile_folder(path: str | Path) -> Path:
-    """Return the folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
+    """Return the folder with the npz files: `path`, or its subfolder ``derived_npz``."""
     path = Path(path)
     inside = path / _DERIVED
     if inside.is_dir() and not (path / _CONSTANTS).exists() and not any(path.glob("*.npz")):
@@ -60,7 +60,7 @@ def profile_folder(path: str | Path) -> Path:
 
 
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
-    """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application."""
+    """Return the profiles of all applications in a folder or its subfolder ``derived_npz``, by name."""
     folder = profile_folder(folder)
     constants = _constants(folder)
     profiles: dict[str, Profile] = {}
@@ -69,7 +69,7 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
     if (folder / _BATCH_INFERENCE).exists():
         profiles.update(_read_batch_inference(folder / _BATCH_INFERENCE))
     if not profiles:
-        raise InputError(folder, "*.npz", "no profile in this folder")
+        raise InputError(folder, "*.npz", "must have at least one profile")
     return profiles
 
 
@@ -93,7 +93,7 @@ def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
 
 def _constants(folder: Path) -> JsonObject:
     if not folder.is_dir():
-        raise InputError(folder, "profiles", "no such folder")
+        raise InputError(folder, "profiles", "does not exist")
     path = folder / _CONSTANTS
     return JsonObject(path, read_json(path))
 
@@ -121,7 +121,7 @@ def _training(path: Path, arrays: dict[str, np.ndarray], constants: JsonObject) 
     for name, kind in kinds.items():
         if arrays[name].dtype.kind not in kind or arrays[name].shape != (width,):
             found = f"{arrays[name].dtype} of shape {arrays[name].shape}"
-            raise InputError(path, name, f"must name the {width} columns of goodput, is {found}")
+            raise InputError(path, name, f"{found}: must be one entry for each of {width} columns of goodput")
     columns = (arrays[name].tolist() for name in ("num_nodes", "num_gpus", "gpu_type"))
     grid = [Configuration(*entry) for entry in zip(*columns, strict=True)]
     restart = constants.record("restart_seconds").amount(path.stem)

@@ -1,23 +1,23 @@
-"""Seeded generator of clusters, profiles and jobs with the shape of the authors' PAI workloads.
+"""Seeded generator of clusters, profiles and jobs with the distribution of the authors' PAI workloads.
 
-Where the figures come from (no file of theirs is needed or copied):
+The parameters are from these sources; no file of the authors is needed:
 
 - :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a
-  scale.  They replay 2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
+  scale.  They replay 2,000 jobs per day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
 - `_JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
-- `_HOURLY`: arrivals by hour of the day over their mean, in the same average.  `_BURSTINESS` is
+- `_HOURLY`: arrivals by hour of the day relative to their mean, in the same average.  `_BURSTINESS` is
   the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
-  have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs a day, that is 1 + 0.65, 1.5, 1.3 times
+  have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs per day, that is 1 + 0.65, 1.5, 1.3 times
   the mean.
 - `_TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
-  calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are set so that
-  the speedup at the start and at the end of training is near that of the profiles; curves are analytic
-  (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
+  calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are chosen such
+  that the speedup at the start and at the end of training is close to that of the profiles.  Curves are
+  analytic (:mod:`copter.problems.cluster.profiles.analytic`), over all configurations.
 - `_INFERENCE`, `_SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
 
-:func:`pai` has the authors' workloads as a trace for any cluster of their GPU types.
+:func:`pai` is the trace of the authors' workloads for any cluster of their GPU types.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from copter.problems.sia.files import (
 )
 
 JOBS_PER_GPU_DAY = 2000 / 512
-"""Jobs a day and GPU in the authors' workloads."""
+"""Jobs per day and GPU in the authors' workloads."""
 
 _HOURLY = (
     (1.08, 0.96, 0.85, 1.47, 1.03, 1.80, 0.92, 0.75, 0.52, 0.50, 0.51, 1.05)
@@ -99,7 +99,7 @@ _RESNET: Mapping[str, tuple[int, float]] = {
     "a100-pcie": (1, 2343.0),
 }
 _INFERENCE: dict[str, tuple[float, Mapping[str, tuple[int, float]]]] = {
-    # work; by type GPUs a replica and its throughput
+    # work; GPUs and throughput of a replica by type
     "imagenet_resnet50": (1_431_167, _RESNET),
     "llama_8b_wikipedia": (1e8, _LLAMA),
     "llama_8b_commoncrawl": (2.4e9, _LLAMA),
@@ -122,18 +122,18 @@ _SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
 
 _FOLDER = "suhasjs_continuous-scheduling"
 _FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
-"""Folders of the authors' workloads by jobs a day."""
+"""Names of the folders of the authors' workloads by jobs per day."""
 
 
 def builtin_cluster(gpus: int) -> Cluster:
-    """Return the authors' seven GPU types, scaled to about ``gpus`` GPUs."""
+    """Return the authors' seven GPU types, scaled to about `gpus` GPUs."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     return cluster_by_name(f"pai-{gpus}")
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
-    """Analytic profiles of the applications in `_JOB_MIX`, with ``work_scale`` times their work."""
+    """Return analytic profiles of the applications in `_JOB_MIX`, with `work_scale` times their work."""
     profiles: dict[str, Profile] = {}
     for name, (restart, hours, scaling) in _TRAINING.items():
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
@@ -148,9 +148,9 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 
 
 def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> Floats:
-    """Return the ascending times of arrivals: daily pattern times bursts by the minute.
+    """Return ascending times of arrivals: a daily pattern times random bursts by the minute.
 
-    `hours`: in which they arrive, from 0. Result: seconds.
+    `hours`: length of the interval, which begins at 0. The times are in seconds.
     """
     minutes = max(1, round(hours * 60))
     pattern = np.array(_HOURLY)[np.arange(minutes) // 60 % 24]
@@ -172,14 +172,14 @@ def generate(
 ) -> Scenario:
     """Return a cluster and a workload.
 
-    `gpus`: about as many; nodes of each type are rounded. `hours`: length of the workload. `strong_scaling`,
-    `rigid`, `non_preemptible`: shares of the training jobs that are so. Rigid jobs ask for 1, 2, 4 or 8 GPUs,
-    with probabilities 0.5, 0.25, 0.15, 0.1.
+    `gpus`: approximate number, because nodes of each type are rounded. `hours`: length of the workload.
+    `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with this property. Rigid jobs
+    request 1, 2, 4 or 8 GPUs, with probabilities 0.5, 0.25, 0.15, 0.1.
     """
     if jobs_per_day < 0 or hours <= 0:
         raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
     if min(strong_scaling, rigid, non_preemptible) < 0 or strong_scaling + rigid > 1 or non_preemptible > 1:
-        raise ValueError("shares of jobs must be in [0, 1], those of strong_scaling and rigid together")
+        raise ValueError("shares of jobs must be in [0, 1], strong_scaling + rigid too")
     rng = np.random.default_rng(seed)
     times = _arrival_times(round(jobs_per_day * hours / 24.0), hours, rng)
     jobs = draw_jobs(times, rng, strong_scaling=strong_scaling, rigid=rigid, non_preemptible=non_preemptible)
@@ -196,8 +196,8 @@ def draw_jobs(
 ) -> list[JobSubmission]:
     """Return the jobs submitted at the given times, with the shares of `_JOB_MIX`.
 
-    `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs that are so;
-    see :func:`generate`.
+    `times`: seconds. `strong_scaling`, `rigid`, `non_preemptible`: shares of the training jobs with this
+    property, see :func:`generate`.
     """
     shares = np.array(list(_JOB_MIX.values()))
     names: Sequence[str] = list(_JOB_MIX)
@@ -229,8 +229,8 @@ def _category(application: str) -> str:
 def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
     """Return a workload file with the profiles of a folder, on the authors' cluster.
 
-    `profiles`: folder of :mod:`copter.problems.sia.files`. `gpus`: size of the cluster, in steps of the
-    authors' 256 GPUs; by default their ratio of jobs to GPUs.
+    `profiles`: folder for :mod:`copter.problems.sia.files`. `gpus`: size of the cluster, in steps of the
+    authors' 256 GPUs; default: the authors' ratio of jobs to GPUs.
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)
@@ -243,11 +243,11 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
 def pai(
     cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float = 24.0
 ) -> Scenario:
-    """Return a workload of the authors with as many jobs, or jobs like theirs.
+    """Return a workload of the authors with about the given number of jobs, or generated jobs.
 
-    `cluster`: the cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: with
-    files, the workload with the number 1 + seed, modulo how many there are. `jobs`: by default the authors'
-    jobs a day and GPU. `hours`: length of the workload; jobs of the files that come later are left out.
+    `cluster`: cluster of the types of :data:`copter.problems.cluster.presets.PAI_GPU_TYPES`. `seed`: with
+    files, the workload with number 1 + seed, modulo their number. `jobs`: default: the authors' jobs per day
+    and GPU. `hours`: length of the workload; later jobs of the files are left out.
     """
     count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
     nearest = min(_FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))

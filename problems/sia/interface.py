@@ -1,4 +1,4 @@
-"""What a scheduler hands to the Sia policy, and what it gets back."""
+"""Input and result of the Sia policy."""
 
 from __future__ import annotations
 
@@ -26,27 +26,35 @@ _NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 class SiaError(CopterError, ValueError):
-    """An event that makes no sense: names the job or GPU type."""
+    """An event is invalid; the message names the job or the GPU type."""
 
 
 class InfeasibleRoundError(CopterError, RuntimeError):
-    """Jobs that must have GPUs do not fit into the cluster."""
+    """Jobs that must have GPUs do not fit on the cluster."""
 
 
 @dataclass(frozen=True)
 class SiaJob:
-    """A job as it is handed to the policy, with the profile that is its own.
+    """A job of the policy, with its own profile.
 
-    It is no :class:`~copter.problems.cluster.workload.JobSubmission`: a scheduler outside of the simulator
-    has ids of any kind and a clock that may begin after its jobs came, and a job that makes no sense is
-    refused by the policy, as a :class:`SiaError`.
+    It differs from :class:`~copter.problems.cluster.workload.JobSubmission`, because a scheduler outside the
+    simulator has ids of any kind, and a clock that may begin after the submission of its jobs.  The policy
+    refuses an invalid job with a :class:`SiaError`.
 
     Attributes
     ----------
+    id : hashable
+        Unique id of the job.
+    profile : Profile
+        Goodput of the job by configuration and level.
     submitted : float
-        Seconds, on the clock of :meth:`SiaPolicy.round`.
+        Time of submission in seconds, on the clock of :meth:`SiaPolicy.round`.
+    kind : {"adaptive", "strong-scaling", "rigid"}
+        What the policy may adapt.
     gpus : int, optional
         GPU count of a rigid job.
+    preemptible, reserved : bool
+        Whether the job may lose or change its GPUs; whether it must get GPUs in every round.
     min_gpus, max_gpus : int, optional
         Limits of the user on the GPUs of a job that is not rigid (thesis section 3.3.1).
     """
@@ -64,36 +72,36 @@ class SiaJob:
 
 @dataclass(frozen=True)
 class SiaRound:
-    """What a round decided.
+    """Result of a round.
 
     Attributes
     ----------
     allocation : dict of job id to Configuration or None
-        The allocation of every job.
+        The configuration of every job.
     changes : dict of job id to Configuration or None
-        The changes of the jobs whose allocation changed.
+        The new configuration of each job whose configuration changed.
     released : list of job ids
         Jobs that were restarting on nodes that went away.
     solution, rounded
-        Answers of the solver and of the shim; the latter None in a missed round, and the former until a round
-        was played.
+        Answers of the solver and of the shim.  `rounded` is None in a missed round, and `solution` is None
+        before the first solve.
     edit_seconds, solve_seconds, shim_seconds : float
-        Seconds of the policy by the solver's own clock (:meth:`copter.solvers.base.Solver.seconds`).  For
-        copter's solvers the edit is `store_seconds`, and the solve has the certificate in it; for a baseline
-        they are the push of its own model and the solver's own run.
+        Times on the solver's clock (:meth:`copter.solvers.base.Solver.seconds`).  For copter's solvers the
+        edit is `store_seconds`, and the solve includes the certificate.  For a baseline they are the update
+        of its own model and the run of its solver.
     store_seconds : float
-        Events turned into edits of the program.
+        Seconds of turning events into edits of the program.
     certify_seconds : float
-        What is on no clock: a baseline's answer read and certified.
+        Seconds that do not count for a solver: reading and certifying a baseline's answer.
     churn : float
-        Integral churn: share of the jobs that were there in the round before whose configuration changed;
-        NaN if none were.
+        Integral churn: share of the jobs of the last round whose configuration changed; NaN without such
+        jobs.
     moves : tuple of Move
-        The changes, with what the jobs had before, and GPUs as the amounts.
+        The changes, with the jobs' former configurations, and GPUs as the amounts.
     binding : mapping of GPU type to float
-        Types of which all GPUs are asked for, with their prices.
+        Dual prices of the types whose GPUs are all in use.
     taken : (k,) and (k,) ndarrays
-        The changes by the policy's slots and numbers of configurations, -1 for none.
+        The changes as the policy's slots and indices of configurations, -1 for none.
     """
 
     allocation: dict[Hashable, Configuration | None]
@@ -112,7 +120,7 @@ class SiaRound:
     taken: tuple[Ints, Ints] = field(default=_NOTHING, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"solution": None}  # it has the state of the program at the time
+        return vars(self) | {"solution": None}  # a solution refers to the state of the program
 
     @property
     def objective(self) -> float:
@@ -126,7 +134,7 @@ class SiaRound:
 
 
 class JobShim(Protocol):
-    """Makes an integral allocation of a fractional one."""
+    """Shim that makes an integral allocation from a fractional one."""
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
-        """Return the round a solution."""
+        """Return an integral allocation near a solution."""

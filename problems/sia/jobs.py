@@ -1,7 +1,6 @@
-"""State of the active jobs as parallel arrays, one slot a job, and what each may choose from in a round.
+"""State of the active jobs as parallel arrays with one slot per job, and each job's mode in a round.
 
-A job may choose anything, anything but nothing, or what it has alone; :mod:`copter.problems.sia.policy` has
-the rules.
+A job is free, must have GPUs, or keeps its configuration; :mod:`copter.problems.sia.policy` has the rules.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from copter.problems.cluster.cluster import Cluster
 from copter.problems.sia.interface import InfeasibleRoundError
 
 NONE = -1
-"""No configuration, or nothing sent yet."""
+"""No configuration, or nothing sent to the program yet."""
 
 FREE, REQUIRED, PINNED = 0, 1, 2
 _NO_LIMIT = -1
@@ -34,16 +33,16 @@ def _filled(value: float) -> NDArray[Any]:
 
 
 class JobTable:
-    """Arrays with a place for each slot, grown by doubling; freed slots are used again.
+    """Arrays with an entry for each slot, grown by doubling; freed slots are used again.
 
-    What the class has under a name is the array of a new table: a slot that is taken begins with its value.
+    The class attribute of a name is the initial array of a new table, and the initial value of a new slot.
     """
 
     active = _filled(False)
     source = _filled(NONE)  # profile and limits on the GPUs
     level = _filled(0)
     levels = _filled(1)  # of the profile
-    penalty = _filled(0.0)  # of having no GPUs
+    penalty = _filled(0.0)  # cost of having no GPUs
     submitted = _filled(0.0)
     restart_seconds = _filled(0.0)
     restarts = _filled(0)
@@ -52,13 +51,13 @@ class JobTable:
     preemptible = _filled(True)
     reserved = _filled(False)
     current = _filled(NONE)  # configuration
-    # what the program was last told
+    # state of the job's request in the program
     sent_row = _filled(NONE)
     sent_mode = _filled(NONE)
     sent_limit = _filled(NONE)
     sent_current = _filled(NONE)
     sent_penalty = _filled(np.nan)
-    column = _filled(NONE)  # of the current configuration in the request
+    column = _filled(NONE)  # column of the current configuration in the request
     column_cost = _filled(0.0)
     request = _filled(NONE)  # slot in the program
 
@@ -83,7 +82,7 @@ class JobTable:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Give a slot back."""
+        """Free a slot."""
         self.active[slot] = False
         self._free.append(slot)
 
@@ -98,11 +97,11 @@ class JobTable:
 
 
 def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[Ints, Ints]:
-    """Return whether jobs are free, must have GPUs, or keep what they have.
+    """Return each job's mode (free, must have GPUs, or keeps its configuration), and the released jobs.
 
-    Where nodes vanished under pinned jobs, restarts are released, the one that has longest to go first.
+    If pinned jobs need nodes that have gone, restarting jobs are released, the one with the latest end first.
 
-    `slots` (n,): the slots of the jobs. `now`: seconds.
+    `slots` (n,): slots of the jobs. `now`: seconds.
     """
     mode = np.where(table.reserved[slots], REQUIRED, FREE)
     holds = table.current[slots] >= 0
@@ -134,9 +133,9 @@ def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[I
 
 
 def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float | None) -> Ints:
-    """Return the most GPUs that jobs may have; pinned ones too, for they may be released.
+    """Return the most GPUs that each job may have; also for pinned jobs, because they may be released.
 
-    `slots` (n,). `scale_up_limit`: by this factor a job grows at most; None for `_NO_LIMIT`.
+    `slots` (n,). `scale_up_limit`: largest factor by which a job may grow; None for no limit.
     """
     if scale_up_limit is None:
         return np.full(slots.size, _NO_LIMIT)
@@ -147,11 +146,11 @@ def limits(table: JobTable, slots: Ints, cluster: Cluster, scale_up_limit: float
 
 
 def losers(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
-    """Return the jobs that lose their GPUs if all others keep what they have: a round without an answer.
+    """Return the jobs that lose their GPUs in a round without an answer, in which all others keep theirs.
 
-    Where there are fewer GPUs now, these are the last jobs to come, those that are free before others.
+    If the cluster has fewer GPUs now, these are the jobs that arrived last, free jobs before others.
 
-    `slots`: the slots of the jobs, in the order in which they came. Result: slots of jobs.
+    `slots`: slots of the jobs, in order of arrival. The result has slots of jobs.
     """
     configurations, left = cluster.configurations, dict(cluster.capacity)
     lost = []

@@ -1,4 +1,4 @@
-"""Lines of the suite: Sia's rounds from 64 to 200,000 GPUs, and rounds whose allocations are to be proven."""
+"""Cases of the suite: Sia's rounds from 64 to 200,000 GPUs, and rounds with proven allocations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SIZES = (
     (10_240, 1_000, 5, 1_440_000),
     (25_600, 3_100, 4, 11_000_000),
 )
-"""GPUs, jobs, rounds, columns (about)."""
+"""GPUs, jobs, rounds and approximate number of columns of each case."""
 _TINY = Size(64, 30, 2)
-"""What the quick lines warm up with."""
+"""Size of the warm-up of the quick cases."""
 _PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (10_240, 1_000, 1_440_000))
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """Return the list them."""
+    """Return the cases."""
     return [
         *(_recorded(inputs, *size, _FULL) for size in _SIZES),
         _recorded(inputs, 64, 30, 6, 740, _QUICK),

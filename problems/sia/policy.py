@@ -1,22 +1,26 @@
-"""The Sia policy as a continual program: events of a cluster become deltas, once a round.
+"""The Sia policy as a continual program: events of a cluster become edits, once in each round.
 
 Every job is one request with ``sum(x) == 1``.  Its column 0 is "no allocation", which uses nothing and costs
-lambda; each other column is a configuration that can run the job and takes its GPUs from its type's
-resource. Costs are those of :mod:`copter.problems.sia.columns`: an array by application and level, the
-restart factor as the request's scale, and two overrides that it does not touch, "no allocation" and the
-current configuration. So a round in which jobs only grow older is one bulk update, however many columns
-there are.
+lambda.  Each other column is a configuration that can run the job and takes its GPUs from its type's
+resource.
 
-What a job may choose from this round:
+Costs are those of :mod:`copter.problems.sia.columns`.  A request has an array of costs by application and
+level, the restart factor as its scale, and two overrides to which the factor does not apply: "no allocation"
+and the current configuration.  So a round in which jobs only age is one bulk update, whatever the number of
+columns.
+
+A job may choose from these configurations in a round:
 
 - adaptive and strong-scaling jobs: configurations of at most ``scale_up_limit`` times the GPUs they have, and
   always the smallest of each type, with which a job starts (thesis section 3.3.1); all without a limit;
 - rigid jobs: configurations of their GPU count;
-- jobs in the middle of a restart, and jobs that must not be preempted once they run: what they have, alone;
+- jobs during a restart, and running jobs that must not be preempted: their current configuration only
+  (pinned);
 - reserved jobs: as above, without "no allocation".
 
-If nodes vanish under pinned jobs, pins of restarts are released (the restart that has longest to go first);
-a type whose non-preemptible jobs alone exceed it is an error, and so is a round without any feasible answer.
+If nodes of pinned jobs go away, restarting jobs are released, the one with the latest end of its restart
+first.  If the non-preemptible jobs of a type alone exceed it, or if the round is infeasible, the policy
+raises an error.
 
 Source: Sia, thesis sections 3.3.4 and 4.4.1.
 """
@@ -52,23 +56,24 @@ _LEVELS = 1 << 32
 
 
 class SiaPolicy:
-    """Sia's choice of configurations, kept up to date by events.
+    """Sia's choice of configurations, which events keep up to date.
 
     Parameters
     ----------
     cluster : Cluster
-        Copied.
+        Cluster at the start; the policy makes a copy.
     p, lam : float
-        See :class:`~copter.problems.sia.columns.Objective`.
+        Fairness exponent, and cost of leaving a job without GPUs, see
+        :class:`~copter.problems.sia.columns.Objective`.
     scale_up_limit : float, optional
-        A job's GPUs grow at most by this factor a round; None for any configuration, as in the thesis'
-        program.
+        Largest factor by which a job's GPUs may grow in a round; None for any configuration, as in the
+        thesis' program.
     program : ContinualProgram, optional
-        Program to edit, for example one that records; must be empty.
+        Empty program to edit, for example one that records.
     costs : "own" or "shared"
-        Whether each job's request has costs of its own, or jobs of one application and level share theirs.
+        Whether each job's request has its own costs, or jobs of one application and level share an array.
     shim : JobShim, optional
-        By default :class:`copter.shims.choose_one.ChooseOneShim`.
+        Default: :class:`copter.shims.choose_one.ChooseOneShim`.
 
     Examples
     --------
@@ -101,7 +106,7 @@ class SiaPolicy:
         self.objective = Objective(p, lam)
         self.scale_up_limit = scale_up_limit
         self.program = ContinualProgram() if program is None else program
-        self._shim = ChooseOneShim(unplaced="allow") if shim is None else shim  # `assign` says who got none
+        self._shim = ChooseOneShim(unplaced="allow") if shim is None else shim  # _picked checks unplaced jobs
         for name, gpus in self.cluster.capacity.items():
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
@@ -117,7 +122,7 @@ class SiaPolicy:
         self._fresh: set[Hashable] = set()
         self.now = 0.0
 
-    # ---- what is there ---------------------------------------------------------------------------
+    # ---- jobs ------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -131,7 +136,7 @@ class SiaPolicy:
         return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
 
     def choices(self) -> dict[Hashable, JobChoices]:
-        """Return what each job chose from in the last round."""
+        """Return the column set of each job in the last round."""
         return {
             job: self._requests.choices(slot)
             for job, slot in self._slots.items()
@@ -141,11 +146,17 @@ class SiaPolicy:
     # ---- events ----------------------------------------------------------------------------------
 
     def submit(self, job: SiaJob) -> None:
-        """A job arrives."""
+        """Add a job that arrived.
+
+        Raises
+        ------
+        SiaError
+            If the id is taken, or `gpus` does not fit `kind`.
+        """
         if job.id in self._slots:
-            raise SiaError(f"job {job.id!r} is there already")
+            raise SiaError(f"job {job.id!r} exists already")
         if (job.kind == "rigid") != (job.gpus is not None):
-            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
+            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: must be given for rigid jobs only")
         table, slot = self._table, self._table.add()
         self._slots[job.id], self._ids[slot] = slot, job.id
         least, most = (job.min_gpus, job.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
@@ -155,7 +166,7 @@ class SiaPolicy:
         self._arrived.append(slot)
 
     def complete(self, job: Hashable) -> None:
-        """A job is done, or withdrawn."""
+        """Remove a job that is complete or was withdrawn."""
         slot = self._slot(job)
         self._fresh.discard(job)
         del self._slots[job], self._ids[slot]
@@ -170,7 +181,7 @@ class SiaPolicy:
     def update(
         self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
     ) -> None:
-        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs)."""
+        """Set the level that a job has reached, or the time until which it restarts (past if it runs)."""
         slot = self._slot(job)
         if level is not None:
             self.update_levels([job], [level])
@@ -178,22 +189,24 @@ class SiaPolicy:
             self._table.restart_until[slot] = restarting_until
 
     def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | Ints) -> None:
-        """Many jobs reached levels of their profiles; jobs with a fixed batch size have one level only."""
+        """Set the levels that many jobs have reached; jobs with a fixed batch size have one level only."""
         slots = np.array([self._slot(job) for job in jobs], np.int64)
         values = np.asarray(levels, np.int64)
         wrong = (values < 0) | (values >= self._table.levels[slots])
         if wrong.any():
             at = int(wrong.argmax())
-            raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
+            raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: must be a level of its profile")
         self._table.level[slots] = values
 
     def update_profile(self, job: Hashable, profile: Profile) -> None:
-        """More is known of a job: it goes by another profile, at its level or, if lower, the last one.
+        """Set a new profile of a job; the job keeps its level, or gets the last level if that is lower.
 
         Parameters
         ----------
+        job : hashable
+            Id of the job.
         profile : Profile
-            At the job's fixed batch size, if it is not adaptive.
+            New profile; at the job's fixed batch size if the job is not adaptive.
         """
         slot = self._slot(job)
         old = int(self._table.source[slot])
@@ -202,28 +215,32 @@ class SiaPolicy:
         self._sources.release(old)
 
     def update_penalties(self, jobs: Sequence[Hashable], penalties: Floats) -> None:
-        """Many jobs have costs of their own of being left without GPUs, in place of lambda.
+        """Set costs of leaving some jobs without GPUs, which replace lambda.
 
         Parameters
         ----------
+        jobs : sequence of job ids
+            The jobs.
         penalties : (n,) array
-            Finite, not negative.
+            Cost of each job, finite and not negative.
         """
         if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
-            raise SiaError(f"penalties must be finite and not negative: {penalties}")
+            raise SiaError(f"penalties = {penalties}: must be finite and not negative")
         self._table.penalty[[self._slot(job) for job in jobs]] = penalties
 
     def report(
         self, job: Hashable, configuration: Configuration | None, restarts: int, restarting_until: float
     ) -> None:
-        """What a job really has, where that is not what the last round gave it: it was moved, or evicted.
+        """Set a job's actual configuration if it differs from the last round's, after a move or an eviction.
 
         Parameters
         ----------
+        configuration : Configuration or None
+            Actual configuration.
         restarts : int
             Changes of configuration so far.
         restarting_until : float
-            Seconds; a time past if it runs.
+            Time in seconds until which it restarts; in the past if it runs.
         """
         slot, table = self._slot(job), self._table
         held = NONE if configuration is None else self.cluster.configurations.get(configuration)
@@ -231,9 +248,9 @@ class SiaPolicy:
         table.restart_until[slot] = restarting_until
 
     def set_nodes(self, type: str, nodes: int) -> None:
-        """A GPU type has another number of nodes from the next round on."""
+        """Set the number of nodes of a GPU type from the next round on."""
         if type not in self.cluster.names:
-            raise SiaError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
+            raise SiaError(f"unknown GPU type {type!r}: must be one of {list(self.cluster.names)}")
         if nodes < 0:
             raise SiaError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
         self._nodes[type] = nodes
@@ -243,24 +260,31 @@ class SiaPolicy:
     def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> SiaRound:
         """Play a round (:class:`copter.Rounds`): every job gets its configuration.
 
-        If there is no answer in time the round is missed: its ``rounded`` is None, and jobs keep what they
-        have, as far as nodes that went away left it.
+        If the solver has no answer in time, the round is missed: its ``rounded`` is None, and jobs keep their
+        configurations, as far as their nodes still exist.
 
         Parameters
         ----------
+        solver : Solver
+            Solver of the program; use the same one in every round for warm starts.
         now : float
-            Seconds, on the clock of :attr:`SiaJob.submitted`; must not go back.
+            Time in seconds on the clock of :attr:`SiaJob.submitted`; it must not decrease.
         deadline : float, optional
             Seconds of the round.
+
+        Returns
+        -------
+        SiaRound
+            The configurations, with the answers and times of solver and shim.
 
         Raises
         ------
         InfeasibleRoundError
-            Jobs that must have GPUs do not fit.
+            If jobs that must have GPUs do not fit.
         """
         record = Rounds(SiaDomain(self), solver, deadline=deadline).play(("at", now))
         decided: SiaRound = record.answer
-        assert record.solution is not None  # every solver gives one, in time or not
+        assert record.solution is not None  # every solver returns one, in time or not
         model, solve = solver.seconds(record.solution, record.seconds.solve)
         store = record.seconds.edit
         return replace(
@@ -274,14 +298,14 @@ class SiaPolicy:
         )
 
     def decide(self, solution: Solution) -> SiaRound:
-        """Return what the answer of a solver comes to, for every job; change nothing.
+        """Return the configurations for a solution of the program, without changes of the policy.
 
         Raises
         ------
         InfeasibleRoundError
-            Jobs that must have GPUs do not fit.
+            If jobs that must have GPUs do not fit.
         NoAllocationError
-            The solver has no answer.
+            If the solution has no allocation.
         """
         if solution.status == "infeasible":
             why = f"{solution.status}: {solution.reason}"
@@ -290,14 +314,14 @@ class SiaPolicy:
         return self._decided(self._picked(rounded.choice), solution, rounded)
 
     def keep(self) -> SiaRound:
-        """Return the round in which jobs keep what they have, as far as it is there; change nothing."""
+        """Return a missed round: jobs keep configurations whose nodes exist; the policy is not changed."""
         table, slots = self._table, self._order()
         picked = table.current[slots].copy()
         picked[np.isin(slots, losers(table, slots.tolist(), self.cluster))] = NONE
         return self._decided(picked, None, None)
 
     def accept(self, decided: SiaRound) -> None:
-        """Let what was decided take effect: jobs have what they were given, and restart if it is another."""
+        """Set the configurations of a round; jobs with a new configuration restart."""
         table, (slots, picked) = self._table, decided.taken
         table.current[slots] = picked
         begun = slots[picked >= 0]
@@ -309,17 +333,17 @@ class SiaPolicy:
     def assign(
         self, choice: Mapping[Hashable, int | None], now: float
     ) -> dict[Hashable, Configuration | None]:
-        """Take over the choice of a shim: the column of each request, None for none.
+        """Set configurations from the choice of a shim: the column of each request, None for none.
 
         Returns
         -------
         dict of job id to Configuration or None
-            Jobs whose allocation changed.  Those that got another configuration restart.
+            New configurations of the jobs whose configuration changed.  These jobs restart.
 
         Raises
         ------
         InfeasibleRoundError
-            A job that must have GPUs was given none; nothing was taken over.
+            If a job that must have GPUs has none; nothing has changed then.
         """
         self.now = now
         decided = self._decided(self._picked(choice), None, None)
@@ -327,7 +351,7 @@ class SiaPolicy:
         return decided.changes
 
     def _decided(self, picked: Ints, solution: Solution | None, rounded: Rounded | None) -> SiaRound:
-        """Return the round in which jobs get configurations, in the order in which they came, -1 for none."""
+        """Return the round with given configurations of the jobs in order of arrival, -1 for none."""
         slots, names = self._order(), list(self._slots)
         current = self._table.current[slots]
         moved = np.flatnonzero(picked != current)
@@ -348,11 +372,11 @@ class SiaPolicy:
 
     @property
     def shim(self) -> JobShim:
-        """The shim in use."""
+        """The policy's shim."""
         return self._shim
 
     def apply(self, now: float) -> None:
-        """Turn everything that happened since the last round into deltas of the program.
+        """Turn all events since the last round into edits of the program.
 
         Parameters
         ----------
@@ -362,8 +386,8 @@ class SiaPolicy:
         Raises
         ------
         InfeasibleRoundError
-            Non-preemptible or reserved jobs do not fit.  The program is as it was then, and the events stay:
-            they are applied by the next call that does not raise.
+            If non-preemptible or reserved jobs do not fit.  The program is unchanged then, and the events
+            remain for the next call.
         """
         self.now = now
         if self._nodes:
@@ -375,7 +399,7 @@ class SiaPolicy:
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
-        # all that can raise comes before the first edit; jobs that arrived are among the changed
+        # The next line is the last that can raise, before the first edit.  All new jobs are in `changed`.
         picks = self._pick(slots[changed], mode[changed], limit[changed])
         self._resize()
         if self._left:
@@ -394,7 +418,7 @@ class SiaPolicy:
         self._requests.sweep()
 
     def _picked(self, choice: Mapping[Hashable, int | None]) -> Ints:
-        """Return the configurations by the choice of a shim, in the order in which jobs came, -1 for none."""
+        """Return the configurations of a shim's choice, in the order in which jobs arrived, -1 for none."""
         table, slots = self._table, self._order()
         if isinstance(choice, Choice):
             column = choice.of(table.request[slots])
@@ -404,13 +428,13 @@ class SiaPolicy:
         unmet = np.flatnonzero((column < 0) & (table.sent_mode[slots] != FREE))
         if unmet.size:
             job = self._ids[int(slots[unmet[0]])]
-            raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {self.now:g} s")
+            raise InfeasibleRoundError(f"job {job!r} must have GPUs and got none at {self.now:g} s")
         return self._requests.configurations(slots, column)
 
-    # ---- inside ----------------------------------------------------------------------------------
+    # ---- internal methods ------------------------------------------------------------------------
 
     def _order(self) -> Ints:
-        """Return the slots of the jobs in the order in which they came."""
+        """Return the slots of the jobs in order of arrival."""
         return np.fromiter(self._slots.values(), np.int64, len(self._slots))
 
     def _named(self, configurations: Ints) -> list[Configuration | None]:
@@ -425,7 +449,7 @@ class SiaPolicy:
             raise SiaError(f"unknown job {job!r}") from None
 
     def _apply_nodes(self) -> None:
-        """Change nodes and configurations of the cluster; jobs whose configuration is gone have none."""
+        """Apply changes of nodes to the cluster; jobs whose configuration no longer exists have none."""
         old = self.cluster.configurations.codes
         for type, nodes in self._nodes.items():
             self.cluster.set_nodes(type, nodes)
@@ -440,7 +464,7 @@ class SiaPolicy:
         table.sent_row[slots] = NONE
 
     def _resize(self) -> None:
-        """Bring the program's capacities up to the cluster's."""
+        """Set the program's capacities to the cluster's."""
         for type, gpus in self.cluster.capacity.items():
             if gpus != self.program.resources[type].upper:
                 self.program.update_resources(type, upper=gpus)
@@ -452,7 +476,7 @@ class SiaPolicy:
         table.restart_seconds[slot] = profile.restart_seconds
 
     def _pick(self, slots: Ints, modes: Ints, limits: Ints) -> dict[int, Pick]:
-        """Costs, choices and mode of jobs by slot; what cannot run a job any more pins nothing."""
+        """Return costs, columns and mode of jobs by slot; infeasible configurations are not pinned."""
         table, picks = self._table, {}
         known = (table.source, table.level, table.current, table.reserved)
         fields = [array.tolist() for array in (slots, *(field[slots] for field in known), modes, limits)]
@@ -465,7 +489,7 @@ class SiaPolicy:
                     continue
                 mode = REQUIRED if reserved else FREE
             if mode == REQUIRED and not row.costs.size:
-                raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
+                raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, but nothing can run it")
             picks[slot] = row, row.runnable.choices(limit, mode == FREE), mode
         return picks
 
@@ -488,14 +512,14 @@ EVENTS = (
 )
 """Methods of :class:`SiaPolicy` that are events: an event is a tuple of the name and its arguments.
 
-``("at", seconds)`` is one more: the time of the round.
+``("at", seconds)`` is another event: the time of the round.
 """
 
 
 class SiaDomain:
-    """The rounds of a policy.
+    """A policy as a domain of :class:`copter.Rounds`.
 
-    `policy`: taken with its present state; its methods may still be called between rounds.
+    `policy`: used in its present state; its methods may still be called between rounds.
     """
 
     def __init__(self, policy: SiaPolicy) -> None:
@@ -508,35 +532,35 @@ class SiaDomain:
         return self.policy.program
 
     def apply(self, event: tuple[Any, ...]) -> None:
-        """Make an event: a name of :data:`EVENTS` and the arguments of that method, or the time."""
+        """Apply an event: a name of :data:`EVENTS` and the arguments of that method, or the time."""
         name, *arguments = event
         if name == "at":
             (now,) = arguments
             if not now >= self.policy.now:
-                raise SiaError(f"at {now}: time must not go back, and it is {self.policy.now:g}")
+                raise SiaError(f"at = {now}: must be at least {self.policy.now:g}")
             self.now = float(now)
         elif name in EVENTS:
             getattr(self.policy, name)(*arguments)
         else:
-            raise SiaError(f"event {name!r}: there are at, {', '.join(EVENTS)}")
+            raise SiaError(f"event = {name!r}: must be one of at, {', '.join(EVENTS)}")
 
     def prepare(self) -> None:
-        """Bring the program up to date."""
+        """Apply all events to the program."""
         self.policy.apply(self.now)
 
     def round(self, solution: Solution, deadline: float | None) -> SiaRound:  # noqa: ARG002
-        """Return the configuration of each job."""
+        """Return the configuration of each job for a solution."""
         return self.policy.decide(solution)
 
     def fallback(self, deadline: float | None) -> SiaRound:  # noqa: ARG002
-        """Return what jobs have, as far as it is still there."""
+        """Return the jobs' present configurations, as far as their nodes exist."""
         return self.policy.keep()
 
     def accept(self, answer: SiaRound) -> None:
-        """Give jobs their configurations."""
+        """Set the jobs' configurations."""
         self.policy.accept(answer)
 
     def figures(self, answer: SiaRound) -> dict[str, float]:
-        """Return what a report shows."""
+        """Return the figures of an answer for reports."""
         running = sum(configuration is not None for configuration in answer.allocation.values())
         return {"jobs": len(answer.allocation), "running": running, "integral_churn": answer.churn}

@@ -1,14 +1,18 @@
-"""POP-k of Sia: nodes and jobs split into k parts at random, each part scheduled by itself.
+"""POP-k of Sia: nodes and jobs are split into k random parts, and each part is scheduled separately.
 
-Part i has 1/k of the nodes of every type; nodes that are left over go to parts in turn, each type beginning
-where the one before ended.  A job stays in the part in which it was put when it arrived: one with the fewest
-jobs among those that can run it; it leaves it only if that lost the nodes that the job needs.  A job that no
-part can run, such as a rigid one of more GPUs than any part has, is in none and waits until nodes come that
-let one run it: POP splits work that is small beside a part, and parts that grow for one job would take GPUs
-from running ones.  If it is all that is left, the simulator says that it starves.  Each part is
-a Sia program of its own.  They are solved here one after the other; what they would take side by side is the
-longest of them (``parallel_seconds_estimated``), an estimate that leaves out what it costs to split and to
-join.  Or each has an actor of its own on Ray, which keeps its program: then ``wall_seconds`` is measured.
+Part i has 1/k of the nodes of every type.  Nodes of the remainder go to parts in turn; each type begins where
+the type before ended.  A new job goes to a part with the fewest jobs among the parts that can run it.  It
+leaves its part only if the part lost the nodes that the job needs.
+
+A job that no part can run, such as a rigid one with more GPUs than any part has, is in no part and waits
+until new nodes allow a part to run it.  POP is for work that is small relative to a part, and enlarging a
+part for one job would take GPUs from running ones.  If only such jobs remain, the simulator raises a
+StarvationError.
+
+Each part is a separate Sia program.  By default, the parts are solved here one after the other.  Their time
+in parallel is then estimated by the longest (``parallel_seconds_estimated``), without the time of splitting
+and joining.  With Ray, each part has its own actor, which keeps its program, and ``wall_seconds`` is
+measured.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -39,14 +43,14 @@ MILP = "highs-milp"
 
 
 class _PopPart:
-    """Sia on a part, with the ``own`` settings of the solver, or Sia's if there are none."""
+    """Sia on a part, with the settings `own` of the solver, or Sia's settings if `own` is empty."""
 
     def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
         self.policy = Sia(solver=make_solver(solver, **own) if own else solver, **settings)
         self._mail = _Mail()
 
     def schedule(self, given: ClusterState | _Parcel) -> tuple[Mapping[str, Configuration], float]:
-        """Schedule the part's jobs; returns what each gets, and the seconds that it took."""
+        """Schedule the part's jobs; return their configurations, and the time in seconds."""
         own = self._mail.unpack(given) if isinstance(given, _Parcel) else given
         begin = perf_counter()
         answer = self.policy.schedule(own)
@@ -54,28 +58,30 @@ class _PopPart:
 
 
 class Pop:
-    """The policy.
+    """The policy POP-k of Sia.
 
     Parameters
     ----------
+    parts : int
+        Number of parts, k.
     seed : int
         Seed of the split.
     solver : str
-        The solver of each part: branch and bound as in the thesis, or a solver of the relaxation.
+        Solver of each part: branch and bound as in the thesis, or a solver of the relaxation.
     mip_gap : float
         Relative gap at which branch and bound stops.
     ray : str, optional
-        Where the parts are solved: an address of Ray, "local" or "auto"; here if not given.
+        Address of the Ray cluster that solves the parts, "local" or "auto"; default: this process.
     **settings
         Settings of :class:`~copter.problems.sia.scheduler.Sia`.
 
     Attributes
     ----------
     name : str
-        As "pop-16".
+        Name such as "pop-16".
     figures : dict of str to float
-        The figures of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the
-        longest one, and ``wall_seconds`` that passed until all had answered.
+        Times of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the longest
+        one, and ``wall_seconds`` until all had answered.
     """
 
     kind: Kind = "adaptive"
@@ -112,7 +118,7 @@ class Pop:
         self._rng = np.random.default_rng(seed)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return what every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
+        """Return the configurations of all parts, see :class:`~copter.problems.cluster.policy.Policy`."""
         self._split_nodes(now.cluster)
         left: list[list[Job]] = [[] for _ in self._clusters]
         for job in now.left:
@@ -141,7 +147,7 @@ class Pop:
         return self._ask(asked)
 
     def _ask(self, asked: Mapping[int, ClusterState]) -> dict[str, Configuration]:
-        """Have every part schedule what it is asked, and join their answers in the order of the parts."""
+        """Schedule the given parts, and join their answers in the order of the parts."""
         begin = perf_counter()
         mail = self._mail
         given = {part: (own if mail is None else mail[part].pack(own),) for part, own in asked.items()}
@@ -155,7 +161,7 @@ class Pop:
         return {name: configuration for given, _ in answers.values() for name, configuration in given.items()}
 
     def _split_nodes(self, cluster: Cluster) -> None:
-        """Bring the parts up to the cluster's nodes."""
+        """Set the nodes of the parts to the cluster's."""
         parts = self._count
         if not self._clusters:
             empty = [GpuType(type.name, type.gpus_per_node, 0) for type in cluster.types]
@@ -169,7 +175,7 @@ class Pop:
             turn += type.nodes
 
     def _stranded(self, now: ClusterState) -> list[Job]:
-        """Jobs without GPUs whose part lost the nodes that they need, where another part has them."""
+        """Return jobs without GPUs whose part lost the nodes that they need, while another part has them."""
         stranded = []
         for name, part in self._part.items():
             job = now.jobs[name]
@@ -179,7 +185,7 @@ class Pop:
         return stranded
 
     def _split_jobs(self, jobs: tuple[Job, ...]) -> list[list[Job]]:
-        """Put jobs that are in no part into parts, by part; those that none can run stay out."""
+        """Assign jobs without a part to parts, and return them by part; jobs that no part can run remain."""
         counts = np.bincount(list(self._part.values()), minlength=self._count)
         arrived: list[list[Job]] = [[] for _ in self._clusters]
         self._nowhere = []
@@ -209,7 +215,7 @@ pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16
 
 
 class _Parcel(NamedTuple):
-    """A state, the profiles in it that are new, and the numbers of all that it has."""
+    """A packed state, the new profiles in it, and the numbers of all its profiles."""
 
     profiles: dict[int, Profile]
     numbers: set[int]
@@ -217,10 +223,10 @@ class _Parcel(NamedTuple):
 
 
 class _Mail:
-    """One end of a cluster state's way to another process, where Sia recognises what it has seen before.
+    """One end of the transfer of cluster states to another process, which preserves object identity.
 
-    Sia takes a profile for a new one, to be priced again, if it is another object than the last time.  So a
-    profile is sent once, with a number, and is the same object wherever that number comes again.
+    Sia prices a profile again if it is another object than in the last round.  So each profile is sent once,
+    with a number, and that number always refers to the same object.
     """
 
     def __init__(self) -> None:
@@ -229,7 +235,7 @@ class _Mail:
         self._next = 0
 
     def pack(self, now: ClusterState) -> _Parcel:
-        """Pack a state, with the profiles that the other end does not have."""
+        """Pack a state, with the profiles that the other end does not have yet."""
         jobs = chain(now.jobs.values(), now.arrived, now.left)
         there = {id(profile): profile for job in jobs for profile in (job.profile, job.seen)}
         new = {}
@@ -252,7 +258,7 @@ class _Mail:
         return now
 
     def _forget(self, numbers: set[int]) -> None:
-        """Keep the profiles of some numbers only; as long as they are kept, their ids are no one else's."""
+        """Keep the profiles of some numbers only; while they are kept, their object ids are unique."""
         self._profiles = {number: self._profiles[number] for number in numbers}
         self._numbers = {id(profile): number for number, profile in self._profiles.items()}
 

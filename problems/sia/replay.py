@@ -1,9 +1,9 @@
-"""Replay of a workload under Sia: the cluster simulator, with all that is known of each round's program.
+"""Replay of a workload under Sia: the cluster simulator, with data about each round's program.
 
-Rounds last 60 seconds.  At the start of a round the jobs submitted by then enter the queue, the policy
-decides, and its allocation holds for the whole round.  A job whose configuration changed, or that starts,
-first spends its restart seconds without progress; then it runs at the goodput of its level, through as many
-levels as the time allows.  It completes in the middle of the round; its GPUs are free from the next one on.
+Rounds last 60 seconds.  At the start of a round, the jobs that were submitted by then enter the queue, and
+the policy decides for the whole round.  A job whose configuration changed, or that starts, makes no progress
+for its restart seconds.  Then it runs at the goodput of its level, through as many levels as the time allows.
+It may complete during the round; its GPUs are free from the next round on.
 
 Source: the experiments of the thesis (section 4.5) and the authors' simulator use rounds of 60 seconds.
 """
@@ -33,24 +33,29 @@ if TYPE_CHECKING:
 
 
 _SAME = 1e-3
-"""Values that differ by less are the same."""
+"""Tolerance for comparing values of variables."""
 NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
 
 
 class Replay:
     """Simulation of a cluster under the Sia policy.
 
-    Parameters
-    ----------
+    scenario : Scenario
+        Cluster, jobs and profiles.
+    solver : Solver
+        Solver of the policy's program.
     policy : SiaPolicy, optional
-        By default one with its defaults; a given one must be fresh, on the scenario's cluster.
+        New policy on the scenario's cluster; default: one with default settings.
+    round_seconds : float
+        Length of a round.
     hours : float, optional
-        Only jobs submitted in the first so many hours take part.  The replay goes on until all are
-        complete.
+        Only jobs submitted in the first `hours` take part.  The replay continues until all are complete.
     max_hours : float, optional
-        Stop at this simulated time, complete or not.
+        Simulated time at which the replay stops, even if jobs are incomplete.
+    node_changes : iterable of NodeChange
+        Changes of the numbers of nodes.
     deadline : float, optional
-        Seconds that the solver may take in a round.
+        Seconds of a round.
 
     Examples
     --------
@@ -97,7 +102,7 @@ class Replay:
         return Simulator(scenario, sia, events=changes, max_hours=max_hours)
 
     def run(self) -> Iterator[SiaRecord]:
-        """Simulate, giving the record of each round as it ends; hours without jobs are skipped."""
+        """Simulate, and yield the record of each round; hours without jobs are skipped."""
         for played in self.simulator.run():
             record = self._record(played)
             self.records.append(record)
@@ -147,32 +152,32 @@ class Replay:
         )
 
     def _proven(self) -> list[float]:
-        """Return whether a proof was found, for each round in which one was looked for."""
+        """Return whether a proof was found, for each round with a search for one."""
         return [record.proven for record in self.records if not math.isnan(record.proven)]
 
     # ---- results ---------------------------------------------------------------------------------
 
     @property
     def completed(self) -> int:
-        """Number of jobs complete so far."""
+        """Number of completed jobs."""
         return self.simulator.completed
 
     def job_results(self) -> list[JobRecord]:
-        """Return what became of each job that entered, in order of submission."""
+        """Return the record of each job that entered, in order of submission."""
         return self.simulator.job_results()
 
     def summary(self) -> dict[str, float | int | None]:
-        """Return the figures of the whole run so far; NaN where nothing completed or no round was simulated.
+        """Return the metrics of the run so far; NaN if no job completed or no round was simulated.
 
-        The makespan is the time from the first submission to the last completion.  Restarts do not count
-        first starts.  Utilisation is GPU time given to jobs over GPU time there was, from the first round to
-        the last.  ``max_gap`` is the largest certified gap of a fractional answer, ``max_integral_gap`` of
-        an allocation, over what the relaxation leaves undecided; rounds without an answer, in which jobs
-        kept what they had, are counted apart.  ``integrality_loss_median`` and ``integrality_loss_max`` are
-        what the allocations cost above the certified bound, over their cost.
-        ``integral_churn`` is the mean over the rounds that had jobs of the round before.
-        ``rounds_proven`` is the share of the rounds whose allocation is proven optimal, None if no proof was
-        asked for.
+        The makespan is the time from the first submission to the last completion.  Restarts do not include
+        first starts.  Utilisation is GPU time given to jobs over GPU time available, from the first round to
+        the last.  ``max_gap`` is the largest certified gap of a fractional answer.  ``max_integral_gap`` is
+        the largest gap of an allocation, relative to the cost that the relaxation leaves undecided.  Rounds
+        without an answer, in which jobs kept their configurations, are counted separately.
+        ``integrality_loss_median`` and ``integrality_loss_max`` are the allocations' costs above the
+        certified bound, relative to their costs. ``integral_churn`` is the mean over rounds with jobs of the
+        round before. ``rounds_proven`` is the share of the rounds whose allocation is proven optimal, None if
+        no proof was requested.
         """
         answered = [record for record in self.records if not record.missed]
         losses = [record.integrality_loss for record in answered]
@@ -197,7 +202,7 @@ class Replay:
 
 
 def outcome(simulator: Simulator) -> dict[str, float | int | None]:
-    """Return the figures of a simulation that every policy has, see :meth:`Replay.summary`."""
+    """Return the metrics of a simulation under any policy, see :meth:`Replay.summary`."""
     jobs, played, nan = simulator.job_results(), simulator.records, math.nan
     done = [job for job in jobs if not math.isnan(job.finished)]
     jct = np.array([job.jct for job in done]) / 3600.0
@@ -217,76 +222,74 @@ def outcome(simulator: Simulator) -> dict[str, float | int | None]:
 
 @dataclass(frozen=True)
 class SiaRecord:
-    """What happened in a round: the cluster's figures, the policy's times, and how its program evolved."""
+    """Record of a round: the cluster's state, the policy's times, and the evolution of its program."""
 
-    round: Annotated[int, "counts rounds with at least one job, from 0"]
-    time: Annotated[float, "seconds at its start"]
-    arrived: Annotated[int, "jobs that entered"]
+    round: Annotated[int, "number of the round among rounds with at least one job, from 0"]
+    time: Annotated[float, "time of its start in seconds"]
+    arrived: Annotated[int, "jobs that arrived"]
     completed: Annotated[int, "jobs that completed"]
     restarts: Annotated[int, "jobs that started or restarted on another configuration"]
     queue: Annotated[int, "jobs without GPUs"]
     running: Annotated[int, "jobs with GPUs"]
-    utilisation: Annotated[float, "share of all GPUs that were given to jobs"]
+    utilisation: Annotated[float, "share of all GPUs that jobs have"]
     utilisation_by_type: dict[str, float]
     edit_seconds: Annotated[
         float,
-        "seconds of bringing the solver's program up to date: copter's edits (store_seconds), or the push or "
+        "seconds of updating the solver's program: copter's edits (store_seconds), or the update or "
         "rebuild of a baseline's own model",
     ]
     solve_seconds: Annotated[
-        float, "seconds of the solver: of copter's solvers with the certificate, of a baseline its own run"
+        float, "seconds of the solver: with the certificate for copter's solvers, its own run for a baseline"
     ]
     rounding_seconds: Annotated[float, "seconds of rounding to an integral allocation"]
     seconds: Annotated[float, "seconds of the policy: edit, solve and shim"]
     store_seconds: Annotated[
-        float, "seconds in which events became edits of copter's program; `seconds` of a baseline is without"
+        float, "seconds of turning events into edits; not part of a baseline's `seconds`"
     ]
     certify_seconds: Annotated[
         float, "seconds of reading and certifying a baseline's answer; not in `seconds`"
     ]
-    status: Annotated[str, "why the solver stopped"]
+    status: Annotated[str, "reported status of the solver"]
     gap: Annotated[float, "certified relative gap of the fractional answer"]
     primal_residual: Annotated[float, "relative primal residual of the fractional answer"]
     answer_gap: Annotated[
         float, "certified gap of the integral allocation, over the cost that the relaxation leaves undecided"
     ]
     integrality_loss: Annotated[
-        float, "what the integral allocation costs above the certified bound, over its cost"
+        float, "cost of the integral allocation above the certified bound, relative to its cost"
     ]
     objective: Annotated[float, "cost of the fractional answer"]
     bound: Annotated[float, "certified lower bound on the cost of any allocation"]
     answer_objective: Annotated[float, "cost of the integral allocation"]
     n_variables: Annotated[int, "columns of the program"]
-    n_rows: Annotated[int, "rows of the program, sum rows of jobs included"]
+    n_rows: Annotated[int, "rows of the program, including the jobs' sum rows"]
     nnz: Annotated[int, "nonzeros in the resource rows"]
     iterations: Annotated[int, "inner iterations of the solver"]
-    churn: Annotated[float, "share of the nonzeros that changed against the last round"]
-    integral_churn: Annotated[
-        float, "share of the jobs there in the round before whose configuration changed"
-    ]
-    warm_started: Annotated[bool, "whether the solver started from the last round"]
-    proven: Annotated[float, "1 if no integral allocation is better, by a proof; nan without --exact"]
-    columns_left: Annotated[float, "columns that the proof left to branch and bound"]
+    churn: Annotated[float, "share of the nonzeros that changed since the last round"]
+    integral_churn: Annotated[float, "share of the last round's jobs whose configuration changed"]
+    warm_started: Annotated[bool, "whether the solver had a warm start from the last round"]
+    proven: Annotated[float, "1 if the integral allocation is proven optimal; nan without --exact"]
+    columns_left: Annotated[float, "columns that branch and bound had to search in the proof"]
     t_integer: Annotated[float, "seconds of the solver after the relaxation"]
-    missed: Annotated[bool, "whether the solver had no answer in time, so that every job kept what it had"]
+    missed: Annotated[bool, "whether the solver had no answer in time; then every job kept its configuration"]
     changed: Annotated[
-        float, "share of the variables of this and the last round's program whose value moved by 1e-3"
+        float, "share of the variables of both this and the last program whose value changed by over 1e-3"
     ]
     added: Annotated[float, "share of the variables that are new"]
-    removed: Annotated[float, "share of the last round's variables that are gone"]
+    removed: Annotated[float, "share of the last round's variables that were removed"]
     integral: Annotated[float, "share of the variables of the fractional answer at 0 or 1, within 1e-3"]
     path_x: Annotated[float, "squared distance of the fractional answer from the last round's"]
     path_n: Annotated[float, "change of the number of variables since the last round"]
 
     def as_row(self) -> dict[str, Any]:
-        """Return the flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
+        """Return the record as a row of a table, with a column ``utilisation_<type>`` for each GPU type."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}
 
 
 class _Evolution:
-    """How slowly a program evolves from round to round, and how integral its fractional answers are.
+    """Change of a program from round to round, and integrality of its fractional answers.
 
     A variable is a job's share x of one configuration, or of "no allocation".  Between rounds t - 1 and t,
     with C the variables of both programs,
@@ -296,8 +299,9 @@ class _Evolution:
         integral =  |{v in V_t: x_t(v) within 1e-3 of 0 or 1}| / |V_t|
         path_x   =  ||x_t - x_{t-1}||^2,         path_n = | |V_t| - |V_{t-1}| |
 
-    with values padded by 0 where a variable is in one program only.  The sums of the last two over the rounds
-    are the path lengths P_x and P_eta of Definition 1 (eta is the number of variables: there are fewer rows).
+    where values are 0 for variables of the other program.  The sums of the last two over the rounds are the
+    path lengths P_x and P_eta of Definition 1, where eta is the number of variables, because there are fewer
+    rows.
 
     Source: thesis section 4.3.1, Definition 1, and Figures 4.2 and 4.4.
     """
@@ -311,8 +315,8 @@ class _Evolution:
     def measure(self, solution: Solution) -> dict[str, float]:
         """Compare a round's answer with that of the round before.
 
-        `solution`: the solution of the program as it is now. Result: the shares and lengths of the class, by
-        :data:`NAMES`; NaN where there is nothing to compare.
+        `solution`: solution of the program in its present state. Result: the shares and lengths of the class,
+        by :data:`NAMES`; NaN if there is no answer to compare.
         """
         if not solution.found:
             return dict.fromkeys(NAMES, math.nan)
@@ -341,7 +345,7 @@ class _Evolution:
     def _nonzeros(
         self, solution: Solution, choices: dict[Hashable, JobChoices]
     ) -> dict[tuple[Hashable, int], float]:
-        """Return the values that are not 0, by job and code of the configuration, -1 for none."""
+        """Return the nonzero values, by job and code of the configuration, -1 for none."""
         codes = self.policy.cluster.configurations.codes
         slots = self.policy.program.slot_of
         jobs = {slots[job]: job for job in choices}

@@ -1,4 +1,4 @@
-"""What a Sia run leaves: rounds, jobs, figures and plots in its folder, and the table at its end."""
+"""Output of `copter run sia`: rounds, jobs, metrics and plots in its folder, and a table."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from copter.problems.sia.replay import Replay, SiaRecord, outcome
 
 _ROUND = columns(SiaRecord)
 _SUMMARY = (
-    "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap; "
-    "first_come_first_served: those of the same jobs with fixed GPUs in order of arrival"
+    "metrics of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap; "
+    "first_come_first_served: metrics of the same jobs with fixed GPUs in order of arrival"
 )
 
 
 class SiaRun(CommandRun):
-    """A replay with the folder that it writes into, if any."""
+    """A replay with its run folder, if any."""
 
     meaning = _SUMMARY
 
@@ -37,7 +37,7 @@ class SiaRun(CommandRun):
         cluster = replay.policy.cluster
         config = {
             "jobs": len(replay.jobs),
-            "cluster (GPUs a node, nodes)": {
+            "cluster (GPUs per node, nodes)": {
                 type.name: [type.gpus_per_node, type.nodes] for type in cluster.types
             },
         }
@@ -46,7 +46,7 @@ class SiaRun(CommandRun):
         self._rows: RowFile | None = None
 
     def rounds(self) -> Iterator[SiaRecord]:
-        """Play the rounds; each is in rounds.csv before it is given."""
+        """Yield the rounds, each after it is written to rounds.csv."""
         for record in self.replay.run():
             if self._folder is not None:
                 self._write(self._folder, record.as_row())
@@ -54,12 +54,12 @@ class SiaRun(CommandRun):
 
     def _write(self, folder: RunFolder, row: Mapping[str, Any]) -> None:
         if self._rows is None:
-            types = {name: "share of this type's GPUs given to jobs" for name in row if name not in _ROUND}
+            types = {name: "share of this type's GPUs that jobs have" for name in row if name not in _ROUND}
             self._rows = folder.rows("rounds.csv", _ROUND | types, "a row per round:")
         self._rows.write(row)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run, with those of the same jobs under first come, first served."""
+        """Return the metrics of the run, and those of the same jobs under first come, first served."""
         gpus = self.replay.policy.cluster.gpus
         fixed = outcome(first_come(self.replay, self.options.seed))
         return self.replay.summary() | {"gpus": gpus, "first_come_first_served": fixed}
@@ -71,7 +71,7 @@ class SiaRun(CommandRun):
         _plot(folder, self.replay.records, jobs)
 
     def print_summary(self) -> None:
-        """Print the table at the end of a run."""
+        """Print the table of metrics."""
         one, missed = self.summary, self.summary["rounds_missed"]
         fixed = self._outcome(one["first_come_first_served"])
         solve = [record.solve_seconds for record in self.replay.records] or [float("nan")]
@@ -97,7 +97,7 @@ class SiaRun(CommandRun):
         )
 
     def _outcome(self, one: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Rows that both rules have. `one`: figures of :func:`~copter.problems.sia.replay.outcome`."""
+        """Return rows for the metrics of :func:`~copter.problems.sia.replay.outcome`."""
         gpus = self.replay.policy.cluster.gpus
         return [
             ("jobs completed", f"{one['jobs_completed']} of {len(self.replay.jobs)}"),
@@ -105,7 +105,7 @@ class SiaRun(CommandRun):
             ("p99 JCT", f"{one['p99_jct_hours']:.2f} h"),
             ("makespan", f"{one['makespan_hours']:.2f} h"),
             ("mean GPUs in use", f"{one['utilisation'] * gpus:.0f} ({one['utilisation']:.1%})"),
-            ("restarts a job", f"{one['restarts_per_job']:.2f}"),
+            ("restarts per job", f"{one['restarts_per_job']:.2f}"),
         ]
 
 
@@ -114,7 +114,7 @@ def first_come(replay: Replay, seed: int) -> Simulator:
 
     The simulator, the profiles and the rounds are those of the replay.  A job that is not rigid gets GPUs and
     batch size by the rule of :class:`~copter.problems.cluster.traces.tuned.TunedJobs`, unless its workload
-    names them.  `seed`: of the draw among the valid pairs of a job.
+    has them.  `seed`: seed of the choice among the valid pairs of a job.
     """
     simulator = replay.simulator
     scenario = simulator.scenario

@@ -1,10 +1,10 @@
-"""Simulations for tables and figures of the thesis' chapters 3 and 4, which `reproductions.toml` names.
+"""Simulations for tables and figures of the thesis' chapters 3 and 4, listed in `reproductions.toml`.
 
-Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute, Gavel, Shockwave and
-Themis in rounds of six with TunedJobs.  Sia places its jobs by its three rules, Pollux chooses nodes itself,
-and the others' GPUs are counted: as in the authors' simulator, their jobs may share nodes.  Sia profiles a
-job on one GPU of each type and learns the rest, Pollux learns one model for all types, and the others know
-the throughput of a job's own size.
+Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute; Gavel, Shockwave and
+Themis in rounds of six minutes with TunedJobs.  Sia places its jobs by its three rules, and Pollux chooses
+nodes itself.  The others' GPUs are only counted: as in the authors' simulator, their jobs may share nodes.
+Sia profiles a job on one GPU of each type and learns the rest, Pollux learns one model for all types, and the
+others know the throughput of a job's own size.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from copter.solvers.registry import make_solver
 
 _LONG_ROUND_SECONDS = 360.0
 _BURST_HOURS = (2.5, 3.0)
-"""When the jobs are submitted that section 3.5.6 is about."""
+"""Hours between which the jobs of the burst of section 3.5.6 are submitted."""
 _KINDS = 5
-"""Names of jobs that are called alike at random."""
+"""Number of kinds into which jobs are grouped at random."""
 _ALONE = 3600.0
-"""Seconds that the GPT of section 3.5.3 has for itself before the other jobs arrive."""
+"""Seconds for which the GPT of section 3.5.3 is alone before the other jobs arrive."""
 _OTHERS, _COMPRESSION = 40, 6.0
-"""Number of the other jobs, and how many times as fast they arrive as in the trace."""
+"""Number of the other jobs, and factor by which they arrive faster than in the trace."""
 _EPOCHS = 24.0
-"""Epochs with which the GPT outlasts the others' stay."""
+"""Number of epochs with which the GPT outlasts the other jobs."""
 _SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
-"""All nodes of a type in the heterogeneous cluster: nodes and GPUs."""
+"""Nodes and GPUs of all nodes of a type in the heterogeneous cluster."""
 
 
 @dataclass(frozen=True)
 class _PolicySetup:
-    """A policy as the thesis runs it: its name here, its settings, its placer, and what it knows of jobs."""
+    """A policy as the thesis runs it: its name, settings, placer, and estimator."""
 
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class _PolicySetup:
 
 
 def _counted() -> None:
-    """No placer: GPUs are only counted."""
+    """Return no placer, so that GPUs are only counted."""
     return None
 
 
@@ -77,7 +77,7 @@ POLICIES = {
     "Shockwave+TJ": _slow("shockwave", lam=0.1, power=10.0),
     "Themis+TJ": _slow("themis"),
 }
-"""By the thesis' names; Gavel is max-sum-throughput, and (k, lambda) of Shockwave is (10, 1e-1)."""
+"""Policies by the thesis' names; Gavel is max-sum-throughput, and Shockwave has (k, lambda) = (10, 1e-1)."""
 
 COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "average JCT": ("average_jct_hours", "h", 1.0),
@@ -93,13 +93,13 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "worst FTF, authors' reading": ("worst_ftf_authors", "", 1.0),
     "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
-"""Column name: a figure of :func:`copter.problems.cluster.report.metrics.summarise`, its unit and factor."""
+"""For each column: a metric of :func:`copter.problems.cluster.report.metrics.summarise`, unit and factor."""
 _UNITS = {column: unit for column, (_, unit, _) in COLUMNS.items()}
 _BURST = ("JCT of the burst", "wait of the burst")
 
 
 class Played(NamedTuple):
-    """A simulation that is over: its summary, its jobs, and GPU-hours a job by model and GPU type."""
+    """A finished simulation: its metrics, its jobs, and GPU-hours per job by model and GPU type."""
 
     summary: dict[str, float]
     jobs: Sequence[JobRecord]
@@ -115,9 +115,9 @@ def scenario_of(
     authors: bool = False,
     **settings: Any,
 ) -> Scenario:
-    """Return a sample of a trace, which is generated without data; a quick look has a quarter of the jobs.
+    """Return a sample of a trace, generated without data; in a quick run it has a quarter of the jobs.
 
-    With `authors` it is the authors' published workload where there is one.
+    With `authors` it is the authors' published workload, if it exists.
     """
     if authors and published_files(trace, effort.data):
         whole = by_name(trace, cluster_by_name(cluster), seed, effort.data, authors=True)
@@ -131,7 +131,7 @@ def scenario_of(
 
 
 def play(scenario: Scenario, setup: _PolicySetup, seed: int = 0) -> Played:
-    """Simulate until all jobs are complete; the seed is that of the noise of what is measured."""
+    """Simulate until all jobs are complete; `seed` is for the noise of measurements."""
     policy = make_policy(setup.policy, **setup.settings)
     estimator = _estimator(setup.estimator, seed)
     simulator = Simulator(scenario, policy, placer=setup.placer(), estimator=estimator).play()
@@ -147,7 +147,7 @@ def _estimator(name: str, seed: int) -> Estimator:
 
 
 def _at_random(job: JobSubmission) -> Sequence[Hashable]:
-    """Return a kind that says nothing about the job."""
+    """Return a kind that is independent of the job's properties."""
     return (sum(job.name.encode()) % _KINDS,)
 
 
@@ -159,10 +159,10 @@ def simulated(
     burst: bool = False,
     **settings: Any,
 ) -> list[PaperFigure]:
-    """Return the policies on samples of workloads, see `_sample`, and by how much rows' average JCTs differ.
+    """Return the figures of policies on samples of workloads, see `_sample`, and changes of average JCTs.
 
-    `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples; with
-    `burst` there are means over the jobs of the burst as well.
+    `changes` are settings of :class:`copter.bench.grid.Derived` that compare means of the samples.  With
+    `burst`, there are also means over the jobs of the burst.
     """
     derived = [
         {"field": "average JCT", "how": "above", "paired": False}
@@ -191,9 +191,9 @@ def _sample(
 ) -> dict[str, float]:
     """Play one of :data:`POLICIES` on a sample of a trace, and return the values of :data:`COLUMNS`.
 
-    `estimator`: what the policy knows of jobs, if it is not what it knows in the thesis. `restricted`,
-    `share`: a kind of jobs that adapt less, and their share. `first_hours`: hours of the days of a real trace
-    that samples begin at, one after the other.
+    `estimator`: knowledge of the policy about jobs; default: as in the thesis. `restricted`, `share`: a kind
+    of jobs that adapt less, and their share. `first_hours`: hours of the day at which samples of a real trace
+    begin, one after the other.
     """
     settings = dict(workload or {}) | ({restricted: share} if restricted else {})
     if first_hours and effort.data is not None:
@@ -211,7 +211,7 @@ def _sample(
 
 
 def _of_the_burst(jobs: Sequence[JobRecord]) -> dict[str, float]:
-    """Hours of the jobs that are submitted in the burst, which sums are divided by their number later."""
+    """Return sums of hours of the jobs of the burst, and their number, for means over samples."""
     first, last = (3600.0 * hour for hour in _BURST_HOURS)
     burst = [job for job in jobs if first <= job.submitted < last]
     if not burst:
@@ -227,7 +227,7 @@ def _hours(effort: Effort, trace: str, policy: str, k: int) -> dict[tuple[str, s
 
 
 def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> list[PaperFigure]:
-    """GPU-hours a job by model, and their shares by GPU type, of each policy on the authors' workloads."""
+    """Return GPU-hours per job by model, and shares by GPU type, of policies on the authors' workloads."""
     found = effort.each(_hours, [(trace, name, k) for name in policies for k in range(effort.seeds)])
     figures = []
     for number, name in enumerate(policies):
@@ -246,7 +246,7 @@ def hours_by_type(effort: Effort, *, trace: str, policies: Sequence[str]) -> lis
 
 
 def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
-    """Return how far the answer of the program moves over a day, and how integral it is."""
+    """Return the changes of the program's answers over a day, and their integrality."""
     scenario = generate(gpus, JOBS_PER_GPU_DAY * gpus, hours=hours, seed=effort.seed)
     policy = SiaPolicy(scenario.cluster, scale_up_limit=None)
     replay = Replay(scenario, make_solver("copter", tolerance=1e-5), policy=policy, max_hours=hours)
@@ -268,7 +268,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
     }
     for name, most in largest.items():
         total = float(np.nansum([getattr(record, name) for record in records]))
-        # Over T rounds the path has T^e times the size of the largest round: Definition 1 has a small e.
+        # Over T rounds the path has T^e times the size of the largest round; Definition 1 needs a small e.
         exponent = max(math.log(total / most) / math.log(len(records)), 0.0)
         figures += [
             PaperFigure(name, "sum over the rounds", "", total),
@@ -278,7 +278,7 @@ def evolution(effort: Effort, *, gpus: int, hours: float) -> list[PaperFigure]:
 
 
 def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
-    """Return how integral the answers of solvers are to one round of a cluster in a steady state."""
+    """Return the integrality of solvers' answers to one round of a cluster in a steady state."""
     replay = SteadyReplay(gpus, jobs, 4, make_solver("copter", tolerance=1e-6), seed=effort.seed)
     for _ in replay.run():
         pass
@@ -286,9 +286,9 @@ def integrality(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
 
 
 def hybrid(effort: Effort) -> list[PaperFigure]:
-    """Play Sia with a hybrid-parallel GPT that has an hour for itself; then 40 jobs arrive within 25 minutes.
+    """Play Sia with a hybrid-parallel GPT, which is alone for an hour before 40 jobs arrive in 25 minutes.
 
-    The throughput of the GPT is compared with that of one replica times the replicas.
+    The throughput of the GPT is compared with that of one replica times the number of replicas.
     """
     profile = gpt_profile(_EPOCHS)
     held: dict[str, list[float]] = {"alone": [], "congestion": [], "at the end": []}
@@ -310,7 +310,7 @@ def hybrid(effort: Effort) -> list[PaperFigure]:
 
 
 def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
-    """Return the GPUs that the GPT held, averaged over a time."""
+    """Return the mean number of GPUs of the GPT over a time interval."""
     held = sum(
         one.gpus * max(0.0, min(one.end, end) - max(one.begin, begin)) for one in segments if one.job == "gpt"
     )
@@ -318,7 +318,7 @@ def _mean_gpus(segments: Sequence[Segment], begin: float, end: float) -> float:
 
 
 def _scaling(profile: HybridProfile) -> list[PaperFigure]:
-    """Return the throughput on all GPUs of a type over that of one replica times the replicas."""
+    """Return the throughput on all GPUs of a type over that of one replica times the number of replicas."""
     figures = []
     for type, (nodes, gpus) in _SHAPES.items():
         stages, parameters = profile.pipelines[type]

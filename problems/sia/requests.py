@@ -1,4 +1,4 @@
-"""The jobs' requests in the program: added, edited and priced as little as what happened asks for."""
+"""The jobs' requests in the program, with as few edits as the events need."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from copter.program.program import ContinualProgram
 Pick: TypeAlias = tuple[CostRow, JobChoices, int]
 """Costs and choices of a job, and its mode."""
 _PIECE = 1 << 21
-"""Columns that are added at once: the copies that a call makes of them are small beside a large program."""
+"""Number of columns to add in one call, so that temporary copies are small relative to a large program."""
 
 
 class JobRequests:
-    """What the program was told about each job, by slot of the job table.
+    """State of each job's request in the program, by slot of the job table.
 
-    `shared`: whether jobs of one application and level share a cost vector.
+    `shared`: whether jobs of one application and level share an array of costs.
     """
 
     def __init__(self, program: ContinualProgram, table: JobTable, shared: bool = False) -> None:
@@ -41,14 +41,14 @@ class JobRequests:
         self._costs: dict[int, Floats] = {}
 
     def choices(self, slot: int) -> JobChoices:
-        """Return what a job chooses from."""
+        """Return the column set of a job."""
         return self._choices[slot]
 
     def configurations(self, slots: Ints, columns: Ints) -> Ints:
-        """Return what columns of jobs' requests stand for: most often what the jobs have already.
+        """Return the configurations of some columns of jobs' requests; most are the jobs' current ones.
 
-        `slots`, `columns`: those of the jobs; a column is negative for none. Result: configurations, negative
-        for none.
+        `slots`, `columns`: of the jobs; a column is negative for none. The result is negative for no
+        configuration.
         """
         table = self.table
         mode, held = table.sent_mode[slots], table.sent_current[slots]
@@ -60,20 +60,20 @@ class JobRequests:
         return picked
 
     def drop(self, slot: int) -> None:
-        """Forget a job whose request is to be removed."""
+        """Drop the state of a job whose request will be removed."""
         self.templates.release(self._choices.pop(slot).key)
         del self._costs[slot]
         if self.vectors is not None:
             self.vectors.release(self._vector_keys.pop(slot))
 
     def sweep(self) -> None:
-        """Drop what no job shares any more, if there is much of it."""
+        """Drop shared data without users, if there is much of it."""
         self.templates.sweep()
         if self.vectors is not None:
             self.vectors.sweep()
 
     def _given(self, slots: Iterable[int], picks: Mapping[int, Pick]) -> list[Any]:
-        """Costs of some jobs as the program takes them: arrays, or vectors, which are taken here."""
+        """Return the costs of jobs for the program: arrays, or shared handles with their users counted."""
         if self.vectors is None:
             return [self._costs[slot] for slot in slots]
         handles = []
@@ -92,7 +92,7 @@ class JobRequests:
         picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:
-        """JobRequests of jobs that arrived, in bulk for each set of columns."""
+        """Add the requests of jobs that arrived, in bulk for each set of columns."""
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
             row, choices, _ = picks[slot]
@@ -121,7 +121,7 @@ class JobRequests:
     def refresh(
         self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], configurations: Configurations
     ) -> None:
-        """Bring choices and costs of jobs up to date; unchanged ones cost nothing."""
+        """Update the columns and costs of jobs; unchanged ones need no edit."""
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
         recosted: list[int] = []
@@ -151,7 +151,7 @@ class JobRequests:
         picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:
-        """Give the program other columns of some jobs: the old choices of each, and where it is to start."""
+        """Change the columns of some jobs' requests; `replaced` has the old columns and the start column."""
         templates = [self.templates.take(self._choices[slot], configurations) for slot in replaced]
         starts = np.array([start for _, start in replaced.values()], np.int64)
         self.program.update_requests(
@@ -164,11 +164,11 @@ class JobRequests:
             self.templates.release(old.key)
 
     def rescale(self, jobs: Mapping[int, Hashable], slots: Ints, objective: Objective, now: float) -> None:
-        """Restart factors as scales, and the two costs that they do not touch as overrides.
+        """Set restart factors as scales, and the two costs to which they do not apply as overrides.
 
-        A job that holds nothing is not discounted: wherever it resumes it pays the same restart.
+        A job without GPUs has no restart factor, because it pays the same restart wherever it resumes.
 
-        `jobs`: name of the job in each slot. `slots`: the slots of the jobs to price anew. `now`: seconds.
+        `jobs`: name of the job in each slot. `slots`: slots of the jobs to update. `now`: seconds.
         """
         if not slots.size:
             return

@@ -1,11 +1,11 @@
-"""Sia as a policy of the cluster simulator: what happened since the last round becomes events of `SiaPolicy`.
+"""Sia as a policy of the cluster simulator: changes since the last round become events of `SiaPolicy`.
 
-Only what changed is told: jobs that came and left, levels that were reached, profiles that were refitted,
-nodes that came or went, and jobs that have something else than the last answer gave them, because the placer
-evicted them or a node failed.
+The events are arrivals and ends of jobs, levels that jobs reached, new profiles, and changes of nodes.
+Another event is a job whose configuration differs from the last answer, because the placer evicted the job or
+a node failed.
 
-With a time-share window the cost of leaving a job without GPUs follows the service that it had (thesis
-section 3.5.6); see `_TimeShare`.
+With a time-share window, the cost of leaving a job without GPUs depends on the service that it has had
+(thesis section 3.5.6); see `_TimeShare`.
 
 Source: Sia, thesis sections 3.3 and 3.5.6.
 """
@@ -33,7 +33,7 @@ from copter.solvers.registry import make_solver
 ROUND_SECONDS = 60.0
 
 _BONUS = 2.0
-"""More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
+"""Larger than any other job's gain from GPUs, because a job's costs are between 0 and 1 for p < 0."""
 
 
 class Sia:
@@ -42,27 +42,27 @@ class Sia:
     Parameters
     ----------
     p, lam : float
-        Fairness knob, and cost of leaving a job without GPUs.
+        Fairness exponent, and cost of leaving a job without GPUs.
     scale_up_limit : float, optional
-        A job's GPUs grow at most by this factor a round; None for any configuration.
+        Largest factor by which a job's GPUs may grow in a round; None for any configuration.
     solver : str or Solver
-        Name of one of `copter solvers`, or a fresh solver.
+        Name of a solver in `copter solvers`, or a new solver.
     tolerance : float
-        Relative, of the fractional answer; for a solver given by name.
+        Relative tolerance of the fractional answer; for a solver given by name.
     deadline : float, optional
-        Seconds that the solver may take in a round.
+        Seconds of the policy in a round.
     timeshare_seconds : float, optional
-        For so long every new job is served first; None for the same cost of leaving any job without GPUs.
+        Running time of a new job during which it has priority; None for the same cost of leaving any job
+        without GPUs.
     policy : SiaPolicy, optional
-        The program to go by, in place of one with the first three settings; must be fresh, on the cluster
-        of the simulation.
+        New policy on the cluster of the simulation; replaces one with the first three settings.
 
     Attributes
     ----------
     last : SiaRound or None
-        What the last round decided.
+        Result of the last round.
     figures : dict of str to number
-        The figures of the last round's program.
+        Statistics of the last round's program.
     """
 
     name = "sia"
@@ -94,12 +94,12 @@ class Sia:
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the configuration of every job that is to have GPUs.
+        """Return the configuration of every job that gets GPUs.
 
         Raises
         ------
         InfeasibleRoundError
-            Jobs that must have GPUs do not fit.
+            If jobs that must have GPUs do not fit.
         """
         if self._policy is None:
             self._policy = self._make(now.cluster)
@@ -115,7 +115,7 @@ class Sia:
         if self._timeshare is not None:
             policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
         self.last = policy.round(self._solver, now.time, deadline=self._deadline)
-        for name in self.last.changes:  # whether that is what it has, its cluster says next time
+        for name in self.last.changes:  # the cluster reports in the next round what these jobs really have
             self._known.pop(str(name), None)
         self.figures = _figures(self.last, policy)
         allocation = {}
@@ -129,7 +129,7 @@ class Sia:
         columns, _ = job.profile.row(cluster.configurations, 0)
         return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
 
-    # ---- what happened ---------------------------------------------------------------------------
+    # ---- events ----------------------------------------------------------------------------------
 
     def _nodes(self, policy: SiaPolicy, now: ClusterState) -> None:
         for type, known in zip(now.cluster.types, policy.cluster.types, strict=True):
@@ -143,7 +143,7 @@ class Sia:
             self._known[job.name] = (None, 0, job.restart_until)
 
     def _changes(self, policy: SiaPolicy, now: ClusterState) -> None:
-        """Levels, profiles, and what jobs really hold, where the policy knows something else."""
+        """Send levels, profiles and actual configurations to the policy where they differ from its state."""
         reached: dict[str, int] = {}
         for name, job in now.jobs.items():
             if job.seen is not self._profiles[name]:
@@ -161,7 +161,7 @@ class Sia:
 
 
 def _as_job(job: Job) -> SiaJob:
-    """Return the job for the policy; its profile is that of its kind already."""
+    """Return a job for the policy, with its known profile, which is already adapted to its kind."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
     return SiaJob(
@@ -176,7 +176,7 @@ def _as_job(job: Job) -> SiaJob:
 
 
 def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
-    """Return what is recorded of a round."""
+    """Return the statistics of a round."""
     solution, rounded = decided.solution, decided.rounded
     assert solution is not None  # a round that was played has one
     return {
@@ -193,16 +193,16 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
 
 
 class _TimeShare:
-    """A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
+    """Time-share penalty: costs of leaving jobs without GPUs that give every new job priority for a while.
 
-    The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` from then on.
-    New jobs are served at once in a burst, for a window without a break, at the expense of old ones.  The
-    formula that the thesis prints has no cost above 1, that of the worst configuration;
-    ``docs/reference/sia.md`` says what follows from it.
+    The cost is ``lam + BONUS`` for a job that has run less than the window so far, and ``lam`` after that.
+    In a burst, new jobs are served at once, for a window without interruption, at the expense of old ones.
+    The formula that the thesis prints has no cost above 1, that of the worst configuration;
+    ``docs/reference/sia.md`` describes the consequences.
 
     Source: Sia, thesis section 3.5.6.
 
-    `window_seconds`: how long a new job runs before others count as much. `lam`: cost of leaving any other
+    `window_seconds`: running time after which a new job loses its priority. `lam`: cost of leaving any other
     job without GPUs.
     """
 
@@ -212,15 +212,15 @@ class _TimeShare:
         self.window_seconds, self.lam = window_seconds, lam
 
     def penalties(self, now: ClusterState) -> Floats:
-        """Return the costs of leaving jobs without GPUs. Result: in the order of `now.jobs`."""
+        """Return the costs of leaving jobs without GPUs, in the order of `now.jobs`."""
         ran = np.array([job.run_seconds for job in now.jobs.values()])
         return np.where(ran < self.window_seconds, self.lam + _BONUS, self.lam)
 
 
 class LpStar(Sia):
-    """LP*: Sia's relaxation solved anew each round by a solver of linear programs, then the same shim.
+    """LP*: Sia's relaxation solved from scratch in each round by an LP solver, then the same shim.
 
-    The thesis (section 4.5.1) takes a commercial solver; here it is HiGHS.
+    The thesis (section 4.5.1) uses a commercial solver; here it is HiGHS.
 
     `settings`: settings of :class:`Sia`.
     """

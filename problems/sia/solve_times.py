@@ -1,10 +1,10 @@
-"""Seconds of Sia's policy by COpter, by parts (POP-k) and by LP*, and of its relaxation by solvers.
+"""Seconds of Sia's policy with COpter, with parts (POP-k) and with LP*, and of its relaxation with solvers.
 
-The jobs of Table 4.1 and PaperFigure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs
-on 512 GPUs, 10,000 on 2,560, 40,000 on 10,240.  For 100,000 jobs on 25,600 GPUs, of which they publish none,
-the largest day is drawn on: every job comes twice or three times, its copies within five minutes of it.
-Solve time is that of the whole policy, with edits and shim; of POP-k the longest part's.  LP* is copter at a
-tolerance at which its answers are proven optimal where HiGHS takes too long.
+The jobs of Table 4.1 and Figure 4.1 are the authors' days sampled from Alibaba's PAI trace: 2,000 jobs
+on 512 GPUs, 10,000 on 2,560, 40,000 on 10,240.  The authors published no day of 100,000 jobs on 25,600 GPUs.
+It is made from the largest day: every job occurs two or three times, with copies at most five minutes apart.
+The solve time is that of the whole policy, with edits and shim; for POP-k, of the longest part.  LP* is
+copter at a tolerance at which its answers are proven optimal where HiGHS takes too long.
 
 The rounds of Figures 4.3 and 4.6 are those of a generated cluster in a steady state.
 
@@ -41,28 +41,28 @@ from copter.problems.sia.generator import read_scenario
 from copter.problems.sia.reproductions import POLICIES
 
 FOLDER = "suhasjs_continuous-scheduling"
-"""Folder of the authors' workloads, within that of real traces."""
+"""Name of the folder of the authors' workloads in the folder of real traces."""
 _APART_SECONDS = 300.0
-"""The largest time between the arrivals of a job and of its copy."""
+"""Largest difference between the arrivals of a job and its copy, in seconds."""
 _DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
-"""Folder and number of the authors' days, by GPUs."""
+"""Folder and number of the authors' days, by number of GPUs."""
 _PERCENTS = (10, 25, 50, 75, 90, 99, 100)
-"""Percentiles of solve times: the distribution of PaperFigure 4.5."""
+"""Percentiles of solve times, for the distribution of Figure 4.5."""
 _WARM_UP_HOURS = 0.1
-"""Hours that are played before, untimed: kernels are compiled then."""
+"""Hours that are played first, without timing, to compile kernels."""
 _TOLERANCE, _ROUNDS = 1e-4, 4
-"""Tolerance and rounds of the relaxations of PaperFigure 4.3; the first round is left out."""
+"""Tolerance and number of rounds of the relaxations of Figure 4.3; the first round is left out."""
 _LIMIT = 60.0
-"""Seconds that a round may take: one that takes longer is a solver's last."""
+"""Time limit of a round in seconds; a solver that exceeds it is not run on larger sizes."""
 _POLLUX_FACTOR, _SCALED_HOURS = 4, 4.0
-"""Times 64 GPUs up to which Pollux is asked, as its search takes long; hours that more GPUs are simulated."""
+"""Largest multiple of 64 GPUs for Pollux, whose search is slow, and simulated hours of larger clusters."""
 
 
 def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict[str, float]:
-    """Simulate until all jobs are complete, or for so many hours.
+    """Simulate until all jobs are complete, or for a number of hours.
 
-    Result: average JCT and makespan in hours, unless the day is cut off, and percentiles of seconds of
-    solves.
+    Return average JCT and makespan in hours, unless `hours` is given, and percentiles of the solve times in
+    seconds.
     """
     simulator = Simulator(scenario, policy, max_hours=hours)
     solves = [
@@ -80,23 +80,23 @@ def play(scenario: Scenario, policy: Policy, hours: float | None = None) -> dict
 
 
 def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> Scenario:
-    """Return one of the authors' days on the cluster that goes with it, with the jobs of the first hours.
+    """Return one of the authors' days on its cluster, with the jobs of the first hours.
 
-    Numbers begin at 1, and again after the last day.
+    Days are numbered from 1; numbers beyond the last day start again at 1.
     """
     root = find(data, FOLDER)
     if root is None:
-        raise InputError(data, FOLDER, "no such folder")
+        raise InputError(data, FOLDER, "does not exist")
     folder, count = _DAYS[gpus]
     path = root / "simulator" / "workloads" / folder / f"workload-{(number - 1) % count + 1}.csv"
     if not path.exists():
-        raise InputError(path, "file", "the authors' workload is not there")
+        raise InputError(path, "file", "the authors' workload does not exist")
     scenario = read_scenario(path, root, gpus)
     return replace(scenario, jobs=[job for job in scenario.jobs if job.time < hours * 3600.0])
 
 
 def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
-    """Return a scenario with `factor` times the GPUs and the jobs, whose copies are a few minutes apart."""
+    """Return a scenario with `factor` times the GPUs and jobs, where copies are a few minutes apart."""
     rng = np.random.default_rng(seed)
     jobs = scenario.jobs
     extra = round(factor * len(jobs)) - len(jobs)
@@ -113,7 +113,7 @@ def _grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 def days(
     effort: Effort, *, gpus: int, samples: int | None = None, hours: float | None = None, **settings: Any
 ) -> list[PaperFigure]:
-    """Return the policies on the authors' days for a number of GPUs, played for some hours or to the end."""
+    """Return figures of policies on the authors' days for a number of GPUs, for some hours or to the end."""
     solves = [f"solve p{percent}" for percent in _PERCENTS]
     columns = ["average JCT", "makespan"] if hours is None else []
     units = {"average JCT": "h", "makespan": "h", **dict.fromkeys(solves, "s")}
@@ -134,8 +134,8 @@ def _day(
     submitted_hours: float = math.inf,
     **options: Any,
 ) -> dict[str, float]:
-    """Play a policy on a day."""
-    assert effort.data is not None  # the command asks for it
+    """Return the figures of a policy on a day."""
+    assert effort.data is not None  # the command requires it
     first = 1 if factor > 1.0 else effort.seed + k + 1
     scenario = day(effort.data, gpus, first, hours=submitted_hours)
     if factor > 1.0:
@@ -147,7 +147,7 @@ def _day(
 
 
 def policies(effort: Effort, *, factors: Sequence[int]) -> list[PaperFigure]:
-    """Return the milliseconds of policies by the size of the cluster, the workload in proportion."""
+    """Return the milliseconds of policies by the size of the cluster, with proportional workloads."""
     figures = []
     for factor in factors:
         cluster = cluster_by_name("heterogeneous-64").scaled(factor)
@@ -168,7 +168,7 @@ def policies(effort: Effort, *, factors: Sequence[int]) -> list[PaperFigure]:
 def relaxations(
     effort: Effort, *, solvers: Sequence[str], sizes: Sequence[tuple[int, int]]
 ) -> list[PaperFigure]:
-    """Median seconds of a round by numbers of GPUs and jobs and by solver, NaN once one passed the limit."""
+    """Return each solver's median seconds of a round by cluster size, NaN above its time limit."""
     figures: list[PaperFigure] = []
     there = list(solvers)
     for gpus, jobs in sizes:
@@ -192,11 +192,11 @@ def relaxations(
 
 
 def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
-    """Return what solver, differential interface and warm start gain, one on the other, round by round.
+    """Return the speed-ups by the solver, by differential updates and by warm starts, as ratios per round.
 
-    The same recorded rounds are solved four times: by a general solver that gets a new model each round, by
-    copter's that gets one too and starts cold, by one that gets edits in place, still cold, and by one that
-    starts warm.
+    The same recorded rounds are solved four times: by a general solver with a new model in each round, by
+    copter's solver with a new model and a cold start, with edits in place and a cold start, and with edits in
+    place and a warm start.
     """
     played: dict[str, Sequence[Record]] = {}
     with TemporaryDirectory() as folder:
@@ -207,7 +207,7 @@ def speed_ups(effort: Effort, *, gpus: int, jobs: int) -> list[PaperFigure]:
     general, cold, warm = (
         _seconds(played[name], "seconds") for name in ("highs-simplex", "copter-cold", "copter")
     )
-    # copter's solver cold on a program that is built anew: the one's edits, the other's solve
+    # Time of copter's cold solver on a rebuilt program: the edits of one run, the solve of the other.
     rebuilt = (
         cold
         - _seconds(played["copter-cold"], "edit_seconds")

@@ -1,10 +1,9 @@
-"""Rounds of a cluster in a steady state, for benchmarks: the number of jobs stays, a few leave and arrive.
+"""Rounds of a cluster in a steady state, for benchmarks: the number of jobs is constant.
 
-The jobs of the first round are of any age and progress, as if the cluster had been watched from some moment
-on; the first round gives all of them GPUs, and none of them counts as restarting after it.  From then on
-every round a share of the jobs leaves (those that complete, and random ones) and as many new ones arrive.
-All others progress, restart and change their costs as in a replay, in which nearly all costs move every
-round.
+The jobs of the first round have random ages and progress, as in a cluster observed from some moment on.  The
+first round gives GPUs to all of them, and none restarts after it.  After that, a share of the jobs leaves in
+every round (those that complete, and random ones), and as many new ones arrive.  All other jobs progress,
+restart and change their costs as in a replay, where nearly all costs change in every round.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _WORK_SCALE = 16.0
-"""Jobs do this much more work than the generator's, so that fewer of them complete than are to leave."""
+"""Factor on the work of the generator's jobs, so that fewer complete than are to leave."""
 _OLDEST_SECONDS = 4.0 * 3600.0
-"""The rounds begin then, and the jobs of the first one were submitted at any time before."""
+"""Time at which the rounds begin; the jobs of the first round were submitted at random times before."""
 
 
 class _SteadySimulator(Simulator):
-    """A cluster in which as many jobs arrive each round as are missing.
+    """A cluster in which enough jobs arrive in each round to keep their number constant.
 
-    `leave`: jobs that leave a round, those that complete among them.
+    `leave`: number of jobs that leave in a round, including those that complete.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class _SteadySimulator(Simulator):
 
 
 class _Settled(Resize):
-    """Restarts as always, but for the first round: its jobs ran before."""
+    """Restart seconds of the profile, but 0 in the first round, whose jobs ran before."""
 
     def seconds(self, job: SimulatedJob, new: Allocation, now: ClusterState) -> float:
         return job.profile.restart_seconds if now.index else 0.0
@@ -86,8 +85,8 @@ class SteadyReplay(Replay):
     """A replay with a constant number of jobs.
 
     `gpus`, `jobs`: size of the generator's cluster, and number of jobs in every round. `churn`: share of the
-    jobs that leave and arrive in a round. `scale_up_limit`: by default none: every job chooses from all
-    configurations, as in the thesis' program. `program`: program to edit, for example one that records.
+    jobs that leave and arrive in a round. `scale_up_limit`: default: none, so that every job may choose from
+    all configurations, as in the thesis' program. `program`: program to edit, for example one that records.
     `costs`: see :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
@@ -106,7 +105,7 @@ class SteadyReplay(Replay):
     ) -> None:
         if jobs < 1 or rounds < 1 or not 0 <= churn <= 1:
             raise ValueError(
-                f"jobs = {jobs}, rounds = {rounds}, churn = {churn}: must be positive, at most 1"
+                f"jobs = {jobs}, rounds = {rounds}, churn = {churn}: must be at least 1, and in [0, 1]"
             )
         self.population, self.rounds = jobs, rounds
         self._leave = math.ceil(churn * jobs)
@@ -125,12 +124,12 @@ class SteadyReplay(Replay):
         return _SteadySimulator(scenario, sia, self.population, self._leave, self._rng)
 
     def run(self) -> Iterator[SiaRecord]:
-        """Simulate the rounds asked for, giving the record of each as it ends."""
+        """Yield the records of the requested number of rounds."""
         yield from islice(super().run(), self.rounds)
 
 
 class _Marked(Wrapper):
-    """Calls ``mark`` before each solve: a round's edits are complete then."""
+    """A wrapper that calls `mark` before each solve, when a round's edits are complete."""
 
     def __init__(self, solver: Solver, mark: Callable[[], None]) -> None:
         super().__init__(solver)
@@ -156,12 +155,11 @@ def record_rounds(
     scale_up_limit: float | None = None,
     costs: Costs = "own",
 ) -> Iterator[SiaRecord]:
-    """Run a steady cluster on a program that records its edits.
+    """Play a steady cluster on a program that records its edits, and yield the record of each round.
 
     `program`: empty, for example a :class:`copter.bench.recording.RecordingProgram`. `end_round`: called when
-    the edits of a round are complete, before it is solved. `solver`: its answers decide how the rounds go on.
-    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`, `costs`: see :class:`SteadyReplay`. Items:
-    the record of each round, as it ends.
+    the edits of a round are complete, before the solve. `solver`: its answers determine the next rounds.
+    `gpus`, `jobs`, `rounds`, `churn`, `seed`, `scale_up_limit`, `costs`: see :class:`SteadyReplay`.
     """
     replay = SteadyReplay(
         gpus,

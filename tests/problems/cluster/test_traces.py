@@ -164,7 +164,7 @@ def test_authors_workloads_come_one_after_the_other(tmp_path):
     with pytest.raises(SettingsError, match="no published spike"):
         by_name("spike", cluster, 0, tmp_path, authors=True)
     for settings in ({"jobs": 5}, {"first_hour": 9.0}):
-        with pytest.raises(SettingsError, match=f"as they are: no {next(iter(settings))}"):
+        with pytest.raises(SettingsError, match=f"must be without settings: {next(iter(settings))}"):
             by_name("helios", cluster, 0, tmp_path, authors=True, **settings)
 
 

@@ -91,7 +91,7 @@ def test_gavel_needs_its_files(tmp_path):
     cluster = cluster_by_name("gavel-36")
     with pytest.raises(ValueError, match="must be the folder"):
         by_name("gavel", cluster)
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         by_name("gavel", cluster, data=tmp_path)
 
 

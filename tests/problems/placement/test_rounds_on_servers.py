@@ -328,15 +328,15 @@ def test_nothing_moves_unless_it_may():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda rounds: rounds.submit(["t1"], 0), "'t1' is there already"),
-        (lambda rounds: rounds.submit(["x", "x"], 0), "given twice"),
-        (lambda rounds: rounds.submit(["x"], 12), "no kind 12"),
-        (lambda rounds: rounds.submit(["x"], [-1]), "no kind -1"),
-        (lambda rounds: rounds.submit(["x"], [0.5]), "whole numbers"),
-        (lambda rounds: rounds.submit(["x", "y"], [1]), "for 2 tasks"),
+        (lambda rounds: rounds.submit(["t1"], 0), "'t1' exists already"),
+        (lambda rounds: rounds.submit(["x", "x"], 0), "ids: must be different"),
+        (lambda rounds: rounds.submit(["x"], 12), "kind = 12: must be in \\[0, 12\\)"),
+        (lambda rounds: rounds.submit(["x"], [-1]), "kind = -1: must be in"),
+        (lambda rounds: rounds.submit(["x"], [0.5]), "must be integers"),
+        (lambda rounds: rounds.submit(["x", "y"], [1]), "must be \\(2,\\)"),
         (lambda rounds: rounds.finish(["t1", "nobody"]), "no task 'nobody'"),
-        (lambda rounds: rounds.finish(["t1", "t1"]), "given twice"),
-        (lambda rounds: rounds.place("t1", 0), "'t1' is there already"),
+        (lambda rounds: rounds.finish(["t1", "t1"]), "ids: must be different"),
+        (lambda rounds: rounds.place("t1", 0), "'t1' exists already"),
         (lambda rounds: rounds.round(moves=-1), "moves = -1"),
         (lambda rounds: rounds.fail(["s000", "nowhere"]), "no server 'nowhere'"),
         (lambda rounds: rounds.drain(["nowhere"]), "no server 'nowhere'"),
@@ -412,7 +412,7 @@ def test_a_group_is_spread_over_zones():
 
 
 @pytest.mark.parametrize(
-    ("apart", "said"), [(Apart("g", 0), "most = 0"), (Apart("g", 1, ["a"]), "1 zones for 12 servers")]
+    ("apart", "said"), [(Apart("g", 0), "most = 0"), (Apart("g", 1, ["a"]), "1 zones: must be 12")]
 )
 def test_groups_that_cannot_be(apart, said):
     rounds = busy(0)
@@ -495,7 +495,7 @@ def test_the_command_times_rounds_by_size(lists, tmp_path):
     ("wrong", "said"),
     [
         (["--servers", "0"], "numbers of servers"),
-        (["--baselines", "gurobi"], "there are two-stages, highs, and none"),
+        (["--baselines", "gurobi"], "must be one of two-stages, highs, none"),
     ],
 )
 def test_the_command_says_what_is_wrong(lists, wrong, said):
@@ -597,10 +597,10 @@ def test_moves_may_cost_just_what_a_task_is_worth():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"names": ("a", "a")}, "'a' is there twice"),
+        ({"names": ("a", "a")}, "'a': must occur once"),
         ({"cpu": np.array([1, -1])}, "cpu of 'b' must be"),
         ({"gpus": np.array([0, 64])}, "gpus of 'b' must be from 0 to 63"),
-        ({"memory": np.array([1])}, "memory has shape"),
+        ({"memory": np.array([1])}, "memory of shape"),
     ],
 )
 def test_servers_that_cannot_be_are_refused(change, why):
@@ -621,7 +621,7 @@ def test_kinds_gaps_and_groups_that_cannot_be_are_refused():
         with pytest.raises(PlacementError, match="gap = "):
             plain([1000], [(1, 1)], gap=gap)
     rounds = plain([1000], [(1, 1)])
-    with pytest.raises(PlacementError, match="cannot be hashed"):
+    with pytest.raises(PlacementError, match="must be hashable"):
         rounds.submit(["a"], 0, Apart(["x"]))
     assert not len(rounds.running)
     with pytest.raises(PlacementError, match="milli = 0"):

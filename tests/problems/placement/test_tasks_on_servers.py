@@ -308,15 +308,15 @@ def test_files_are_read(files):
 @pytest.mark.parametrize(
     ("which", "line", "says"),
     [
-        (0, "b,1,1,1,T4", "sn: 'b' is there twice"),
-        (0, "c,-1,1,1,T4", "cpu_milli: -1 must be from 0 to"),
-        (0, "c,1,1,1,", "model: is empty, and the server has GPUs"),
-        (0, "c,1,1,70,T4", "gpu: 70 is more than 63"),
+        (0, "b,1,1,1,T4", "sn: 'b': must be unique"),
+        (0, "c,-1,1,1,T4", "cpu_milli: -1: must be from 0 to"),
+        (0, "c,1,1,1,", "model: must be given, because the server has GPUs"),
+        (0, "c,1,1,70,T4", "gpu: 70: must be at most 63"),
         (0, "c,x,1,1,T4", "cpu_milli: 'x'"),
-        (1, "p0,1,1,1,1000,", "name: 'p0' is there twice"),
-        (1, "p9,1,1,1,0,", "gpu_milli: 0 must be from 1 to 1000"),
-        (1, "p9,1,1,1,1001,", "gpu_milli: 1001 must be from 1 to 1000"),
-        (1, "p9,1,-1,1,1000,", "memory_mib: -1 must be from 0 to"),
+        (1, "p0,1,1,1,1000,", "name: 'p0': must be unique"),
+        (1, "p9,1,1,1,0,", "gpu_milli: 0: must be from 1 to 1000"),
+        (1, "p9,1,1,1,1001,", "gpu_milli: 1001: must be from 1 to 1000"),
+        (1, "p9,1,-1,1,1000,", "memory_mib: -1: must be from 0 to"),
     ],
 )
 def test_a_wrong_line_is_named(files, which, line, says):
