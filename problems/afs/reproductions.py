@@ -2,11 +2,11 @@
 
 The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
 
-PaperFigure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.
+Figure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.
 The monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2 to
 70 seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready and
 cancels orders that are outdated; without cancellation an order waits for the one before; without either every
-change is a full restart.  Restarts take tens of seconds (PaperFigure 1), drawn here from 20 to 60 s a model.
+change is a full restart.  Restarts take tens of seconds (Figure 1), drawn here from 20 to 60 s a model.
 """
 
 from __future__ import annotations

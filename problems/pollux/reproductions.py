@@ -1,9 +1,9 @@
 """Pollux' evaluation (section 5) on the authors' measurements and workloads, for `reproductions.toml`.
 
-Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  PaperFigure 2b
+Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  Figure 2b
 predicts the statistical efficiency at every batch size from the gradient noise measured at one, here the
 artifact's 3,200 (the paper's 4,000 is not in it), and compares it with that from each batch size's own noise.
-PaperFigure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as
+Figure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as
 their median relative error over the placements on up to four nodes, and over the larger clusters that the fit
 did not see.
 """

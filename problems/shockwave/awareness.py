@@ -1,9 +1,8 @@
-"""What policies know of changes of batch size: nothing, what they see now, or all that is to come.
+"""Knowledge of policies about changes of batch size: none, present changes only, or all future changes.
 
-Policies of rigid jobs go by a job's speed of now: they *react* to a change when it is there.  With these
-estimators the same policies are *agnostic* or *proactive*, so that what foresight is worth can be measured
-for any of them (Shockwave, section 2.2, figures 2 and 4).  They tell of the jobs of Shockwave's traces; of
-other jobs policies see what they saw.
+Policies of rigid jobs use a job's present speed: they *react* to a change when it happens.  With these
+estimators the same policies are *agnostic* or *proactive*, which measures the value of foresight for any of
+them (Shockwave, section 2.2, figures 2 and 4).  The estimators affect the jobs of Shockwave's traces only.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from copter.problems.shockwave.workloads import RegimeProfile
 
 
 def _show(job: Job, profile: RegimeProfile, epoch_seconds: float) -> None:
-    """Let policies see one speed for all epochs of a job."""
+    """Show policies the same speed for all epochs of a job."""
     first = profile.job.regimes[0]
     whole = Regime(first.batch_size, profile.job.epochs, epoch_seconds)
     seen = replace(profile.job, mode=Mode.STATIC, regimes=(whole,))
@@ -28,10 +27,10 @@ def _show(job: Job, profile: RegimeProfile, epoch_seconds: float) -> None:
 
 
 class Agnostic(Estimator):
-    """An estimator that never learns of a change of speed: what a job did first, it will always do."""
+    """An estimator that never learns of a change of speed: a job's first speed is used for all epochs."""
 
     def observe(self, now: ClusterState) -> None:
-        """Let policies see the first speed of jobs that arrive."""
+        """Show policies the first speed of jobs that arrive."""
         for job in now.arrived:
             profile = job.profile
             if isinstance(profile, RegimeProfile) and profile.n_levels > 1:
@@ -39,10 +38,10 @@ class Agnostic(Estimator):
 
 
 class Proactive(Estimator):
-    """An estimator that knows the regimes to come: the run time left is right, whatever the speed of now."""
+    """An estimator that knows future regimes, so that policies know the correct remaining run time."""
 
     def observe(self, now: ClusterState) -> None:
-        """Let policies see the mean speed of each job over the epochs that are left."""
+        """Show policies the mean speed of each job over its remaining epochs."""
         for job in now.jobs.values():
             profile = job.profile
             if not isinstance(profile, RegimeProfile) or profile.n_levels == 1:
@@ -55,7 +54,7 @@ class Proactive(Estimator):
 
 
 def make_knowledge(name: str) -> Estimator | None:
-    """Return the estimator by what it lets policies know; none for policies that see the speed of now."""
+    """Return the estimator by its name; None for policies that use the present speed."""
     makers: dict[str, Callable[[], Estimator | None]] = {
         "agnostic": Agnostic,
         "reactive": lambda: None,

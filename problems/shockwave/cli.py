@@ -1,4 +1,4 @@
-"""`copter run shockwave` and `copter bench shockwave`: jobs that change their batch size, on shared GPUs."""
+"""`copter run shockwave` and `copter bench shockwave`: jobs that change their batch size on shared GPUs."""
 
 from __future__ import annotations
 
@@ -52,39 +52,43 @@ def _policies(text: str) -> Names:
 
 def _not_negative(value: float) -> float:
     if not 0 <= value < float("inf"):
-        raise typer.BadParameter(f"{value:g} must be finite and not negative")
+        raise typer.BadParameter(f"{value:g}: must be finite and not negative")
     return value
 
 
-_PlanRounds: TypeAlias = Annotated[int, typer.Option(min=1, help="T: rounds of two minutes in a plan.")]
+_PlanRounds: TypeAlias = Annotated[int, typer.Option(min=1, help="T: number of rounds in a plan.")]
 _ShimSeconds: TypeAlias = Annotated[
     float,
-    typer.Option(callback=_not_negative, help="Seconds after which a plan is not improved any further."),
+    typer.Option(callback=_not_negative, help="Seconds after which the improvement of a plan stops."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PlanOptions(CommandOptions):
-    """How Shockwave plans."""
+    """Settings of Shockwave's planner."""
 
     plan_rounds: _PlanRounds = 120
     power: Annotated[
         float,
-        typer.Option(callback=_not_negative, help="k: jobs weigh their finish time fairness to this power."),
+        typer.Option(callback=_not_negative, help="k: exponent of finish time fairness in a job's weight."),
     ] = 5.0
     lam: Annotated[
         float, typer.Option("--lambda", callback=_not_negative, help="Weight of the makespan in the plan.")
     ] = 10.0
     predictor: Annotated[
-        str, typer.Option(callback=one_of(PREDICTORS, "predictor"), help=f"{', '.join(PREDICTORS)}.")
+        str,
+        typer.Option(
+            callback=one_of(PREDICTORS, "predictor"), help=f"Predictor of regimes: {', '.join(PREDICTORS)}."
+        ),
     ] = PREDICTORS[0]
     shim_seconds: _ShimSeconds = 60.0
     exact: Annotated[
-        bool, typer.Option("--exact", help="Prove every plan of Shockwave optimal, in --shim-seconds more.")
+        bool,
+        typer.Option("--exact", help="Try to prove Shockwave's plans optimal, for another --shim-seconds."),
     ] = False
 
     def settings(self) -> dict[str, Any]:
-        """Return all that the command computes from; lambda by its own name."""
+        """Return all settings of the command, with lambda under its own name."""
         return {"lambda" if name == "lam" else name: value for name, value in super().settings().items()}
 
     def plan_settings(self) -> Settings:
@@ -103,29 +107,29 @@ class _PlanOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ShockwaveRunOptions(_PlanOptions, RunOptions):
-    """Schedule jobs that change their batch size, under one policy after the other, and compare.
+    """Schedule jobs that change their batch size under several policies, and compare the policies.
 
-    Every policy plays the same trace to its end, round by round. Without --jobs it comes from a seeded
-    generator.
+    Every policy plays the same trace to its end, round by round. Without --jobs, the trace comes from a
+    seeded generator.
     """
 
     jobs: Annotated[
         Path | None,
         typer.Option(
-            callback=existing_file("give a trace (JSON), or leave --jobs out for the generator"),
-            help="Trace of jobs (JSON); generated if not given.",
+            callback=existing_file("give a trace (JSON), or omit --jobs for the generator"),
+            help="Trace of jobs (JSON); default: generated.",
         ),
     ] = None
     n_jobs: Annotated[
-        int | None, typer.Option(min=1, help=f"Jobs of the generator; {_DEFAULT_JOBS} if not given.")
+        int | None, typer.Option(min=1, help=f"Number of jobs of the generator; default: {_DEFAULT_JOBS}.")
     ] = None
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = _DEFAULT_GPUS
     arrival_seconds: Annotated[
         float | None,
         typer.Option(
             callback=positive,
-            help="Mean seconds between two arrivals of the generator; 1344 / GPUs, as in the paper's traces, "
-            "if not given.",
+            help="Mean seconds between two arrivals of the generator; default: 1344 / GPUs, as in the paper's"
+            " traces.",
         ),
     ] = None
     policies: Annotated[
@@ -140,51 +144,51 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
     hours: Annotated[
         float | None,
         typer.Option(
-            callback=positive, help="Only jobs that arrive in the first so many hours; all if not given."
+            callback=positive, help="Use only jobs that arrive in this many first hours; default: all."
         ),
     ] = None
     solver: Annotated[
         str,
-        typer.Option(callback=one_of(RELAXATIONS, "solver"), help=f"Of the plans: {', '.join(RELAXATIONS)}."),
+        typer.Option(
+            callback=one_of(RELAXATIONS, "solver"), help=f"Solver of the plans: {', '.join(RELAXATIONS)}."
+        ),
     ] = "water-filling"
     mode: Annotated[
         str,
         typer.Option(
             callback=one_of(MODES, "mode"),
-            help="reactive: plan anew when a job's batch size changes; lazy: go on with the plan.",
+            help="reactive: make a new plan when a job's batch size changes; lazy: keep the plan.",
         ),
     ] = MODES[0]
     ending: Annotated[
         float,
         typer.Option(
             callback=_not_negative,
-            help="Power in place of k for late jobs within a round of their end; 0: the paper's program.",
+            help="Power instead of k for late jobs in their last round; 0: the paper's program.",
         ),
     ] = 100.0
     scatter: Annotated[
-        float, typer.Option(callback=_not_negative, help="Penalty on scattered rounds of a job.")
+        float, typer.Option(callback=_not_negative, help="Penalty on scattered rounds of a job in a plan.")
     ] = 1.0
     noise: Annotated[
         float,
-        typer.Option(
-            min=0.0, max=1.0, help="Predicted run times are this share too long or too short, by chance."
-        ),
+        typer.Option(min=0.0, max=1.0, help="Relative error of predicted run times, with a random sign."),
     ] = 0.0
     knowledge: Annotated[
         str,
         typer.Option(
             callback=one_of(KNOWLEDGE, "knowledge"),
-            help="What the other policies know of changes of batch size: agnostic, reactive, proactive.",
+            help="Knowledge of changes of batch size in other policies: agnostic, reactive, proactive.",
         ),
     ] = "reactive"
 
     def __post_init__(self) -> None:
         for name, given in (("--n-jobs", self.n_jobs), ("--arrival-seconds", self.arrival_seconds)):
             if self.jobs is not None and given is not None:
-                raise typer.BadParameter("belongs to the generator: leave it out, or --jobs", param_hint=name)
+                raise typer.BadParameter("belongs to the generator: omit it, or omit --jobs", param_hint=name)
 
     def trace(self) -> list[RegimeJob]:
-        """Return the jobs that take part; none that fits on the cluster is a usage error."""
+        """Return the jobs of the run; raise a usage error if none arrives, or none fits on the cluster."""
         from copter.problems.shockwave import generate, read_jobs
         from copter.problems.shockwave.generator import ARRIVAL_SECONDS
 
@@ -198,11 +202,11 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
         if self.hours is not None:
             jobs = [job for job in jobs if job.arrival <= self.hours * 3600.0]
         if not jobs:
-            raise typer.BadParameter("no job arrives in that time", param_hint="--hours")
+            raise typer.BadParameter("no job arrives in this time", param_hint="--hours")
         least = min(job.gpus for job in jobs)
         if least > self.gpus:
             raise typer.BadParameter(
-                f"every job needs more than {self.gpus}: at least {least}", param_hint="--gpus"
+                f"{self.gpus}: must be at least {least}, the fewest GPUs of a job", param_hint="--gpus"
             )
         return jobs
 
@@ -218,13 +222,13 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
         )
 
     def estimator(self, name: str) -> Estimator | None:
-        """Return what a policy knows of changes of batch size; Shockwave has its predictor."""
+        """Return the knowledge of a policy about changes of batch size; Shockwave has its own predictor."""
         from copter.problems.shockwave.awareness import make_knowledge
 
         return None if name == "shockwave" else make_knowledge(self.knowledge)
 
     def policy(self, name: str) -> Policy:
-        """Return a fresh policy."""
+        """Return a new policy."""
         from copter.problems.cluster.registry import make_policy
 
         if name != "shockwave":
@@ -233,7 +237,7 @@ class ShockwaveRunOptions(_PlanOptions, RunOptions):
 
 
 def _run_shockwave(options: ShockwaveRunOptions) -> None:
-    """Run the command."""
+    """Play all policies, and write the report."""
     trace = options.trace()
     from copter.cli.run import conclude
     from copter.problems.shockwave.report import ShockwaveRun
@@ -261,7 +265,7 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
 
 
 def _warm_up(name: str) -> None:
-    """Replay a few jobs first, so that the compilation of the LP solver is in no round's time."""
+    """Replay a few jobs first, so that compilation of the LP solver does not count in a round's time."""
     from copter.problems.cluster.registry import make_policy
     from copter.problems.shockwave import generate, replay
 
@@ -270,11 +274,11 @@ def _warm_up(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
-    """Let each solver plan the same rounds of a busy cluster, up to a plan of whole rounds with its gap."""
+    """Let each solver plan the same rounds of a busy cluster, each to an integral plan with its gap."""
 
-    jobs: Annotated[int, typer.Option(min=1, help="Active jobs in every round.")] = 500
+    jobs: Annotated[int, typer.Option(min=1, help="Number of active jobs in every round.")] = 500
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = 256
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds, each a window of its own.")] = 5
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds, each with its own window.")] = 5
     solvers: Annotated[
         Names,
         typer.Option(
@@ -292,7 +296,7 @@ class ShockwaveBenchOptions(_PlanOptions, BenchOptions):
 
 
 def _bench_shockwave(options: ShockwaveBenchOptions) -> None:
-    """Run the benchmark."""
+    """Time the solvers on the windows of a busy cluster."""
     from copter.bench.case import Case, as_it_is
     from copter.cli.bench import bench
     from copter.problems.shockwave.course import PlanCourse

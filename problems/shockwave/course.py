@@ -1,25 +1,24 @@
-"""Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
+"""Shockwave's plans for benchmarks: the same windows for every solver, each to an integral plan.
 
-The rounds are those of `_busy_rounds`: they do not depend on any
-plan.  Every solver gets the window of a round (`store_seconds`: predictions, weights, segments) and ends at a
-plan of whole rounds.
+The rounds are those of `_busy_rounds`, which do not depend on any plan.  Every solver gets the window of a
+round (`store_seconds`: predictions, weights, segments) and returns an integral plan.
 
-- `copter`: the relaxation as a program of the core, edited from window to window and solved warm, then the
-  plan shim.  `edit_seconds` is the window and the edits.
-- `water-filling`: the same relaxation by a method that knows nothing but this program, exactly and from
-  scratch, then the same shim.  `edit_seconds` is the window.
-- `cvxpy`: the same relaxation by Clarabel, then the same shim.  `edit_seconds` is what cvxpy needs to make
-  Clarabel's problem, `solve_seconds` what Clarabel reports.
+- `copter`: the relaxation as a program of the core, edited from window to window and solved with a warm
+  start, then the plan shim.  `edit_seconds` is the time of the window and the edits.
+- `water-filling`: the same relaxation by a special method for this program, exactly and from scratch, then
+  the same shim.  `edit_seconds` is the time of the window.
+- `cvxpy`: the same relaxation by Clarabel, then the same shim.  `edit_seconds` is the time in which cvxpy
+  makes Clarabel's problem, `solve_seconds` the time that Clarabel reports.
 - `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.exact`).  `edit_seconds`
-  is making the model, `rounding_seconds` giving away what it leaves idle.
+  is the time of making the model, `rounding_seconds` that of filling idle GPUs.
 
-The deadline is for all of a round: branch and bound may use it up, the shim's local improvement what the
-relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
-bounds; gaps are relative to what the objective is made up of, which may cancel, HiGHS' own to the objective.
+The deadline is for the whole round.  Branch and bound may use all of it; the shim's local improvement may use
+the time that the relaxation left.  Objectives are costs (the paper's objectives with the sign changed), so
+bounds are lower bounds.  Gaps are relative to the magnitude of the objective's terms, which may cancel;
+HiGHS' own gap is relative to the objective.
 
-A :func:`snapshot` has any number of the generator's jobs; each is somewhere in its life, and has waited up to
-a few times its run time so far, so that finish time fairness is spread around 1 as it is in the middle of a
-replay.
+A :func:`snapshot` has any number of the generator's jobs.  Each has random progress, and has waited up to a
+few times its run time so far, so that finish time fairness varies around 1 as in the middle of a replay.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
 
 _CLOSED = 1e-8
-"""Gap of branch and bound that counts as none: it ends at one of 1e-6 in the units of its model."""
+"""Largest gap at which branch and bound counts as proven; it stops at 1e-6 in the units of its model."""
 
 
 _NEW_SHARE = 0.2
@@ -58,7 +57,7 @@ _NEW_SHARE = 0.2
 
 @dataclass(frozen=True)
 class PlanCourse(Course):
-    """Windows of a cluster that stays as busy."""
+    """Windows of a cluster with a constant number of jobs."""
 
     jobs: int
     gpus: int
@@ -109,7 +108,7 @@ class PlanCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                # cvxpy's model is made from the window, which is not its work
+                # cvxpy's model is made from the window, which does not count as cvxpy's work
                 edit_seconds=relaxation.model_seconds + (0.0 if settings.name == "cvxpy" else store_seconds),
                 solve_seconds=relaxation.seconds - relaxation.model_seconds,
                 rounding_seconds=rounding_seconds,
@@ -159,7 +158,7 @@ class PlanCourse(Course):
             )
 
     def compare(self, measured: Sequence[SolverResult]) -> None:
-        """Add gaps to the best bound of a round, and how far a plan is from its best one."""
+        """Add each record's gap to the best bound of its round, and the distance from the best plan."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
@@ -176,19 +175,19 @@ def _largest(values: Iterable[float]) -> float:
 
 
 def _gap(bound: float, objective: float, size: float) -> float:
-    """Return how far the bound is above the objective, relative to a size; NaN without one of them."""
+    """Return the distance of a bound above an objective relative to `size`; NaN if one is not finite."""
     if not (math.isfinite(bound) and math.isfinite(objective)):
         return math.nan
     return max(bound - objective, 0.0) / (max(size, abs(objective), abs(bound)) or 1.0)
 
 
 def _idle(runs: np.ndarray, window: Window) -> float:
-    """Return the share of the window's GPU time that nobody has."""
+    """Return the share of the window's GPU time that is idle."""
     return 1.0 - float((window.gpus @ runs).sum()) / (window.capacity * window.rounds)
 
 
 def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: RoundState) -> Mapping[str, Any]:
-    """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
+    """Return the figures of branch and bound's plan, with idle GPUs filled if that is better."""
     if exact.runs is None:
         return {"idle": math.nan, "size": math.nan, "feasible": False}
     counts = np.minimum(exact.runs.sum(axis=1), problem.most)
@@ -209,7 +208,7 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
 
 
 def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
-    """Return the state with so many active jobs on so many GPUs; one in five has not run yet."""
+    """Return a state with `jobs` active jobs on `gpus` GPUs; one job in five has not run yet."""
     rng = np.random.default_rng(seed)
     contention = max(jobs / gpus, 1.0)
     states = []
@@ -224,10 +223,10 @@ def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUN
 def _busy_rounds(
     jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS
 ) -> Iterator[RoundState]:
-    """Yield the rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.
+    """Yield the rounds of a cluster with a constant number of jobs, beginning with a :func:`snapshot`.
 
-    What runs does not depend on any plan, so that all solvers see the same rounds: whoever has waited
-    longest, as much as fits.  A job that completes makes room for a new one.  Restarts cost no time here.
+    The allocation does not depend on any plan, so all solvers get the same rounds: the jobs that have waited
+    longest run, as many as fit.  A job that completes is replaced by a new one.  Restarts take no time here.
     """
     now = snapshot(jobs, gpus, seed=seed, round_seconds=round_seconds)
     index, fresh = 0, jobs
@@ -239,7 +238,7 @@ def _busy_rounds(
         states = [_after(state, state.name in runs, round_seconds) for state in now.jobs]
         stay = [state for state in states if state.run_seconds < state.job.seconds]
         gone = len(states) - len(stay)
-        # One more seed for each round: jobs of a seed are always the same.
+        # Use another seed in each round, because a seed always gives the same jobs.
         for job in generate(gone, seed=seed + 7919 * index, arrival_seconds=0.0):
             named = replace(job, name=f"job-{fresh}", arrival=time)
             stay.append(MarketJob(named, 0.0, 0.0, max(jobs / gpus, 1.0), False))

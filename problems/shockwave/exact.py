@@ -1,36 +1,37 @@
-"""Plans that are proven optimal: the counts of rounds that the prices leave, and branch and bound on those.
+"""Plans that are proven optimal: fixing of counts by prices, then branch and bound on the remaining counts.
 
-The objective of a plan knows only how many rounds each job has (:mod:`.tables`).  At prices with the bound
-d, job j loses what its best count is worth more than n rounds, all at those prices; a plan of objective U
-loses d - U in all, so none that is better gives a job a count that loses more by itself: counts are fixed as
-columns are by their reduced costs, logarithms and all, for the tables have them.
+The objective of a plan depends only on the number of rounds of each job (:mod:`.tables`).  At prices with the
+bound d, the loss of job j with n rounds is the value of its best count minus that of n, both net of prices.
+The losses in a plan of objective U sum to at least d - U.  So no better plan gives a job a count whose loss
+alone is larger, and such counts are excluded.  This is reduced-cost fixing; it works with logarithms because
+the tables contain their values.
 
-What is left is a choice of one count a job,
+The remaining problem chooses one count for each job,
 
     maximise sum_jn value_jn l_jn - weight H,    sum_n l_jn = 1,    sum_jn g_j n l_jn <= M T,
              H >= sum_n left_jn l_jn for all j,  H >= sum_jn g_j left_jn l_jn / M,
 
-with binary l: one row for the GPU time of all rounds together.  So its optimum bounds all plans, and if its
-counts can be packed into the rounds they are an optimal plan.  First come the counts that lose least, whose
-optimum is found soon and leaves fewer of the others.  Of few jobs that cannot be packed so, the model has
-the rounds too.
+with binary l and one row for the GPU time of all rounds together.  So its optimum bounds all plans, and if
+its counts can be packed into the rounds, the result is an optimal plan.  The first model has only the counts
+with the smallest losses: its optimum is found quickly, and excludes many of the others.  If the counts of a
+few jobs cannot be packed, the model includes the rounds.
 
-Its model counts from the plan that is known: costs are what is lost against that, in units in which the
-budget is a fixed number, and H what is above its least value.
+The model is relative to the known plan: costs are losses against it, in units in which the budget d - U is a
+fixed number, and H is the amount above its least value.
 
 A baseline is program (11) as a mixed-integer program, by HiGHS' branch and bound (:func:`solve_milp`).  x_jt
-says whether job j runs in round t, and a convex combination l_j0 .. l_jT of whole counts picks how many
-rounds it has in all:
+= 1 if job j runs in round t, and a convex combination l_j0 .. l_jT of whole counts is its total number of
+rounds:
 
     minimise  - sum_jn value_jn l_jn + lambda/Z_0 h
     sum_j g_j x_jt <= M  for all t,     sum_t x_jt = sum_n n l_jn,     sum_n l_jn = 1,
     h >= sum_n left_jn l_jn  for all j,     h >= sum_jn g_j left_jn l_jn / M
 
-with the values and the run times left of :func:`.scheduler.plan_problem`.  Between whole counts the value is
-linear, at them it is exact: finer than the six bases of the authors' code.  Where a job's values are concave,
-as most are, l needs no binaries; for the others (jobs that speed up within the window) it is binary, which
-does what the authors' SOS2 constraints do.  That no GPU may idle while a job fits is not asked: the plan that
-comes out is completed by the shim, which never makes it worse.
+with the values and remaining run times of :func:`.scheduler.plan_problem`.  The value is exact at whole
+counts and linear between them, which is finer than the six breakpoints of the authors' code.  If a job's
+values are concave, as most are, l needs no binaries.  For other jobs (that speed up within the window) l is
+binary, as the authors' SOS2 constraints require.  The model does not forbid that a GPU idles while a job
+fits; the shim completes the resulting plan, which never makes it worse.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ from copter.solvers.milp import MilpAnswer, MilpEffort, run_milp
 from copter.store.compiled import CompiledProgram
 
 PROVEN = 1e-9
-"""Gap at which a plan counts as proven optimal."""
+"""Largest gap at which a plan counts as proven optimal."""
 _ROUNDING = 1e-12
-"""Share of what a bound is made up of: counts that lose so much more are kept, for one of them may tie."""
+"""Rounding error relative to the terms of a bound; counts within it are kept, because one may tie."""
 _FEW, _PART = 2_000, 4.0
-"""More counts than that are looked at in parts of the budget first, divided by this as often as it takes."""
+"""With more than 2,000 counts, the budget is divided by 4 until fewer remain; those counts come first."""
 _MOST_ROUNDS = 3_000
-"""Jobs times rounds for which the model may have them one by one."""
+"""Largest number of jobs times rounds for a model with rounds."""
 _BUDGET = 1e4
 """The budget in units of the model; HiGHS' tolerances are 1e-6."""
 
@@ -65,10 +66,10 @@ _CONVEX = 1e-12
 
 
 class _Arrange(Protocol):
-    """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
+    """Function that packs counts of rounds, which may grow, into rounds; None if it finds no packing."""
 
     def __call__(self, counts: Ints, rounds: Flags | None = None, /) -> Flags | None:
-        """Return the rounds of each job; ``rounds`` is a way to pack the counts, if one is known."""
+        """Return the rounds of each job; `rounds` is a packing of the counts, if one is known."""
 
 
 def prove(
@@ -78,10 +79,10 @@ def prove(
     arrange: _Arrange,
     seconds: float | None = None,
 ) -> Plan:
-    """Return the best plan, or a better one with what is proven of it.
+    """Return the best plan, or a better one, with its bound.
 
-    `plan`: to begin with. `prices`: the prices of the relaxation. `seconds`: time limit. Result: with the gap
-    to its bound; at most :data:`PROVEN` if it is proven optimal.
+    `plan`: a known plan. `prices`: dual prices of the relaxation. `seconds`: time limit. The gap of the
+    result is at most :data:`PROVEN` if it is proven optimal.
     """
     watch = Stopwatch()
     mu, work, jobs = normal_prices(problem, prices)
@@ -118,14 +119,14 @@ def prove(
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts that branch and bound found, if any, their rounds if it had those, and its bound."""
+    """Result of branch and bound: counts, if found, their rounds if the model had them, and the bound."""
 
     counts: Ints | None
     rounds: Flags | None
     bound: float
 
     def plan(self, problem: PlanProblem, plan: Plan, arrange: _Arrange) -> Plan | None:
-        """Return the plan that they make, if it is better."""
+        """Return the plan with these counts if it is better, else None."""
         runs = None if self.counts is None else arrange(self.counts, self.rounds)
         if runs is None:
             return None
@@ -142,7 +143,7 @@ def _best_counts(
     *,
     rounds: bool = False,
 ) -> _Counts:
-    """Return the best counts among some of each job's, those of the plan included."""
+    """Return the best counts among the masked ones and those of the plan."""
     rows = np.arange(len(mask))
     now = plan.runs.sum(axis=1)
     mask = mask.copy()
@@ -165,7 +166,7 @@ def _best_counts(
 
 
 def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count: Ints) -> CompiledProgram:
-    """Return the model with a binary column more for each job and round."""
+    """Return the model with an additional binary column for each job and round."""
     n, rounds = len(problem.gpus), problem.rounds
     of_job = kron(eye_array(n), np.ones((1, rounds)))
     of_round = kron(problem.gpus[None, :].astype(float), eye_array(rounds))
@@ -183,14 +184,14 @@ def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count:
 
 
 def _least(problem: PlanProblem, mask: Flags) -> float:
-    """Return the least value of H for some of each job's counts."""
+    """Return the least value of H for the masked counts."""
     return problem.makespan(np.where(mask, problem.remaining, np.inf).min(axis=1))
 
 
 def _model(
     problem: PlanProblem, job: Ints, count: Ints, now: Ints, least: float, unit: float
 ) -> CompiledProgram:
-    """Return the columns l by job and count, then H above its least value, in units of costs."""
+    """Return the model: columns l by job and count, then H above its least value, in units of costs."""
     k, n = job.size, len(now)
     rows = np.arange(n)
     weight = problem.makespan_weight
@@ -232,10 +233,10 @@ def _model(
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """Answer of branch and bound.
+    """Result of branch and bound.
 
-    `runs`: None if it found no plan in time. `bound`: to be maximised, as a plan's objective: no plan has a
-    larger one; infinite if it has none.
+    `runs`: the plan; None if it found none in time. `bound`: upper bound on the objective of any plan;
+    infinite if unknown.
     """
 
     runs: Flags | None
@@ -251,9 +252,9 @@ def solve_milp(
     deadline: float | None = None,
     threads: int | None = None,
 ) -> ExactPlan:
-    """Return the best plan.
+    """Return the best plan that branch and bound finds.
 
-    `mip_gap`: relative gap at which it stops; that of the authors' runs by default. `deadline`: seconds, of
+    `mip_gap`: relative gap at which it stops; default: that of the authors' runs. `deadline`: seconds for
     making the model and solving it.
     """
     watch = Stopwatch()
@@ -267,10 +268,10 @@ def solve_milp(
 
 
 def _formulate(problem: PlanProblem) -> tuple[CompiledProgram, float]:
-    """Columns x by job and round, l by job and count, h; and the factor by which its costs were multiplied.
+    """Return the model with columns x by job and round, l by job and count, and h; and its factor on costs.
 
-    Values of jobs differ by many powers of ten: costs are in units of the largest, h in units of the longest
-    run time.
+    The jobs' values differ by many powers of ten.  Costs are in units of the largest value, and h in units of
+    the longest run time.
     """
     count, rounds = len(problem.gpus), problem.rounds
     levels = rounds + 1

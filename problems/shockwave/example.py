@@ -18,26 +18,26 @@ from copter.problems.shockwave.scheduler import (
 )
 
 _GPUS, _JOBS, _SECONDS = 8, 10, 120.0
-"""Sizes of :func:`example`."""
+"""GPUs, approximate number of jobs, and seconds of a round in :func:`example`."""
 
 
 class ExampleMarket(MarketDomain):
-    """The market with random events, and a check that recounts each answer one by one."""
+    """The market with random events, and a check that recounts each answer job by job."""
 
     def violations(self, answer: MarketRound) -> Iterator[str]:
-        """Yield an order that is not of the jobs, and rounds of the plan that are overdrawn."""
+        """Yield an order that does not have the round's jobs, and rounds of the plan with too many GPUs."""
         names = [state.name for state in self._now.jobs]
         if sorted(answer.order) != sorted(names):
-            yield f"the order {answer.order} is not of the jobs {names}"
+            yield f"order {answer.order}: must have the jobs {names}"
         if answer.solve is not None:
             gpus = [state.gpus for state in self._now.jobs]
             for k, column in enumerate(answer.solve.plan.runs.T.tolist()):
                 used = sum(g for g, runs in zip(gpus, column, strict=True) if runs)
                 if used > self._now.gpus:
-                    yield f"round {k} of the plan uses {used} GPUs of {self._now.gpus}"
+                    yield f"round {k} of the plan uses {used} GPUs: must be at most {self._now.gpus}"
 
     def events(self, rng: np.random.Generator) -> Iterator[RoundState]:
-        """Draw the state of the next round: jobs run or wait, some end, others come."""
+        """Yield the random state of the next round: jobs run or wait, some end, others arrive."""
         last = self._now
         time, index = last.time + _SECONDS, last.index + 1
         jobs = []
@@ -57,5 +57,5 @@ class ExampleMarket(MarketDomain):
 
 
 def example() -> ExampleMarket:
-    """Return a small market: `copter check copter.problems.shockwave.example:example`."""
+    """Return an example with a small market: `copter check copter.problems.shockwave.example:example`."""
     return ExampleMarket(Planner(Settings(rounds=12, shim_seconds=0.2), make_relaxation("copter")))

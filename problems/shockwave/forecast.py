@@ -1,13 +1,13 @@
-"""Forecasts of many jobs, their finish time fairness and their weights (Shockwave, section 6.2, G.2).
+"""Forecasts of many jobs, with their finish time fairness and weights (Shockwave, section 6.2, G.2).
 
 Equation (9): rho = (L + W + R N) / (P N), with
 
-- L the run time so far and W the time spent waiting, so that L + W is the job's age;
-- P the predicted run time in all and R = P - L what is left of it, both alone on the job's GPUs;
-- N the job's contention: jobs over GPUs, averaged over the time that it has been there, at least 1.
+- L the run time so far and W the waiting time so far, so that L + W is the job's age;
+- P the predicted total run time and R = P - L the remaining run time, both alone on the job's GPUs;
+- N the job's contention: the number of jobs over GPUs, averaged over its stay, at least 1.
 
-The plan weighs a job by rho^k, its budget in the volatile Fisher market. Jobs are rows, their regimes
-columns, filled up to the longest job. What never changes of a job is looked up once and kept; the rest is a
+The weight of a job in the plan is rho^k, its budget in the volatile Fisher market. Arrays have a row for each
+job and a column for each regime, padded to the longest job. Constant data of a job is cached; the rest is a
 few array operations, whatever the number of jobs.
 """
 
@@ -26,20 +26,21 @@ from copter.problems.shockwave.predictor import pattern_of
 from copter.problems.shockwave.traces import RegimeJob
 
 POWER = 5.0
-"""k: the paper's default.  The authors' own runs use 12 (32 GPUs), 5 (64, 256) and 15 (128).
+"""Default of k, as in the paper.
 
-In replays of the authors' traces 12 is worse than 5 in makespan, average completion time and fairness.
+The authors' own runs use 12 (32 GPUs), 5 (64, 256) and 15 (128).  In replays of the authors' traces, 12 is
+worse than 5 in makespan, average completion time and fairness.
 """
 _LARGEST = 1e3
-"""Largest weight of a job that ends, relative to the others: it runs first, and none dwarfs the rest."""
+"""Largest weight of an ending job relative to the others: it runs first without dominating the weights."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is predicted of each of N jobs, with at most K regimes.
+    """Predictions for each of N jobs, with at most K regimes.
 
-    `epochs`, `total_epochs`: over so far, and in all. `left`, `epoch_seconds`: epochs that are left of each
-    regime, in order, and seconds of one in it; 0 left of regimes that are over or not there.
+    `epochs`, `total_epochs`: epochs so far, and in total. `left`, `epoch_seconds`: remaining epochs of each
+    regime, in order, and seconds of one of its epochs; `left` is 0 for regimes that are over or do not exist.
     `remaining_seconds`, `total_seconds`: R and P = L + R. `fairness`: equation (9).
     """
 
@@ -54,7 +55,7 @@ class Forecast:
 
 @lru_cache(maxsize=1 << 16)
 def _known(job: RegimeJob) -> tuple[tuple[float, ...], ...]:
-    """Epochs and seconds at the end of each regime, seconds of an epoch in each, and in the pattern's."""
+    """Return epochs and seconds at each regime's end, and seconds per epoch in regimes and in the pattern."""
     return (
         tuple(job.epochs_by_regime[1:].tolist()),
         tuple(job.seconds_by_regime[1:].tolist()),
@@ -64,7 +65,7 @@ def _known(job: RegimeJob) -> tuple[tuple[float, ...], ...]:
 
 
 def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
-    """Rows of different length in one array, each filled up with its last entry, and their lengths."""
+    """Return rows of different lengths as an array, padded with their last entries, and the lengths."""
     lengths = np.array([len(row) for row in rows], np.int64)
     flat = np.array([value for row in rows for value in row])
     columns = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
@@ -74,13 +75,13 @@ def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
 def forecast(
     states: Sequence[MarketJob], predictor: str = "restatement", error: Floats | None = None
 ) -> Forecast:
-    """Predict what is left of jobs.
+    """Predict the remaining work of jobs.
 
     `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `error`: relative error to inject into
-    the predicted run time left of each job, at least -1; at least a second is left of what was.
+    each job's predicted remaining run time, at least -1; at least a second remains.
     """
     if predictor not in PREDICTORS:
-        raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
+        raise ValueError(f"predictor = {predictor!r}: must be one of {', '.join(PREDICTORS)}")
     if not states:
         none, empty = np.zeros(0), np.zeros((0, 1))
         return Forecast(none, none, empty, empty, none, none, none)
@@ -116,13 +117,13 @@ def forecast(
 def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds: float = 0.0) -> Floats:
     """Return the weights rho^k of jobs in the plan, their budgets in the market.
 
-    The logarithm of a job's progress is flattest at its end, so that (11) as printed gives the last round of
-    a job to anybody else, until its age has raised rho^k above all others: jobs wait for long within a
+    The logarithm of a job's progress is flattest at its end.  So program (11) as printed gives the last round
+    of a job to other jobs, until its age has raised rho^k above all others.  Jobs then wait for long within a
     minute of their end, and are late.  The authors' code gives a job that would be late and has less than a
-    round left the power 100 in place of k; so does ``ending``.
+    round left the power 100 instead of k; so does `ending`.
 
-    `power`: k. `ending`: power for jobs that are predicted to be late (rho > 1) and have less run time left
-    than a round, if it is larger than k. `round_seconds`: D. Result: those of ending jobs are at most
+    `power`: k. `ending`: power of jobs that are predicted to be late (rho > 1) and have less run time left
+    than a round, if it is larger than k. `round_seconds`: D. The weights of ending jobs are at most
     `_LARGEST` times the largest of the others.
     """
     weights = seen.fairness**power
@@ -135,7 +136,7 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
 
 
 def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats:
-    """Return the epochs that are over after so much run time."""
+    """Return the number of completed epochs after a run time."""
     rows = np.arange(len(run))
     at = np.minimum((seconds <= run[:, None]).sum(axis=1), regimes - 1)
     before = np.where(at > 0, seconds[rows, at - 1], 0.0)
@@ -146,7 +147,7 @@ def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats
 
 
 def _within(passed: Floats, columns: int, count: Ints) -> Floats:
-    """Return the epochs seen by regime of the pattern; regimes past its end count as its last."""
+    """Return the epochs seen in each regime of the pattern; later regimes count as the last one."""
     beyond = np.arange(passed.shape[1]) >= count[:, None]
     seen = np.zeros((len(passed), columns))
     width = min(columns, passed.shape[1])
@@ -156,7 +157,7 @@ def _within(passed: Floats, columns: int, count: Ints) -> Floats:
 
 
 def _left(rule: str, total: Floats, seen: Floats, now: Ints, count: Ints) -> Floats:
-    """Epochs left by regime of the pattern, ``now`` the ongoing one, by a rule of :mod:`.predictor`."""
+    """Return the remaining epochs in each regime of the pattern, by a rule of :mod:`.predictor`."""
     column = np.arange(seen.shape[1])
     there = column < count[:, None]
     rest = np.maximum(total - seen.sum(axis=1), 0.0)

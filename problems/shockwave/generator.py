@@ -1,22 +1,24 @@
-"""Seeded generator of jobs with the shape of the authors' traces.
+"""Seeded generator of jobs with the distribution of the authors' traces.
 
-Where the figures come from (no file of theirs is needed or copied):
+The parameters are from these sources; no file of the authors is needed:
 
 - :data:`ARRIVAL_SECONDS`, `_MODE_MIX`, :data:`GPU_MIX`, :data:`HOURS`: section 8.1 and the names of the
-  authors' traces (``<jobs>_<least hours>_<most hours>_..._<static,accordion,gns>_<1,2,4,8 GPUs>``).  They
-  let 120 jobs arrive 42 s apart on 32 GPUs, 220 27 s apart on 64, 460 10 s apart on 128, 900 5 s apart on
-  256.
-- Hours on the job's own GPUs are log-normal with median 0.8 and deviation 0.75 of the logarithm, cut at
-  :data:`HOURS`: quartiles 0.5 and 1.3, and 2.3 at 90%, as in those traces.
-- `_MODELS`: models, datasets and batch sizes of Table 2; seconds an epoch on one GPU are rounded from
-  the throughputs that the authors measured on Quadro RTX 5000, speedups on 2, 4 and 8 GPUs from the same.
-- Accordion (section 5): small batch size in the critical regime, which lasts for the first 30% of the epochs
-  as in most jobs of the traces, then the largest; Transformer never changes.
-- The paper's text has ResNet-18 from 16 and Transformer up to 256; the published traces start no job with
+  authors' traces (``<jobs>_<least hours>_<most hours>_..._<static,accordion,gns>_<1,2,4,8 GPUs>``).  Their
+  jobs arrive every 42 s on 32 GPUs (120 jobs), 27 s on 64 (220 jobs), 10 s on 128 (460 jobs) and 5 s on 256
+  (900 jobs).
+- Hours on the job's own GPUs are log-normal with median 0.8 and standard deviation 0.75 of the logarithm,
+  limited to :data:`HOURS`: quartiles 0.5 and 1.3, and 2.3 at 90%, as in those traces.
+- `_MODELS`: models, datasets and batch sizes of Table 2; seconds per epoch on one GPU are rounded from
+  the throughputs that the authors measured on Quadro RTX 5000, and speedups on 2, 4 and 8 GPUs are from the
+  same.
+- Accordion (section 5): a small batch size in the critical regime, which lasts for the first 30% of the
+  epochs as in most jobs of the traces, then the largest; Transformer never changes.
+- The paper's text has ResNet-18 from 16 and Transformer up to 256.  The published traces start no job with
   either, and Transformer at 256 did not run on the authors' GPUs (their throughput is 0).
 - Section 8.1 also gives shares of jobs by GPU-hours, :data:`SIZE_MIX`.  They contradict its 0.2 to 5 hours on
-  at most 8 GPUs, which leave none above 40, and the published traces, in which at least 97% of the jobs are
-  small.  With ``size_mix`` jobs have these sizes, log-uniform within each, and the hours that follow.
+  at most 8 GPUs, which allow at most 40 GPU-hours, and the published traces, in which at least 97% of the
+  jobs are small.  With ``size_mix``, jobs have these sizes, log-uniform within each range, and the hours that
+  follow.
 - GNS (section 5): the batch size doubles, up to the largest, after 20 to 60 epochs at each, or after a third
   of the job if that is less.
 """
@@ -33,13 +35,13 @@ import numpy as np
 from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 
 ARRIVAL_SECONDS = {32: 42.0, 64: 27.0, 128: 10.0, 256: 5.0}
-"""Mean seconds between two arrivals, by GPUs of the authors' clusters."""
+"""Mean seconds between two arrivals, by number of GPUs of the authors' clusters."""
 _MODE_MIX = {Mode.STATIC: 0.04, Mode.ACCORDION: 0.48, Mode.GNS: 0.48}
 """Share of each mode; jobs too short for Accordion run as static in the authors' traces."""
 GPU_MIX = {1: 0.6, 2: 0.3, 4: 0.09, 8: 0.01}
 HOURS = (0.2, 5.0)
 SIZE_MIX = {(0.2, 8.0): 0.72, (8.0, 16.0): 0.2, (16.0, 72.0): 0.05, (72.0, 144.0): 0.03}
-"""Share of the jobs by GPU-hours, from and to; the paper leaves the largest open."""
+"""Share of the jobs by range of GPU-hours; the paper gives no upper limit of the last range."""
 _MEDIAN_HOURS, _LOG_DEVIATION = 0.8, 0.75
 _CRITICAL_SHARE = 0.3
 _Key = TypeVar("_Key")
@@ -49,9 +51,9 @@ _Key = TypeVar("_Key")
 class _Model:
     """A kind of training job.
 
-    `samples`: samples an epoch. `epoch_seconds`: seconds of an epoch on one GPU by batch size. `speedup`:
-    factor on the speed of doubling the GPUs; 1: never distributed. `accordion`: whether Accordion changes its
-    batch size.
+    `samples`: samples per epoch. `epoch_seconds`: seconds of an epoch on one GPU, by batch size. `speedup`:
+    factor on the speed when the GPUs are doubled; 1: never distributed. `accordion`: whether Accordion
+    changes the batch size.
     """
 
     samples: int
@@ -78,11 +80,11 @@ def generate(
     gpu_mix: Mapping[int, float] | None = None,
     size_mix: Mapping[tuple[float, float], float] | None = None,
 ) -> list[RegimeJob]:
-    """Return the jobs with Poisson arrivals, the first at time 0.
+    """Return jobs with Poisson arrivals, the first at time 0.
 
     `seed`: the same seed gives the same jobs. `arrival_seconds`: mean seconds between two arrivals; 0: all at
-    once. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`: weights of ranges of
-    GPU-hours, such as :data:`SIZE_MIX`; by default hours are as in the traces, whatever the GPUs.
+    the same time. `mode_mix`, `gpu_mix`: weights of the modes and of the GPU counts. `size_mix`: weights of
+    ranges of GPU-hours, such as :data:`SIZE_MIX`; default: hours as in the traces, independent of the GPUs.
     """
     if jobs < 0:
         raise ValueError(f"jobs = {jobs}: must not be negative")
@@ -116,7 +118,7 @@ def job_of(
     seconds: float,
     mode_mix: Mapping[Mode, float] | None = None,
 ) -> RegimeJob:
-    """Return a job of given size: a model and a mode by chance.
+    """Return a job of a given size with a random model and mode.
 
     `arrival`: seconds. `seconds`: run time at the first batch size; adaptation shortens it. `mode_mix`:
     weights of the modes.
@@ -131,7 +133,7 @@ def job_of(
 def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:
     weights = np.array(list(mix.values()), float)
     if not weights.size or (weights < 0).any() or not weights.sum() > 0:
-        raise ValueError(f"mix {mix}: needs weights that are not negative, not all zero")
+        raise ValueError(f"mix = {mix}: weights must not be negative, and not all zero")
     return list(mix)[int(rng.choice(weights.size, p=weights / weights.sum()))]
 
 
@@ -143,7 +145,7 @@ def _regimes(
     at = {size: value / speed for size, value in model.epoch_seconds.items()}
     first = int(rng.integers(len(sizes)))
     small = sizes[first]
-    # The hours are those at the first batch size, as in the authors' generator: adaptation shortens the job.
+    # The hours are those at the first batch size, as in the authors' generator; adaptation shortens the job.
     epochs = max(1, round(seconds / at[small]))
     if mode is Mode.ACCORDION and model.accordion:
         critical = max(1, round(_CRITICAL_SHARE * epochs))

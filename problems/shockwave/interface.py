@@ -1,4 +1,4 @@
-"""What the market sees of a round: jobs with regimes, one kind of GPU."""
+"""State of a round for the planner: jobs with regimes, and GPUs of one type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from copter.problems.shockwave.traces import RegimeJob
 
 @dataclass(frozen=True)
 class MarketJob:
-    """A job in the queue or running at the start of a round, as the market sees it.
+    """A job in the queue or running at the start of a round, for the planner.
 
-    The simulator's own :class:`~copter.problems.cluster.simulation.jobs.Job` knows no regimes, and jobs
-    of any trace have one; plans are also made without a simulator, of snapshots that are drawn.
+    The simulator's :class:`~copter.problems.cluster.simulation.jobs.Job` has no regimes.  A job of any trace
+    has at least one regime here.  Plans can also be made without a simulator, for random snapshots.
 
-    `run_seconds`: run time so far that made progress; restarts are not in it. `waited_seconds`: since
-    arrival, without making progress. `contention`: mean over the rounds since its arrival of jobs over GPUs,
-    at least 1 ("N_avg" in the paper). `running`: whether it ran in the last round.
+    `run_seconds`: run time so far with progress, without restarts. `waited_seconds`: time since arrival
+    without progress. `contention`: number of jobs over GPUs, averaged over the rounds since its arrival, at
+    least 1 ("N_avg" in the paper). `running`: whether it ran in the last round.
     """
 
     job: RegimeJob
@@ -43,7 +43,7 @@ class MarketJob:
 
     @cached_property
     def epochs(self) -> float:
-        """Epochs that are over, with the part of the ongoing one."""
+        """Completed epochs, including the completed part of the present one."""
         return float(np.interp(self.run_seconds, self.job.seconds_by_regime, self.job.epochs_by_regime))
 
     @cached_property
@@ -68,7 +68,7 @@ class RoundState:
 
 
 def pack(candidates: Collection[MarketJob], gpus: int) -> list[str]:
-    """Return the names of the jobs that fit, taken in order; one that does not fit is passed over."""
+    """Return the names of the jobs that fit, in order; a job that does not fit is skipped."""
     taken, left = [], gpus
     for state in candidates:
         if state.gpus <= left:

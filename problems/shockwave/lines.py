@@ -1,4 +1,4 @@
-"""Lines of the suite: Shockwave's windows, each to a plan of whole rounds."""
+"""Cases of the suite: Shockwave's windows, each to an integral plan."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SIZES: tuple[tuple[int, int, Sequence[Profile]], ...] = (
     (500, 64, ("full",)),
     (2_000, 256, ("full",)),
 )
-"""Jobs, GPUs."""
+"""Number of jobs and GPUs of each case."""
 _ROUNDS = 5
 _PLANNING = Settings(rounds=ROUNDS, shim_seconds=1.0)
 
 
 def lines(inputs: Inputs) -> Sequence[Case]:
-    """Return the list them."""
+    """Return the cases."""
     return [_line(inputs, *size) for size in _SIZES]
 
 

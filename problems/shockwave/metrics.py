@@ -1,16 +1,16 @@
 """Metrics of a schedule, as the authors compute them.
 
 Finish time fairness of a job is the time from its arrival to its completion over its run time alone times the
-contention (section 2.1: t_schedule / (t_exclusive N), N jobs sharing the cluster).  Two contentions are in
-use, both at least 1:
+contention (section 2.1: t_schedule / (t_exclusive N), with N jobs sharing the cluster).  Two definitions of
+contention are in use, both at least 1:
 
 - jobs of the whole trace over GPUs: the figures of the paper and ``finish_time_fairness_list`` of the
-  authors' results; the metric of this module unless said otherwise;
-- the mean, over the rounds that the job was there, of jobs over GPUs: ``finish_time_fairness_themis_list``.
+  authors' results; the default in this module;
+- the mean, over the rounds of the job's stay, of jobs over GPUs: ``finish_time_fairness_themis_list``.
 
-A job is unfairly scheduled above 1 (section 8.2).  The authors' script that aggregates results draws the line
-at 1.05, "due to the noisy nature of throughputs".  Utilisation is GPU time of running jobs, restarts left
-out, over all GPU time from the first arrival to the last completion.
+A job is unfairly scheduled above 1 (section 8.2).  The authors' script that aggregates results uses the limit
+1.05, "due to the noisy nature of throughputs".  Utilisation is GPU time of running jobs, without restarts,
+over all GPU time from the first arrival to the last completion.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from copter.problems.reading import JsonObject, read_json
 from copter.problems.shockwave.traces import RegimeJob
 
 _TOLERANT_FTF = 1.05
-"""Where the authors' script begins to count a job as unfairly scheduled."""
+"""Limit above which the authors' script counts a job as unfairly scheduled."""
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What became of a job, replayed or published; times in seconds.
+    """Outcome of a job, replayed or published; times in seconds.
 
-    For a replay it is worked out from a :class:`~copter.problems.cluster.results.JobRecord`; the
-    authors publish less than that.
+    For a replay it is computed from a :class:`~copter.problems.cluster.results.JobRecord`; the authors
+    publish less than such a record.
 
     `exclusive_seconds`: run time alone on its GPUs. `starts`: starts and restarts. `ftf`: finish time
-    fairness with the contention of the whole trace. `ftf_live`: the same with the mean contention while the
-    job was there.
+    fairness with the contention of the whole trace. `ftf_live`: the same with the mean contention during its
+    stay.
     """
 
     name: str
@@ -65,10 +65,14 @@ class MarketMetrics:
         Seconds from the first arrival to the last completion.
     average_jct : float
         Mean seconds from arrival to completion.
+    worst_ftf : float
+        Largest finish time fairness of a job.
     unfair_fraction : float
-        Share of the jobs above 1.
+        Share of the jobs with finish time fairness above 1.
     unfair_fraction_tolerant : float
-        Share of the jobs above 1.05.
+        Share of the jobs with finish time fairness above 1.05.
+    utilisation : float
+        GPU time of running jobs over all GPU time.
     """
 
     makespan: float
@@ -80,14 +84,16 @@ class MarketMetrics:
 
     @classmethod
     def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> MarketMetrics:
-        """Return the Metrics of jobs on so many GPUs.
+        """Return the metrics of jobs on a cluster.
 
         Parameters
         ----------
+        jobs : sequence of JobResult
+            Outcomes of the jobs.
         gpus : int
-            The GPUs of the cluster.
+            Number of GPUs of the cluster.
         start : float
-            Time of the first arrival, seconds.
+            Time of the first arrival in seconds.
         """
         if not jobs:
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -110,9 +116,9 @@ class MarketMetrics:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A result that the authors ship.
+    """A published result of the authors.
 
-    `jobs`: with completion times and fairness as published; ``starts`` is not, and 0. `metrics`: makespan,
+    `jobs`: completion times and fairness as published; ``starts`` is unknown, and 0. `metrics`: makespan,
     average JCT and utilisation as published, fairness from the published list of jobs.
     """
 

@@ -1,22 +1,26 @@
-"""PlanShim: which jobs run in which round, from a relaxation's fractional rounds, with a certified gap.
+"""PlanShim: integral rounds of jobs from a relaxation's fractional rounds, with a certified gap.
 
-A plan gives each of N jobs whole rounds among T; a job that runs holds all of its GPUs, and a round has so
-many. What n rounds are worth to a job is a table (regimes in order are in it), less a weight times the
-lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run time r_j that is left.
+A plan gives each of N jobs whole rounds among T.  A running job holds all of its GPUs, and a round has M
+GPUs.  A table has the value of n rounds for a job (with its regimes in order).  The objective is the sum of
+these values minus a weight times the lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j), where
+r_j is the remaining run time.
 
-1. Counts: the whole part of every job's rounds, then single rounds by value a GPU while GPU time is left; for
-   several bounds on the longest run time left, each of which gives the long jobs a least number of rounds.
-   The counts of the last plan are another start, if there is one; the best counts are taken.
-2. Rounds are filled one after the other: jobs that need every round left, then those that the makespan hangs
-   on, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1): the second term, s times as large as the
-   first, penalises scattered rounds, each of which costs a restart (section 7).  What does not fit waits.
-3. No GPU idles while a job that is not complete by then fits.
-4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
+1. Counts: the integral part of every job's rounds, then single rounds by value per GPU while GPU time is
+  left.  This is
+   done for several bounds on the longest remaining run time, each of which gives the long jobs a least number
+   of rounds.  The counts of the last plan are another start, if there is one.  The best counts are used.
+2. Rounds are filled one after the other: first jobs that need every remaining round, then jobs that determine
+  the
+   makespan, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1).  The second term, s times as large as
+   the first, penalises scattered rounds, each of which costs a restart (section 7).  Jobs that do not fit
+   wait.
+3. No GPU idles while an incomplete job fits.
+4. Local improvement until a time limit: in a round, one job makes room for others, by the best exchange.
 
-The gap is measured against the smaller of the relaxation's bound and of the bound that the tables themselves
-have at the relaxation's prices: with values between whole rounds out of reach, it is often much tighter.
+The gap is relative to the smaller of two bounds: the relaxation's, and the bound of the tables at the
+relaxation's prices.  The second one is often much tighter, because it excludes values between whole rounds.
 
-Source: Shockwave, appendices G.3 and H; the exchange is measured in ``copter bench shockwave``.
+Source: Shockwave, appendices G.3 and H; ``copter bench shockwave`` measures the exchanges.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from copter.arrays import Flags, Floats, Ints
 from copter.problems.shockwave.tables import PlanProblem, best_price, gains, normal_prices
 
 SCATTER = 1.0  # s, the penalty on scattered rounds
-_SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
+_SWEEPS = 100  # largest number of sweeps over all rounds for improvements; a few are usually enough
 _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
 
 
@@ -38,8 +42,9 @@ _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
 class Plan:
     """A feasible plan.
 
-    `objective`: to be maximised. `bound`: no plan has a larger objective. `gap`: (bound - objective) / size,
-    the magnitudes that the objective adds up; 0 for two zeros. `exchanges`: improvements of step 4.
+    `objective`: value of the plan, maximised. `bound`: upper bound on the objective of any plan. `gap`:
+    (bound - objective) / size, where size is the magnitude of the objective's terms; 0 if all are 0.
+    `exchanges`: number of improvements of step 4.
     """
 
     runs: Flags
@@ -51,9 +56,9 @@ class Plan:
 
 
 class PlanShim:
-    """Makes whole rounds of a relaxation's.
+    """Shim that makes an integral plan from a relaxation's fractional rounds.
 
-    `deadline`: seconds after which no more improvement is looked for; steps 1 to 3 always end. `scatter`: s.
+    `deadline`: seconds after which step 4 stops; steps 1 to 3 always complete. `scatter`: s.
     """
 
     def __init__(self, deadline: float = 1.0, scatter: float = SCATTER) -> None:
@@ -73,12 +78,13 @@ class PlanShim:
         critical: float = 0.0,
         last: Ints | None = None,
     ) -> Plan:
-        """Return the feasible plan near ``rounds``.
+        """Return a feasible plan near the fractional `rounds`.
 
-        `rounds`: fractional rounds of each job. `bound`: the bound of the relaxation. `prices`: the prices of
-        the relaxation: a GPU's round, the rows of H. `urgency`: larger runs earlier. `running`: jobs that ran
-        last. `critical`: in [0, 1]: jobs with more run time left than (1 - critical) H run early, if H is
-        worth anything. `last`: rounds of each job in what is left of the last plan; 0 for a new one.
+        `rounds`: fractional rounds of each job. `bound`: bound of the relaxation. `prices`: dual prices of
+        the relaxation: of a GPU in a round, and of the rows of H. `urgency`: jobs with larger values run
+        earlier. `running`: jobs that ran in the last round. `critical`: in [0, 1]: jobs with more remaining
+        run time than (1 - critical) H run early, if H has a weight. `last`: rounds of each job in the rest of
+        the last plan; 0 for a new job.
         """
         if not 0 <= critical <= 1:
             raise ValueError(f"critical = {critical}: must be in [0, 1]")
@@ -105,10 +111,10 @@ class PlanShim:
         running: Flags | None = None,
         critical: float = 0.0,
     ) -> Flags | None:
-        """Return the steps 2 and 3 for counts that are to stay as they are, or grow.
+        """Apply steps 2 and 3 to counts that may grow but not shrink.
 
-        `rounds`: a way to pack them, if no other is found. `prices`, `urgency`, `running`, `critical`: as
-        :meth:`plan` takes them. Result: None if no way was found to pack them into the rounds.
+        `rounds`: a packing of the counts, used if step 2 finds none. `prices`, `urgency`, `running`,
+        `critical`: as for :meth:`plan`. The result is None if no packing into the rounds was found.
         """
         _, work, jobs = normal_prices(problem, prices)
         state = self._state(problem, urgency, running)
@@ -131,10 +137,10 @@ class PlanShim:
 
 
 def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, last: Ints | None) -> Ints:
-    """Whole rounds of each job: the best of those for some bounds on the run time that any job has left.
+    """Return the whole rounds of each job: the best for several bounds on the longest remaining run time.
 
-    Rounding every job on its own would leave the makespan to whichever of the long ones is rounded down.  The
-    rounds of the last plan compete with them: exchanges found then need not be found again.
+    If each job were rounded separately, the makespan would depend on which of the long jobs is rounded down.
+    The rounds of the last plan are a candidate too, so that its exchanges need not be found again.
     """
     rows, most = np.arange(len(problem.gpus)), problem.most
     if not len(rows):
@@ -160,7 +166,7 @@ def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, las
 
 
 def _levels(problem: PlanProblem, whole: Ints, jobs: Floats) -> Floats:
-    """Bounds to try: run times that forced jobs can be left with, within a round of what they have now."""
+    """Return bounds to try: remaining run times of forced jobs within a round of the present ones."""
     rows = np.arange(len(whole))
     forced = rows[jobs > 0]
     now = float(problem.remaining[rows, whole].max())
@@ -174,11 +180,11 @@ def _levels(problem: PlanProblem, whole: Ints, jobs: Floats) -> Floats:
 
 
 def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
-    """Give single rounds in order while GPU time is left, each job's in turn."""
+    """Give single rounds in order while GPU time is left; a job's rounds are given in sequence."""
     left = problem.capacity * problem.rounds - int(np.dot(counts, problem.gpus))
     further = step >= counts[job]
     job, step = job[further], step[further]
-    # All those before the first that does not fit at once, the others one by one.
+    # Take all rounds before the first that does not fit at once, and the others one by one.
     fit = int(np.searchsorted(np.cumsum(problem.gpus[job]), left, side="right"))
     left -= int(problem.gpus[job[:fit]].sum())
     counts += np.bincount(job[:fit], minlength=len(counts))
@@ -193,7 +199,7 @@ def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
 
 
 class _State:
-    """A plan in the making: runs by job and round, GPUs free by round."""
+    """A plan under construction: runs by job and round, and free GPUs by round."""
 
     def __init__(self, problem: PlanProblem, urgency: Floats, running: Flags, stay: float) -> None:
         self.problem, self.urgency, self.running, self.stay = problem, urgency, running, stay
@@ -204,10 +210,10 @@ class _State:
         self.most = problem.most
 
     def place(self, counts: Ints, critical: float) -> None:
-        """Fill the rounds in turn; a job that does not fit any more keeps fewer rounds.
+        """Fill the rounds in turn; a job that does not fit in the remaining rounds gets fewer.
 
-        A plan is seldom followed to its end.  That is why the longest jobs do not wait for the last round
-        that would do: their margin covers what H knows nothing of, restarts, packing, and jobs to come.
+        A plan is seldom followed to its end.  Therefore the longest jobs do not wait for the last feasible
+        round: their margin covers restarts, packing and future jobs, which H does not include.
         """
         left, ran = counts.copy(), self.running.copy()
         problem, horizon, rows = self.problem, self.problem.rounds, np.arange(len(counts))
@@ -227,7 +233,7 @@ class _State:
                         break
 
     def pack(self, counts: Ints) -> bool:
-        """Return the jobs with most GPUs first, each in the rounds with most GPUs free; whether all fit."""
+        """Pack jobs by descending GPUs, each into the rounds with most free GPUs; return whether all fit."""
         for j in np.lexsort((-counts, -self.problem.gpus)).tolist():
             for t in np.argsort(-self.free, kind="stable")[: counts[j]].tolist():
                 if self.problem.gpus[j] > self.free[t]:
@@ -247,9 +253,10 @@ class _State:
         self.free[t] += self.problem.gpus[j]
 
     def fill(self, work: float, jobs: Floats) -> None:
-        """No GPU idles while a job that is not complete by then fits.
+        """Fill idle GPUs while an incomplete job fits.
 
-        The most valuable a GPU comes first, then jobs that have all the rounds that they need, but later.
+        The most valuable job per GPU comes first, then jobs that have all the rounds that they need, but
+        later.
         """
         worth = gains(self.problem, work, jobs) / self.problem.gpus[:, None]
         rows = np.arange(len(self.counts))
@@ -269,7 +276,7 @@ class _State:
                 self.run(j, t)
 
     def improve(self, work: float, jobs: Floats, until: float) -> int:
-        """Exchange one job's round for the rounds of others, while the objective grows and time is left."""
+        """Exchange one job's round for rounds of others while the objective grows; return their number."""
         exchanges = 0
         problem = self.problem
         worth = gains(problem, work, jobs)
@@ -311,7 +318,7 @@ class _State:
         return exchanges
 
     def _exchange(self, t: int, more: Floats, less: Floats, wanted: Ints) -> tuple[int, list[int]] | None:
-        """Return the exchange in a round that gains most at the prices: a job out, and those that come in."""
+        """Return the exchange in a round with the largest gain at the prices: a job out, and jobs in."""
         gpus = self.problem.gpus
         idle = wanted[~self.runs[wanted, t] & (more[wanted] > 0)]
         inside = np.flatnonzero(self.runs[:, t])

@@ -1,11 +1,10 @@
-"""Shockwave as a policy of the simulator of clusters: any rigid jobs, on any cluster.
+"""Shockwave as a policy of the simulator of clusters, for rigid jobs on any cluster.
 
-The market knows jobs with regimes and one kind of GPU.  A job with a
-:class:`copter.problems.shockwave.workloads.RegimeProfile` is what it says; any other rigid job is one regime
-of 100 epochs at its speed of now, restated when that changes: it is static, as far as anybody knows.  Where a
-cluster has several types of GPU the market sees all of them as one, and a job at its mean speed over them;
-the jobs of a round then go to the types on which they complete first, in the order of the plan, as far as
-there is room.
+The planner requires jobs with regimes and one type of GPU.  A job with a
+:class:`copter.problems.shockwave.workloads.RegimeProfile` has the regimes of its profile.  Any other rigid
+job has one regime of 100 epochs at its present speed, which is replaced when the speed changes.  If a cluster
+has several types of GPU, the planner treats them as one type, and each job has its mean speed over the types.
+The jobs of a round, in the order of the plan, then get the free type on which they complete first.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 from copter.problems.shockwave.workloads import RegimeProfile
 
 ROUND_SECONDS = 120.0
-"""Section 7."""
+"""Seconds of a round (section 7)."""
 _STATIC_EPOCHS = 100
-"""Epochs of a job that is no trace's: the grain of its predicted progress, which is continuous anyway."""
+"""Epochs of a job without regimes; its predicted progress is continuous in any case."""
 
 
 class Shockwave:
-    """The policy.
+    """Shockwave's planner as a policy.
 
     Parameters
     ----------
     solver : str
-        The solver of the relaxation, see :func:`.scheduler.make_relaxation`.
+        Solver of the relaxation: see :func:`.scheduler.make_relaxation`.
     **settings
         Fields of :class:`.scheduler.Settings`.
 
     Attributes
     ----------
     planner : Planner
-        Its plans are in ``planner.solves``.
+        Planner of the rounds, with its plans in ``planner.solves``.
     figures : dict of str to float
-        Whether a plan was made this round, and if so its gap.
+        For the last round, 1 if a plan was made and else 0; for a new plan also its gap.
     """
 
     name = "shockwave"
@@ -61,7 +60,7 @@ class Shockwave:
         self._stated: dict[str, RegimeJob] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Return the jobs of a round, and what they get."""
+        """Return the configurations of the jobs that run in a round."""
         here = look(now)
         if not here.jobs:
             return {}
@@ -75,7 +74,7 @@ class Shockwave:
         return here.allocation(here.pack((at[name], here.preferences(at[name])) for name in order))
 
     def _states(self, here: RigidRound) -> tuple[MarketJob, ...]:
-        """Return the jobs as the market sees them."""
+        """Return the jobs in the form that the planner requires."""
         left = here.mean_seconds_left
         states, stated = [], {}
         for k, one in enumerate(here.jobs):
@@ -89,7 +88,7 @@ class Shockwave:
         return tuple(states)
 
     def _job(self, one: Job, left: float) -> RegimeJob:
-        """What is known of a job: its regimes, or one that lasts as long as it would at the speed of now."""
+        """Return a job's regimes; without any, one regime at its present speed."""
         if isinstance(one.seen, RegimeProfile):
             return one.seen.job
         share = 1.0 - one.progress / one.work

@@ -1,24 +1,25 @@
 """Prediction of a job's regimes and of its remaining run time (Shockwave, section 5).
 
-The batch sizes that a job goes through are known, because the rules that scale them are deterministic; how
-long each lasts is not.  A :class:`Pattern` is the sequence of at most K regimes that its user specifies:
+The batch sizes of a job are known in advance, because the rules that scale them are deterministic.  The
+length of each regime is unknown.  A :class:`Pattern` is the sequence of at most K regimes that the user
+specifies:
 
-- GNS only doubles, up to a limit: ``c, 2c, 4c, ...``;
+- GNS only doubles the batch size, up to a limit: ``c, 2c, 4c, ...``;
 - Accordion alternates between a small and a large batch size;
 - a static job has one regime.
 
-A rule gives the expected epochs of the K regimes, with N epochs in all, from the epochs seen so far:
+A rule gives the expected epochs of the K regimes, N epochs in total, from the epochs seen so far:
 
-- **restatement**: prior Dir(N/K, ..., N/K).  Once the first k regimes are over with m_1, ..., m_k epochs,
-  the posterior is Dir(m_1, ..., m_k, S, ..., S) with S = (N - sum m) / (K - k): what is over is known, the
-  ongoing and the future regimes split the rest evenly.  Epochs of regimes come in order, so an epoch seen
-  says nothing about the share of the regimes that have not begun.
-- **bayesian**: the standard update of the same prior, one count for each epoch seen, as if epochs were drawn
-  independently: mean N (N/K + m_k) / (N + sum m).
-- **greedy**: the regime of now lasts for ever; what reactive schedulers assume.
+- **restatement**: prior Dir(N/K, ..., N/K).  When the first k regimes are over with m_1, ..., m_k epochs, the
+  posterior is Dir(m_1, ..., m_k, S, ..., S) with S = (N - sum m) / (K - k).  So past regimes are known, and
+  the ongoing and future regimes share the rest equally.  Regimes come in order, so an epoch seen contains no
+  information about the shares of future regimes.
+- **bayesian**: the standard update of the same prior, with one count for each epoch seen, as if epochs were
+  drawn independently: mean N (N/K + m_k) / (N + sum m).
+- **greedy**: the present regime lasts for ever, as reactive schedulers assume.
 
-An expectation is never below what has been seen, and the whole is always N: what a rule puts elsewhere is
-scaled to the rest.
+Expected epochs are never less than those seen, and their sum is always N: a rule's expectation beyond the
+epochs seen is scaled to the remaining epochs.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from copter.problems.shockwave.traces import Mode, RegimeJob
 class Pattern:
     """Regimes that a job may go through.
 
-    `epochs`: epochs of the job, N. `batch_sizes`: the batch sizes of the K regimes, in order.
-    `epoch_seconds`: the epoch seconds of the K regimes, from a profile.
+    `epochs`: total epochs of the job, N. `batch_sizes`: batch sizes of the K regimes, in order.
+    `epoch_seconds`: seconds per epoch of the K regimes, from a profile.
     """
 
     epochs: float
@@ -49,8 +50,8 @@ class Pattern:
             raise ValueError(f"epochs = {self.epochs}: must be positive")
         if not self.batch_sizes or len(self.batch_sizes) != len(self.epoch_seconds):
             raise ValueError(
-                f"a pattern needs as many batch sizes as seconds, at least one: {len(self.batch_sizes)} and "
-                f"{len(self.epoch_seconds)}"
+                f"batch_sizes, epoch_seconds: {len(self.batch_sizes)} and {len(self.epoch_seconds)} entries: "
+                f"must be equally many, at least one"
             )
 
     def __len__(self) -> int:
@@ -60,21 +61,21 @@ class Pattern:
 def _accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
-    """Return the pattern of Accordion: regimes that alternate, the small batch size first.
+    """Return the pattern of Accordion, whose batch sizes alternate, the small one first.
 
-    `epochs`: the epochs of the job, N. `small`, `large`: the batch sizes. `regimes`: K; at least one is made.
-    `epoch_seconds`: seconds of an epoch at a batch size.
+    `epochs`: total epochs of the job, N. `small`, `large`: batch sizes. `regimes`: K; there is always at
+    least one regime. `epoch_seconds`: seconds per epoch by batch size.
     """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
 
 
 def pattern_of(job: RegimeJob) -> Pattern:
-    """Return the pattern that the user of a trace's job specifies.
+    """Return the pattern that the user specifies for a job of a trace.
 
-    As in the authors' code the user knows the batch sizes of the job and how often they change, and the
-    profile has the seconds of an epoch at each.  The authors' GNS traces end with one epoch at the first
-    batch size, which GNS never does: such a regime is no part of the pattern.
+    As in the authors' code, the user knows the batch sizes of the job and the number of changes, and the
+    profile has the seconds per epoch at each batch size.  The authors' GNS traces end with one epoch at the
+    first batch size, which GNS never causes; this regime is not part of the pattern.
     """
     seconds = {regime.batch_size: regime.epoch_seconds for regime in job.regimes}
     sizes = [regime.batch_size for regime in job.regimes]
@@ -88,14 +89,14 @@ def pattern_of(job: RegimeJob) -> Pattern:
 
 
 def observe(job: RegimeJob, epochs: float) -> Floats:
-    """Epochs seen in each regime that has begun, the ongoing one last, after ``epochs`` epochs of a job."""
+    """Return the epochs seen in each regime that has begun, the ongoing one last, after `epochs` epochs."""
     bounds = job.epochs_by_regime
     begun = int(np.searchsorted(bounds[1:-1], epochs, side="right")) + 1
     return np.minimum(epochs, bounds[1 : begun + 1]) - bounds[:begun]
 
 
 def _within(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Return the epochs seen by regime of the pattern; regimes past its end count as its last."""
+    """Return the epochs seen in each regime of the pattern; later regimes count as the last one."""
     counts = np.zeros(len(pattern))
     given = np.asarray(seen, float)
     known = min(given.size, len(pattern))
@@ -105,7 +106,7 @@ def _within(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
 
 
 def _restatement(pattern: Pattern, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs of the K regimes by the restatement rule; the last entry of ``seen`` is ongoing."""
+    """Return the expected epochs of the K regimes by restatement; the last entry of `seen` is ongoing."""
     counts = _within(pattern, seen)
     over = min(max(len(seen) - 1, 0), len(pattern) - 1)
     expected = counts.copy()
@@ -135,7 +136,7 @@ RULES: dict[str, _Rule] = {"restatement": _restatement, "bayesian": _bayesian, "
 
 
 def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int) -> Floats:
-    """Regimes that are over have what was seen, the ongoing one at least that; the others share the rest."""
+    """Return epochs that include those seen: past regimes have exactly these, the others share the rest."""
     result = counts.copy()
     rest = max(pattern.epochs - counts.sum(), 0.0)
     more = np.maximum(expected[over:] - counts[over:], 0.0)
@@ -146,16 +147,16 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
 
 
 def _run_seconds(pattern: Pattern, epochs: Floats) -> float:
-    """Return the seconds of so many epochs of each regime."""
+    """Return the run time in seconds for a number of epochs in each regime."""
     return float(np.dot(epochs, pattern.epoch_seconds))
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Mean errors of a rule at points of training, over jobs.
+    """Mean errors of a rule over jobs, at points of the training.
 
     `progress`: shares of the epochs that are over. `regime`: mean over jobs of sum_k |expected - true epochs
-    of regime k| / (2 N): the share of epochs that is put into a wrong regime. `run_time`: mean over jobs of
+    of regime k| / (2 N), the share of epochs assigned to a wrong regime. `run_time`: mean over jobs of
     |expected - true run time| / true run time.
     """
 
@@ -165,17 +166,17 @@ class Errors:
 
 
 def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, Errors]:
-    """Return the errors of the three rules while jobs train, as in Figure 5.
+    """Return the errors of the three rules during training by the name of the rule, as in Figure 5.
 
-    `jobs`: those that never change are left out. `points`: shares of training at which errors are measured,
-    evenly from the start. Result: by the name of the rule.
+    `jobs`: jobs with a single batch size are omitted. `points`: number of shares of training at which errors
+    are measured, evenly spaced from the start.
     """
     if points < 2:
-        raise ValueError(f"points = {points}: at least the start and one more")
+        raise ValueError(f"points = {points}: must be at least 2")
     progress = np.linspace(0.0, 1.0, points, endpoint=False)
     dynamic = [job for job in jobs if len(pattern_of(job)) > 1]
     if not dynamic:
-        raise ValueError("no job of these changes its batch size: there is nothing to predict")
+        raise ValueError("jobs: at least one must change its batch size: the errors are those of changes")
     errors = {name: np.zeros((2, points)) for name in RULES}
     for job in dynamic:
         pattern = pattern_of(job)

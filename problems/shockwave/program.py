@@ -1,17 +1,18 @@
-"""The relaxation as a continual program of copter's core: edited from window to window, solved warm.
+"""Relaxation as a continual program of copter's core: edited from window to window, with warm starts.
 
-Every job with rounds to get is a request, a column for each of its segments (z_q <= rounds_q), with the term
--w log(base + gain'z) in units of its first gain, so that nothing but weight, offset and bounds changes while
-a job goes on in the same regimes.  The rows are
+Every job with useful rounds is a request with a column for each of its segments (z_q <= rounds_q).  Its term
+is -w log(base + gain'z) in units of its first gain.  So only weight, offset and bounds change while a job
+stays in the same regimes.  The rows are
 
     sum_j g_j y_j <= M T,        h + sum_j g_j y_j / M >= W,        h + y_j >= r_j,
 
-in rounds, h what H exceeds its least value by: a job whose run time is below that value whatever happens
-needs no row, which leaves few.  The last window's plan is the start: most jobs want next as much as before.
+in rounds, where h is the amount of H above its least value.  A job whose run time is below that value in any
+case needs no row, so there are few rows.  The solver starts from the last window's plan, because most jobs
+want next what they wanted before.
 
-What the solver certifies is the program; the answer is certified once more, for the window, by
-:func:`copter.problems.shockwave.relaxation.answer`, and if that gap is too large, relative to what
-the objective of (11) is made up of, the same program is solved on with a smaller tolerance.
+The solver certifies the program.  The answer is certified again, for the window, by
+:func:`copter.problems.shockwave.relaxation.answer`.  If that gap is too large relative to the terms of the
+objective of (11), the solve of the same program continues with a smaller tolerance.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ _MARGIN, _TIGHTER, _LEAST_TOLERANCE = 0.5, 0.1, 1e-11
 
 
 class RelaxationProgram:
-    """Solves the relaxation of one window after another, each from the last one; to be called with a window.
+    """Solver of the relaxation for successive windows, each with a warm start; call it with a window.
 
-    `tolerance`: certified gap, relative to what the objective is made up of. `threads`: the threads of the
-    solver; its own choice if not given. `program`: an empty one, for example whose columns are elsewhere.
+    `tolerance`: certified gap, relative to the terms of the objective. `threads`: threads of the solver;
+    default: the solver's choice. `program`: an empty program to use, for example one with its columns
+    elsewhere.
     """
 
     def __init__(
@@ -55,21 +57,22 @@ class RelaxationProgram:
         self._images: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}
         self._gpus: dict[str, int] = {}
-        self._rows: dict[str, None] = {}  # in one order always: that of a set would change the last digits
+        self._rows: dict[str, None] = {}  # in a fixed order: a set's would change the last digits
         self._capacity = 0
         self._size, self._magnified = 0.0, 1.0
         self._iterations, self._warm = 0, False
 
     def __call__(self, window: Window) -> Relaxation:
-        """Return the relaxation of a window; its ``model_seconds`` are those of the edits."""
+        """Return the relaxation of a window; its `model_seconds` are the time of the edits."""
         begin = time.perf_counter()
         own = np.flatnonzero(np.diff(window.segment_start) > 0)
         worth = float(window.weights[own].sum()) * window.scale
         if not own.size or not (worth > 0 or window.makespan_weight > 0):
-            used = float(window.gpus @ window.most_rounds)  # any use of the GPUs is as good
+            used = float(window.gpus @ window.most_rounds)  # any use of the GPUs has the same objective
             share = min(1.0, window.capacity * window.rounds / max(used, 1.0))
             return answer(window, window.most_rounds * share, 0.0, 0.0, np.zeros(len(window)), begin)
-        # The objective in units of what the last one was made up of: the solver's gap is that of (11).
+        # The unit of the objective is the magnitude of its last terms, so that the solver's gap is that of
+        # (11).
         natural = worth or window.makespan_weight * window.round_seconds
         unit = 1.0 / min(max(self._size or natural, _RANGE[0] * natural), _RANGE[1] * natural)
         names = [window.names[j] for j in own.tolist()]
@@ -96,13 +99,13 @@ class RelaxationProgram:
     # ---- edits -----------------------------------------------------------------------------------
 
     def _edit(self, window: Window, own: Ints, names: list[str], unit: float) -> None:
-        """Make the program that of a window."""
+        """Edit the program so that it is that of a window."""
         program, seconds, capacity = self.program, window.round_seconds, window.capacity
         work = float(window.gpus @ window.remaining) / capacity
         least = max(*_least_run_times(window), 0.0)
         excess = (window.remaining - least) / seconds
         now = set(names)
-        if capacity != self._capacity:  # the usage of every job has it
+        if capacity != self._capacity:  # the usage of every job depends on it
             self._drop(list(self._sizes))
             self._capacity = capacity
         self._drop([name for name in self._sizes if name not in now])
@@ -127,7 +130,7 @@ class RelaxationProgram:
     def _edit_jobs(
         self, window: Window, own: Ints, names: list[str], unit: float, fresh: Collection[str]
     ) -> None:
-        """Add jobs, give new columns to those with other segments or a row, and restate all."""
+        """Add jobs, replace columns of jobs with other segments or a new row, and update all jobs."""
         program, first = self.program, window.segment_start[own]
         weight = window.weights[own] * (window.scale * unit)
         offset = window.base[own] / window.segment_gain[first]
@@ -140,7 +143,7 @@ class RelaxationProgram:
         )
         if fresh:
             moved |= np.fromiter(map(fresh.__contains__, names), np.bool_, own.size)
-        ask = moved | (sizes > 1)  # a job of one segment has the image 1
+        ask = moved | (sizes > 1)  # a job with one segment has the image 1
         for k in np.flatnonzero(ask).tolist():
             name, part = names[k], slice(int(first[k]), int(first[k] + sizes[k]))
             image = images[part]
@@ -175,7 +178,7 @@ class RelaxationProgram:
     # ---- answer ----------------------------------------------------------------------------------
 
     def _solve(self, window: Window, own: Ints, names: list[str], unit: float, begin: float) -> Relaxation:
-        """Solve, and certify rounds and prices for the window itself."""
+        """Solve the program, and certify rounds and prices for the window."""
         program, seconds = self.program, window.round_seconds
         solution = self.solver.solve(program)
         self._magnified = max(1.0, abs(solution.objective))
@@ -194,7 +197,7 @@ class RelaxationProgram:
                 if name in self._rows:
                     jobs[j] = max(-solution.price[(_H, name)], 0.0) / (unit * seconds)
         rest = window.makespan_weight - work - float(jobs.sum())
-        if rest > 0:  # the price of the least value of H, which one job alone explains or all work together
+        if rest > 0:  # the price of the least value of H, which is due to one job or to all jobs together
             together, alone = _least_run_times(window)
             if together > alone:
                 work += rest
@@ -205,7 +208,7 @@ class RelaxationProgram:
 
 
 def _least_run_times(window: Window) -> tuple[float, float]:
-    """Return what is left of H after the window at least: of all jobs together, and of the longest one."""
+    """Return the least run times after the window: that of all jobs together, and of the longest job."""
     work = float(window.gpus @ window.remaining) / window.capacity
     left = window.remaining - window.round_seconds * window.most_rounds
     return work - window.round_seconds * window.rounds, float(left.max())

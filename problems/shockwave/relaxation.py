@@ -6,14 +6,14 @@ The relaxation over real rounds y_j = sum of the job's segments z_q:
     h >= R_j - D y_j  for all j,    h >= sum_j g_j (R_j - D y_j) / M,    sum_j g_j y_j <= M T,
     0 <= z_q <= rounds_q
 
-Its bound does not trust the solver: for prices mu >= 0 of a GPU's round and alpha_0, alpha_j >= 0 of the
-rows of h with alpha_0 + sum alpha_j = lambda/Z_0, the best of every job alone is a bound on all of them
-together,
+Its bound is independent of the solver.  Take prices mu >= 0 of a GPU in a round, and alpha_0, alpha_j >= 0 of
+the rows of h, with alpha_0 + sum alpha_j = lambda/Z_0.  The sum of the best values of single jobs is a bound
+on all jobs together,
 
     mu M T - sum_j beta_j R_j + sum_j max_y { w_j log UTIL_j(y) / (N M) + (beta_j D - mu g_j) y },
     beta_j = alpha_j + alpha_0 g_j / M,
 
-and each maximum is over a concave function of one variable, found exactly.
+and each maximum is over a concave function of one variable, and found exactly.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
     {},
     {"max_step_fraction": 0.95, "linesearch_backtrack_step": 0.5, "min_switch_step_length": 0.01},
 )
-"""Its first steps stall now and then, on logarithms near their poles; of these settings one gets through."""
+"""Settings of Clarabel: first steps may stall on logarithms near their poles; one of these works."""
 
 
 @dataclass(frozen=True)
 class Relaxation:
     """Answer of a relaxation.
 
-    `rounds`: y_j. `objective`: the objective of these rounds, to be maximised. `bound`: no plan has a larger
-    objective. `size`: what the objective is made up of; gaps are relative to it. `capacity_price`: mu, of a
-    GPU for a round. `work_price`: alpha_0. `job_prices`: alpha_j. `model_seconds`: the seconds of these in
-    which a model was made for another solver, or copter's program was edited. `iterations`: the iterations of
-    an iterative solver. `warm_started`: whether it began from the answer for the last window.
+    `rounds`: y_j. `objective`: objective of these rounds, maximised. `bound`: upper bound on the objective of
+    any plan. `size`: magnitude of the objective's terms, to which gaps are relative. `capacity_price`: mu,
+    the price of a GPU in a round. `work_price`: alpha_0. `job_prices`: alpha_j. `model_seconds`: time to make
+    the model for another solver or to edit copter's program, included in `seconds`. `iterations`: iterations
+    of an iterative solver. `warm_started`: whether the solver started from the answer for the last window.
     """
 
     rounds: Floats
@@ -75,13 +75,13 @@ def solve_relaxation(window: Window) -> Relaxation:
     count, segments = len(window), len(window.segment_rounds)
     valued = np.flatnonzero((window.weights > 0) & (np.diff(window.segment_start) > 0))
     if not segments or not (valued.size or window.makespan_weight > 0):
-        # Nothing is worth anything: any use of the GPUs is as good.
+        # The objective is constant: any use of the GPUs is optimal.
         used = float(window.gpus @ window.most_rounds)
         rounds = window.most_rounds * min(1.0, window.capacity * window.rounds / max(used, 1.0))
         return answer(window, rounds, 0.0, 0.0, np.zeros(count), begin)
     owner = np.repeat(np.arange(count), np.diff(window.segment_start))
-    # Everything in units of its own range: shares of segments, utilities over the largest, run times over the
-    # longest, weights over the largest; without that Clarabel gives up on some windows.
+    # Everything is scaled by its own range: shares of segments, utilities over the largest, run times over
+    # the longest, weights over the largest.  Without scaling, Clarabel fails on some windows.
     share, h = cp.Variable(segments, nonneg=True), cp.Variable()
     top = window.relaxed_utility(window.most_rounds)
     gain = sparse.csr_array(
@@ -111,7 +111,7 @@ def solve_relaxation(window: Window) -> Relaxation:
         except cp.SolverError:
             continue
     if share.value is None:
-        raise SolverError(f"relaxation of {count} jobs: Clarabel gives up, whatever its settings")
+        raise SolverError(f"relaxation of {count} jobs: Clarabel failed with all its settings")
     rounds = rounds_of @ np.clip(share.value, 0.0, 1.0)
     rounds *= min(1.0, window.capacity * window.rounds / max(float(window.gpus @ rounds), 1e-300))
     certified = answer(
@@ -126,7 +126,7 @@ def solve_relaxation(window: Window) -> Relaxation:
 
 
 def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tuple[float, float, Floats]:
-    """Return the prices with alpha_0 + sum alpha_j = lambda / Z_0, none negative."""
+    """Return nonnegative prices with alpha_0 + sum alpha_j = lambda / Z_0."""
     mu, work, jobs = max(mu, 0.0), max(work, 0.0), np.maximum(jobs, 0.0)
     total = work + float(jobs.sum())
     if total <= 0:
@@ -136,10 +136,10 @@ def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tu
 
 
 def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats, begin: float) -> Relaxation:
-    """Return the relaxation of some rounds, certified by prices.
+    """Return the relaxation for given rounds, certified by prices.
 
-    `rounds`: y_j, feasible. `mu`, `work`, `jobs`: prices as :class:`Relaxation` has them; they are scaled to
-    what the bound needs. `begin`: when the solve began, by :func:`time.perf_counter`.
+    `rounds`: y_j, feasible. `mu`, `work`, `jobs`: prices as in :class:`Relaxation`, which are scaled as the
+    bound requires. `begin`: start of the solve, by :func:`time.perf_counter`.
     """
     mu, work, jobs = _feasible_prices(window, mu, work, jobs)
     bound = dual_bound(window, mu, work, jobs)
@@ -149,10 +149,10 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
 
 
 def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
-    """Bound on the relaxation for any prices that are feasible.
+    """Return a bound on the relaxation for feasible prices.
 
-    `mu`, `work`, `jobs`: prices as :class:`Relaxation` has them: none negative, and work + sum(jobs) = lambda
-    / Z_0.
+    `mu`, `work`, `jobs`: prices as in :class:`Relaxation`, not negative, with work + sum(jobs) = lambda /
+    Z_0.
     """
     beta = jobs + work * window.gpus / window.capacity
     cost = mu * window.gpus - beta * window.round_seconds
@@ -161,7 +161,7 @@ def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
 
 
 def _best_alone(window: Window, cost: Floats) -> Floats:
-    """Return the largest value of every job alone at so much a round: at ends of segments or inside one."""
+    """Return the largest value of each job alone at a cost per round: at ends of segments or inside one."""
     weights = window.weights * window.scale
     best = weights * np.log(window.base)
     start, length, gain = window.segment_start, window.segment_rounds, window.segment_gain

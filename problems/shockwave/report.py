@@ -1,4 +1,4 @@
-"""What runs of Shockwave leave: rounds, jobs, plans and plots in their folder, and the table at their end."""
+"""Files of a run of Shockwave: rounds, jobs, plans and plots in its folder, and the table at its end."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ with extra("cli"):
     from matplotlib.figure import Figure
 
 _ROUND = {
-    "policy": "its name",
-    "round": "counts rounds with at least one job, from 0",
+    "policy": "name of the policy",
+    "round": "number of the round with at least one job, from 0",
     "time": "seconds at its start",
-    "jobs": "jobs that are there",
-    "running": "jobs that run",
-    "gpus": "GPUs that were given to them",
-    "starts": "jobs that run and did not in the round before",
-    "policy_seconds": "seconds that the policy took",
+    "jobs": "number of jobs that have arrived and not completed",
+    "running": "number of jobs that run",
+    "gpus": "GPUs of the running jobs",
+    "starts": "number of jobs that run now and not in the round before",
+    "policy_seconds": "run time of the policy in seconds",
 }
 _JOB = {
-    "policy": "its name",
+    "policy": "name of the policy",
     "name": "name of the job",
-    "gpus": "GPUs that it needs",
-    "arrival": "seconds of its arrival",
-    "finished": "seconds at which it completed",
+    "gpus": "number of GPUs of the job",
+    "arrival": "time of its arrival in seconds",
+    "finished": "time of its completion in seconds",
     "jct": "finished - arrival",
-    "exclusive_seconds": "its run time alone on its GPUs",
-    "starts": "starts and restarts",
+    "exclusive_seconds": "run time alone on its GPUs",
+    "starts": "number of starts and restarts",
     "ftf": "finish time fairness, with the contention of the whole trace",
-    "ftf_live": "the same with the mean contention while it was there",
+    "ftf_live": "finish time fairness, with the mean contention during its stay",
 }
 _PLAN = {
-    "policy": "its name",
-    "round": "in which the plan was made",
-    "jobs": "jobs in it",
-    "relaxation_seconds": "seconds of solving the relaxation",
-    "shim_seconds": "seconds of making whole rounds of it",
-    "objective": "of the plan, to be maximised",
-    "bound": "certified: no plan has a larger objective",
-    "gap": "(bound - objective) / what the objective is made up of: all logarithms, and the makespan",
-    "exchanges": "improvements after rounding",
+    "policy": "name of the policy",
+    "round": "round in which the plan was made",
+    "jobs": "number of jobs in the plan",
+    "relaxation_seconds": "time of solving the relaxation in seconds",
+    "shim_seconds": "time of the plan shim in seconds",
+    "objective": "objective of the plan, maximised",
+    "bound": "certified upper bound on the objective of any plan",
+    "gap": "(bound - objective) / magnitude of the objective's terms: all logarithms, and the makespan",
+    "exchanges": "number of improvements after rounding",
 }
-_SUMMARY = "the figures of the table, for each policy"
+_SUMMARY = "figures of the table, for each policy"
 
 
 class ShockwaveRun(CommandRun):
-    """Replays of one trace with the folder that they are written into, if any."""
+    """Replays of one trace, with their output folder, if any."""
 
     meaning = _SUMMARY
 
@@ -81,11 +81,11 @@ class ShockwaveRun(CommandRun):
 
     @property
     def admitted(self) -> int:
-        """Jobs that fit on the cluster."""
+        """Number of jobs that fit on the cluster."""
         return sum(job.gpus <= self.gpus for job in self.trace)
 
     def play(self, policy: Policy, show: Watch, estimator: Estimator | None = None) -> None:
-        """Replay the trace under a policy, and write what came of it."""
+        """Replay the trace under a policy, and write its results."""
         begin = perf_counter()
         result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)
         wall = perf_counter() - begin
@@ -173,7 +173,7 @@ def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
         folder.save_figure(
             f"schedule-{result.policy}.png",
             _draw_schedule(result),
-            f"which job runs in which round under {result.policy}, jobs in order of arrival",
+            f"running jobs by round under {result.policy}, jobs in order of arrival",
         )
     fairness = {result.policy: [job.ftf for job in result.jobs] for result in results}
     figure = cumulative(fairness, "finish time fairness", "Finish time fairness of the jobs")
@@ -185,7 +185,7 @@ def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
 
 
 def _draw_schedule(result: ReplayResult) -> Figure:
-    """Draw jobs by round: blank while not there, light while waiting, dark while running."""
+    """Draw jobs by round: blank if absent, light if waiting, dark if running."""
     _, ran = schedule_matrix(result)
     times = np.array([record.time for record in result.rounds])
     there = [(job.arrival <= times) & (times < job.finished) for job in result.jobs]

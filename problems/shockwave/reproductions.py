@@ -1,16 +1,16 @@
 """Shockwave on the authors' traces, on generated ones and on Pollux' workloads, for `reproductions.toml`.
 
-Figures 2, 4 and 5: what it is worth to know changes of batch size before, and how well one can.
+Figures 2, 4 and 5 measure the benefit of foresight of batch sizes, and the accuracy of predictions.
 
-Figures 11 and 17: Shockwave on the workloads that Pollux' authors published, and against Pollux itself.
-PaperFigure 17 takes arrivals and durations of the workload: of each job the run time on the GPUs and at the
-batch size that it was tuned for, cut to the hours of Shockwave's jobs.  What runs for so long is one of
-Shockwave's models, in the mix of its traces.  In figure 11 the jobs are the workload's own, with the batch
-sizes that are best for them on the GPUs that they ask for.
+Figures 11 and 17 run Shockwave on the workloads that Pollux' authors published, and compare it with Pollux.
+Figure 17 takes arrivals and durations from the workload.  The duration of a job is its run time on the GPUs
+and at the batch size for which it was tuned, limited to the hours of Shockwave's jobs.  A job with this
+duration has one of Shockwave's models, in the mix of its traces.  In figure 11, jobs are those of the
+workload, with the batch sizes that are best for them on the GPUs that they request.
 
-PaperFigure 12 (section 8.9): how far a plan is from the optimum after how many seconds, by jobs.  The paper's
-solver ends after 15 s with the bound gap that it then has; copter's relaxation and shim end by themselves,
-with a gap against the relaxation's certified bound.
+Figure 12 (section 8.9) measures the gaps of plans and their time, by number of jobs.  The paper's solver ends
+after 15 s, with the bound gap at that time; copter's relaxation and shim end by themselves, with a gap to the
+relaxation's certified bound.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from copter.problems.shockwave.window import ROUNDS
 
 _FOLDER = "uw-mad-dash_shockwave"
 _SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
-"""Jobs of the authors' trace by GPUs."""
+"""Number of jobs of the authors' trace, by number of GPUs."""
 _TRAINED = (0.0, 0.2, 0.4, 0.6, 0.8)
-"""Shares of the training at which predictions are shown."""
+"""Shares of the training at which predictions are measured."""
 _THREE_JOBS = (
     RegimeJob("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
     RegimeJob("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
     RegimeJob("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
 )
-"""Jobs in the manner of figure 4, which prints no times: two look longer than the third, and are shorter."""
+"""Jobs similar to figure 4, which has no times: two of them seem longer than the third, but are shorter."""
 _QUARTERS = ("(X)Large", "Medium", "Small", "XSmall")
-"""Names of the quarters of the jobs, the largest first."""
+"""Names of the quarters of the jobs, from the largest."""
 _TIMEOUT = 15.0
-"""Seconds after which the paper's solver ends."""
+"""Time limit of the paper's solver in seconds."""
 _UNITS = {
     "makespan": "s",
     "average JCT": "s",
@@ -67,7 +67,7 @@ _UNITS = {
 
 
 def simulated(effort: Effort, *, rounds_shown: bool = False, **settings: Any) -> list[PaperFigure]:
-    """Return the policies on traces, see `_sample`, with a makespan in seconds or in rounds."""
+    """Return the figures of policies on traces (see `_sample`), with makespans in seconds or in rounds."""
     units = _UNITS | ({"makespan": "rounds"} if rounds_shown else {})
     return grid(effort, _sample, units, paper=_paper, in_rounds=rounds_shown, **settings)
 
@@ -89,10 +89,10 @@ def _sample(
     dynamic: float | None = None,
     **options: Any,
 ) -> dict[str, float]:
-    """Replay a trace under a policy with options, and return what the figures show of it.
+    """Replay a trace under a policy with options, and return the values of the figures.
 
-    The trace is the authors' for the GPUs, or one of Pollux' workloads, or generated with a number of jobs, a
-    time between arrivals and a share of dynamic jobs.
+    The trace is the authors' for the number of GPUs, one of Pollux' workloads, or a generated one with a
+    number of jobs, a time between arrivals and a share of dynamic jobs.
     """
     seed = effort.seed + k
     if workload == "generated":
@@ -122,7 +122,7 @@ def _run(
     estimator: Estimator | None = None,
     **options: Any,
 ) -> ReplayResult:
-    """Replay a trace under a policy of the registry with options."""
+    """Replay a trace under a policy of the registry, with options."""
     effort.say(f"{name} {options or ''}: {len(jobs)} jobs on {gpus} GPUs")
     return replay(jobs, gpus, make_policy(name, **options), estimator=estimator)
 
@@ -137,7 +137,7 @@ def _shown(metrics: MarketMetrics) -> dict[str, float]:
 
 
 def _ends(trace: Sequence[RegimeJob], found: ReplayResult) -> dict[str, float]:
-    """Return the rounds at the end of which quarters of the jobs completed, on average."""
+    """Return the mean rounds at the end of which quarters of the jobs completed."""
     work = {job.name: job.gpus * job.seconds for job in trace}
     ends = [job.finished / ROUND_SECONDS for job in sorted(found.jobs, key=lambda job: -work[job.name])]
     quarters = zip(_QUARTERS, np.array_split(np.array(ends), 4), strict=True)
@@ -145,13 +145,13 @@ def _ends(trace: Sequence[RegimeJob], found: ReplayResult) -> dict[str, float]:
 
 
 def mixed_jobs(seed: int, dynamic: float, jobs: int) -> list[RegimeJob]:
-    """Return the generated jobs for 64 GPUs of which a share is dynamic, half each by Accordion and GNS."""
+    """Return generated jobs for 64 GPUs with a share of dynamic jobs, half by Accordion and half by GNS."""
     mix = {Mode.STATIC: 1.0 - dynamic, Mode.ACCORDION: 0.5 * dynamic, Mode.GNS: 0.5 * dynamic}
     return generate(jobs, seed=seed, arrival_seconds=ARRIVAL_SECONDS[64], mode_mix=mix)
 
 
 def _pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
-    """Return the jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'."""
+    """Return jobs with Shockwave's models, and arrivals, durations and GPUs of one of Pollux' workloads."""
     rng = np.random.default_rng(seed)
     counts = np.array(sorted(GPU_MIX))
     jobs = []
@@ -183,7 +183,7 @@ def _published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
 def _paper(
     effort: Effort, *, gpus: int, published: str = "", file: str = "", **others: Any
 ) -> dict[str, float]:
-    """Return what the authors published as a result, whose name has a file in braces."""
+    """Return the published result of the authors with this name, in which a file is in braces."""
     if not published:
         return {}
     name = f"tacc_32gpus_{published.format(file=file)}.json"
@@ -192,7 +192,7 @@ def _paper(
 
 
 def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
-    """Makespans over Shockwave's by number of GPUs and their range, and the fairness of Shockwave."""
+    """Return makespans over Shockwave's by number of GPUs with their range, and Shockwave's fairness."""
     over = {"of": "{policy}, {gpus} GPUs", "over": "shockwave, {gpus} GPUs"}
     ours: list[dict[str, Any]] = [
         {"column": column, "of": "shockwave, {gpus} GPUs"} for column in ("worst FTF", "unfair")
@@ -206,7 +206,7 @@ def sizes(effort: Effort, **settings: Any) -> list[PaperFigure]:
 
 
 def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> list[PaperFigure]:
-    """How far the simulation, and the authors' own, are from the authors' runs on the physical cluster."""
+    """Return the differences of our and the authors' simulations from runs on the physical cluster."""
     figures = simulated(effort, published=published, gpus=gpus, **settings)
     ours = {(one.row, one.column): one.ours for one in figures}
     physical = {(one.row, one.column): one.paper for one in figures}
@@ -231,7 +231,7 @@ def physical(effort: Effort, *, published: str, gpus: int, **settings: Any) -> l
 
 
 def one_job(effort: Effort) -> list[PaperFigure]:
-    """Fairness to one dynamic job, the one that reactive Themis is most unfair to, and to all of them."""
+    """Return the fairness to all dynamic jobs, and to the one to which reactive Themis is most unfair."""
     jobs = _published_trace(effort, 32)
     dynamic = {job.name for job in jobs if len(job.regimes) > 1}
     found = {
@@ -249,7 +249,7 @@ def one_job(effort: Effort) -> list[PaperFigure]:
 
 
 def foresight(effort: Effort) -> list[PaperFigure]:
-    """Return the makespan of OSSP by what it knows, on three jobs and, with data, on the authors' trace."""
+    """Return makespans of OSSP by its knowledge, on three jobs and, with data, on the authors' trace."""
     cases = {"3 jobs": {"workload": "three", "gpus": 2}}
     if effort.data is not None:
         cases["120 jobs"] = {"workload": "authors", "gpus": 32}
@@ -266,7 +266,7 @@ def foresight(effort: Effort) -> list[PaperFigure]:
 
 
 def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
-    """Return the errors of the three rules of prediction on the jobs of the traces for numbers of GPUs."""
+    """Return the errors of the three prediction rules on the jobs of the traces for some numbers of GPUs."""
     jobs = [job for each in gpus for job in _published_trace(effort, each)]
     figures, curves = [], []
     for rule, errors in prediction_errors(jobs).items():
@@ -282,9 +282,9 @@ def predictions(effort: Effort, *, gpus: Sequence[int]) -> list[PaperFigure]:
 
 
 def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
-    """Return the jobs of a workload on the GPUs that they ask for, with the batch sizes that are best there.
+    """Return the jobs of a workload on the GPUs that they request, with the batch sizes that are best there.
 
-    Each level of a job's profile is a regime of one epoch: that is its batch size schedule.
+    Each level of a job's profile is a regime of one epoch; these regimes are its batch size schedule.
     """
     jobs = []
     for one in artifact.jobs(number):
@@ -297,7 +297,7 @@ def _observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
 
 
 def against_pollux(effort: Effort) -> list[PaperFigure]:
-    """Return Shockwave over Pollux on Pollux' workloads, 64 GPUs, and the fairness of both."""
+    """Return Shockwave's figures over Pollux' on Pollux' workloads, 64 GPUs, and the fairness of both."""
     artifact = Artifact(effort)
     found: dict[tuple[str, str, str], list[float]] = {}
 
@@ -331,7 +331,7 @@ def against_pollux(effort: Effort) -> list[PaperFigure]:
 
 
 def overhead(effort: Effort, *, jobs: Sequence[int], gpus: int) -> list[PaperFigure]:
-    """Return the largest bound gap of plans and median seconds that they take, by number of jobs."""
+    """Return the largest bound gap of plans and their median seconds, by number of jobs."""
     figures = []
     for count in jobs:
         effort.say(f"{count} jobs on {gpus} GPUs")

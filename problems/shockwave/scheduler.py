@@ -1,12 +1,12 @@
 """Shockwave's plans: made for T rounds, and followed until something changes (section 6, appendix G).
 
-A plan is made anew when a job came or went, after eight rounds (the authors' constant) and, in the reactive
-mode, when a job begins a regime (section 7: the default; the lazy mode goes on with the plan).  In between
-its rounds are executed as planned.
+A new plan is made when jobs arrive or leave, after eight rounds (the authors' constant) and, in the reactive
+mode, when a job begins a regime (section 7: reactive is the default; the lazy mode keeps the plan).  Between
+plans, the rounds are executed as planned.
 
-Nothing in program (11) says which of the rounds a job gets.  Those that need not run all the time come by
-weight over remaining run time, Smith's rule for a small weighted sum of completion times: of two jobs as
-far behind, the one that is done earlier leaves its GPUs earlier.
+Program (11) does not determine in which rounds a job runs.  Jobs that need not run in all rounds are ordered
+by weight over remaining run time.  This is Smith's rule for a small weighted sum of completion times: of two
+equally late jobs, the shorter one frees its GPUs earlier.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ from copter.solvers.proximal.solver import ProximalPoint
 
 _SECOND = 1.0
 _SOLVE_EVERY = 8
-"""Rounds after which a plan is made anew at the latest."""
+"""Largest number of rounds between two plans."""
 _HORIZON = 120
-"""T of the policy; windows of benchmarks have the published 20, :data:`.window.ROUNDS`."""
+"""T of the policy; windows of benchmarks have the published 20 (:data:`.window.ROUNDS`)."""
 _ENDING = 100.0
-"""As in the authors' code; the paper does not mention it."""
+"""Power of ending jobs as in the authors' code; the paper does not mention it."""
 _CRITICAL = 0.1
-"""Jobs with more run time left than 1 - CRITICAL of the bound H on the makespan come first within a plan."""
+"""Jobs with more remaining run time than 1 - _CRITICAL of the makespan bound H come first in a plan."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hyperparameters.
+    """Hyperparameters of the planner.
 
     Attributes
     ----------
     rounds : int
-        T.
+        Number of rounds of a plan, T.
     power : float
-        k.
+        Exponent of finish time fairness in a job's weight, k.
     lam : float
-        lambda.
+        Weight of the makespan, lambda.
     scatter : float
         Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
     noise : float
-        Predicted run time left is this share too long or too short, by the toss of a coin for each job and
-        plan (section 8.10).
+        Relative error of predicted remaining run times, with a random sign for each job and plan (section
+        8.10).
     seed : int
         Seed of the noise.
     reactive : bool
-        Whether a plan is made anew when a job begins a regime.
+        Whether a new plan is made when a job begins a regime.
     ending : float
-        Power in place of k for a job that would be late and has less than a round left.
+        Power instead of k for a late job with less than a round of run time left.
     shim_seconds : float
-        Time limit of the shim's local improvement; plans are the same again as long as it is not met, which
-        takes tenths of a second for hundreds of jobs.
+        Time limit of the shim's local improvement.  Plans are reproducible if it is not reached: for hundreds
+        of jobs, the improvement takes tenths of a second.
     exact : bool
-        Whether plans are to be proven optimal, for which there is as much time again.
+        Whether to try to prove plans optimal, with the same time limit again.
     """
 
     rounds: int = _HORIZON
@@ -93,7 +93,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Solve:
-    """A plan that was made: when, what of, and what came out."""
+    """A plan with its round, number of jobs and relaxation."""
 
     index: int
     jobs: int
@@ -103,9 +103,9 @@ class Solve:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The relaxation of a new plan, and what the planner knows once the plan is accepted.
+    """The relaxation of a new plan, with the planner's state once the plan is accepted.
 
-    `told`: sum and number of the predictions of each job's run time. `rng`: of the next noise.
+    `told`: sum and number of the predictions of each job's run time. `rng`: random state for the next noise.
     """
 
     window: Window
@@ -118,9 +118,9 @@ class Relaxed:
 class MarketRound:
     """Answer of a round.
 
-    `order`: jobs in the order in which they take the GPUs. `solve`, `relaxed`: the plan that was made and
-    what it was made of; None if the last plan is followed. `moves`: jobs that begin to run, with the target
-    "GPUs", and jobs that no longer do, with the source "GPUs"; the amounts are GPUs.
+    `order`: jobs in the order in which they get GPUs. `solve`, `relaxed`: the new plan and its relaxation;
+    None if the last plan is followed. `moves`: jobs that start, with the target "GPUs", and jobs that stop,
+    with the source "GPUs"; amounts are numbers of GPUs.
     """
 
     order: tuple[str, ...]
@@ -130,33 +130,33 @@ class MarketRound:
 
     @property
     def binding(self) -> dict[str, float]:
-        """Price of a GPU for a round, if all are wanted, in a round with a new plan."""
+        """Price of a GPU for the round if it is positive and there is a new plan."""
         price = 0.0 if self.solve is None else self.solve.relaxation.capacity_price
         return {"GPUs": price} if price > 0 else {}
 
     @property
     def objective(self) -> float:
-        """Objective of the plan, to be maximised; NaN without a new one."""
+        """Objective of the plan, maximised; NaN without a new plan."""
         return math.nan if self.solve is None else self.solve.plan.objective
 
     @property
     def bound(self) -> float:
-        """Certified bound on that."""
+        """Certified bound on the objective; NaN without a new plan."""
         return math.nan if self.solve is None else self.solve.plan.bound
 
     @property
     def gap(self) -> float:
-        """Certified gap of the plan."""
+        """Certified gap of the plan; NaN without a new plan."""
         return math.nan if self.solve is None else self.solve.plan.gap
 
 
 def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
-    """Return a fresh solver of the relaxation by its name.
+    """Return a new solver of the relaxation, from windows to relaxations, by its name.
 
     `name`: one of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core and
-    solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
-    `tolerance`: certified gap at which ``copter`` stops; the others have tolerances of their own. `threads`:
-    the threads of ``copter``. Result: takes a Window, returns a Relaxation.
+    solves it with warm starts, ``water-filling`` is a special method for this program, ``cvxpy`` calls
+    Clarabel. `tolerance`: certified gap at which ``copter`` stops; the others have tolerances of their own.
+    `threads`: threads of ``copter``.
     """
     makers: dict[str, Callable[[], RelaxationSolver]] = {
         "copter": lambda: RelaxationProgram(tolerance, threads),
@@ -169,7 +169,7 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
 
 
 def plan_problem(window: Window) -> PlanProblem:
-    """Return the tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
+    """Return the tables of a window for the shim: values of 0 to T whole rounds for each job."""
     counts = np.arange(window.rounds + 1, dtype=float)
     utility = np.stack([window.utility(np.full(len(window), n)) for n in counts], axis=1)
     value = window.scale * window.weights[:, None] * np.log(utility)
@@ -186,11 +186,11 @@ def make_plan(
     scatter: float = SCATTER,
     exact: bool = False,
 ) -> Plan:
-    """Return the plan of whole rounds from the relaxation of a window.
+    """Return an integral plan from the relaxation of a window.
 
-    `now`: what the window is of. `shim_seconds`: seconds after which no more improvement is looked for.
-    `last`: rounds of each job in what is left of the last plan. `scatter`: penalty on scattered rounds.
-    `exact`: whether to look for the best plan and a proof (:mod:`.exact`), for as long again.
+    `now`: state from which the window was made. `shim_seconds`: time limit of improvements. `last`: rounds of
+    each job in the rest of the last plan. `scatter`: penalty on scattered rounds. `exact`: whether to search
+    for the best plan and a proof (:mod:`.exact`), with the same time limit again.
     """
     shim, problem = PlanShim(shim_seconds, scatter), plan_problem(window)
     prices = relaxation.capacity_price, relaxation.work_price, relaxation.job_prices
@@ -207,14 +207,15 @@ def make_plan(
 
 
 def urgency(window: Window) -> Floats:
-    """Return Smith's rule: weight over remaining run time."""
+    """Return the urgency of jobs by Smith's rule: weight over remaining run time."""
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
 class Planner:
-    """Makes plans and follows them.
+    """Planner that makes plans and follows them.
 
-    `solver`: window to Relaxation; water-filling by default. `solves`: the plans made so far.
+    `solver`: function from a window to its relaxation; default: water-filling. `solves`: the plans made so
+    far.
     """
 
     def __init__(
@@ -232,17 +233,17 @@ class Planner:
         self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState, *, deadline: float | None = None) -> list[str]:
-        """Play a round (:class:`copter.Rounds`): jobs in the order in which they take its GPUs.
+        """Play a round (:class:`copter.Rounds`), and return the jobs in the order in which they get GPUs.
 
-        Those of the plan come first, then the others. `deadline`: seconds of the round; one that would be
-        late goes by the last plan.
+        Jobs of the plan come first, then the others. `deadline`: seconds of the round; a late round follows
+        the last plan.
         """
         market = MarketDomain(self)
         answer: MarketRound = Rounds(market, ProximalPoint(), deadline=deadline).play(now).answer
         return list(answer.order)
 
     def relax(self, now: RoundState) -> Relaxed | None:
-        """Solve the relaxation of a new plan, None if the last one is followed; change nothing."""
+        """Solve the relaxation of a new plan, and return it; None if no new plan is due.  Change nothing."""
         if not self._due(now):
             return None
         settings, rng = self.settings, copy.deepcopy(self._rng)
@@ -259,9 +260,9 @@ class Planner:
         return Relaxed(window, self.solver(window), told, rng)
 
     def decide(self, now: RoundState, relaxed: Relaxed | None, deadline: float | None = None) -> MarketRound:
-        """Return the order of a round, by a plan made of a relaxation or by the last one; change nothing.
+        """Return the order of a round, by a new plan from a relaxation or by the last plan; change nothing.
 
-        `deadline`: seconds for the shim's improvement, if that is less than the settings say.
+        `deadline`: seconds for the shim's improvement, if less than in the settings.
         """
         if relaxed is None:
             return self._followed(now)
@@ -276,11 +277,11 @@ class Planner:
         return MarketRound(order, solve, relaxed, _moves(now, order))
 
     def keep(self, now: RoundState) -> MarketRound:
-        """Return the order of a round by the last plan, as far as that goes; change nothing."""
+        """Return the order of a round by the last plan; change nothing."""
         return self._followed(now)
 
     def accept(self, now: RoundState, done: MarketRound) -> None:
-        """Make a plan the last one."""
+        """Replace the last plan by the plan of an accepted round, if it has one."""
         if done.solve is None or done.relaxed is None:
             return
         window = done.relaxed.window
@@ -291,7 +292,7 @@ class Planner:
         self._told, self._rng = done.relaxed.told, done.relaxed.rng
 
     def _followed(self, now: RoundState) -> MarketRound:
-        """The order of a round by the last plan; jobs that it does not know come last, as they arrived."""
+        """Return the order of a round by the last plan; jobs that are not in it come last."""
         at = now.index - self._made
         known = 0 <= at < self._runs.shape[1]
         runs = dict(zip(self._names, self._runs[:, at], strict=True)) if known else {}
@@ -299,7 +300,7 @@ class Planner:
         return MarketRound(order, None, None, _moves(now, order))
 
     def _due(self, now: RoundState) -> bool:
-        """Return whether a plan has to be made."""
+        """Return whether a new plan is due."""
         age = now.index - self._made
         if age >= min(self.settings.solve_every, self._runs.shape[1]):
             return True
@@ -308,7 +309,7 @@ class Planner:
         return self.settings.reactive and _begun(now) != self._regimes
 
     def _left(self, now: RoundState) -> Ints | None:
-        """Return the rounds of each job in what is left of the last plan."""
+        """Return the rounds of each job in the rest of the last plan."""
         if not self.solves:
             return None
         counts = self._runs[:, now.index - self._made :].sum(axis=1)
@@ -316,16 +317,16 @@ class Planner:
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
     def _error(self, rng: np.random.Generator, jobs: int) -> Floats | None:
-        """Return the relative error of each job's predicted run time in a plan."""
+        """Return the random relative error of each job's predicted run time."""
         if self.settings.noise == 0:
             return None
         return self.settings.noise * rng.choice((-1.0, 1.0), jobs)
 
     def _fairness(self, now: RoundState, seen: Forecast) -> tuple[dict[str, tuple[float, float]], Floats]:
-        """Equation (9) with P the mean of its predictions so far, and these predictions: sums and counts.
+        """Return sums and counts of the predictions so far, and equation (9) with P as their mean.
 
-        The end that a job is owed is a promise: one wrong prediction is not to break it.  The authors' code
-        averages the finish time at a fair share for the same reason.
+        A job's fair completion time is a promise, which a single wrong prediction should not change.  The
+        authors' code averages the finish time at a fair share for the same reason.
         """
         sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
         sums += np.column_stack((seen.total_seconds, np.ones(len(sums))))
@@ -341,10 +342,10 @@ class Planner:
 
 
 def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the jobs of a round in the order in which they take GPUs: those of the plan, then the others.
+    """Return the jobs in the order in which they get GPUs: jobs of the plan, then the others.
 
-    Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go to
-    those with the longest run time left, as in the authors' code.
+    Because of restarts and wrong predictions, jobs last longer than planned.  GPUs that are idle in the plan
+    go to the jobs with the longest remaining run times, as in the authors' code.
     """
     planned = [state.name for state in now.jobs if runs.get(state.name, False)]
     others = [state.name for state in now.jobs if not runs.get(state.name, False)]
@@ -353,7 +354,7 @@ def _order(now: RoundState, runs: Mapping[str, Any], remaining: Mapping[str, flo
 
 
 def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
-    """Return the jobs that begin to run, or no longer do, if they take the GPUs in an order."""
+    """Return the jobs that start or stop if GPUs are given in this order."""
     by_name = {state.name: state for state in now.jobs}
     runs = set(pack([by_name[name] for name in order], now.gpus))
     moves = []
@@ -365,18 +366,18 @@ def _moves(now: RoundState, order: Sequence[str]) -> tuple[Move, ...]:
 
 
 def _begun(now: RoundState) -> tuple[int, ...]:
-    """Return how many regimes of each job have begun."""
+    """Return the number of regimes of each job that have begun."""
     return tuple(len(state.seen) for state in now.jobs)
 
 
 class MarketError(CopterError, ValueError):
-    """A state of the cluster that cannot come after the last one; the message says why."""
+    """An invalid state of the cluster, with the reason."""
 
 
 class MarketDomain:
-    """The rounds of a planner.
+    """Domain of a planner's rounds.
 
-    `planner`: taken with its present state.
+    `planner`: used with its present state.
     """
 
     program = None
@@ -386,9 +387,9 @@ class MarketDomain:
         self._now = RoundState(-1, 0.0, 1.0, 1, ())
 
     def apply(self, event: RoundState) -> None:
-        """Take the state of the cluster at the start of a round."""
+        """Set the state of the cluster at the start of a round."""
         if not isinstance(event, RoundState):
-            raise MarketError(f"event {event!r}: the event of a round is its RoundState")
+            raise MarketError(f"event = {event!r}: must be a RoundState")
         if not (event.index > self._now.index and event.time >= self._now.time):
             last = f"the last was round {self._now.index} at {self._now.time:g} s"
             raise MarketError(f"round {event.index} at {event.time:g} s: {last}")
@@ -396,31 +397,33 @@ class MarketDomain:
             raise MarketError(f"round {event.index}: {event.gpus} GPUs for {event.seconds} s")
         names = [state.name for state in event.jobs]
         if len(set(names)) < len(names):
-            raise MarketError(f"round {event.index}: a job is there twice")
+            raise MarketError(f"round {event.index}: job names must be unique")
         for state in event.jobs:
             if not (state.run_seconds >= 0 and state.waited_seconds >= 0 and state.contention >= 1):
-                raise MarketError(f"round {event.index}: job {state.name!r} has impossible figures")
+                raise MarketError(
+                    f"round {event.index}: job {state.name!r}: must have seconds >= 0, contention >= 1"
+                )
         self._now = event
 
     def solve(self, solver: Solver, deadline: float | None) -> Relaxed | None:  # noqa: ARG002 - it keeps one
-        """Solve the relaxation of a new plan, if there has to be one."""
+        """Solve the relaxation of a new plan, if one is due."""
         with running(Clock(deadline, parent=current())):
             return self.planner.relax(self._now) if self._now.jobs else None
 
     def round(self, solution: Relaxed | None, deadline: float | None) -> MarketRound:
-        """Return the order by a plan of whole rounds."""
+        """Return the order of the round by an integral plan."""
         return self.planner.decide(self._now, solution, deadline)
 
     def fallback(self, deadline: float | None) -> MarketRound:  # noqa: ARG002 - takes a moment
-        """Return the order by the last plan."""
+        """Return the order of the round by the last plan."""
         return self.planner.keep(self._now)
 
     def accept(self, answer: MarketRound) -> None:
-        """Make the plan the last one."""
+        """Store the plan of an accepted round."""
         self.planner.accept(self._now, answer)
 
     def figures(self, answer: MarketRound) -> dict[str, float]:
-        """Return what a report shows."""
+        """Return the figures of a round for reports."""
         by_name = {state.name: state for state in self._now.jobs}
         runs = pack([by_name[name] for name in answer.order if name in by_name], self._now.gpus)
         used = sum(by_name[name].gpus for name in runs)

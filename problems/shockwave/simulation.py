@@ -1,9 +1,10 @@
-"""Replay of a trace under a policy: the simulator of clusters set up as the authors' own.
+"""Replay of a trace under a policy, with the settings of the authors' simulator.
 
 Rounds are of two minutes.  A job that did not run in the round before first spends 20 s on dispatch and on
-loading its checkpoint (:class:`copter.problems.cluster.simulation.resize.DispatchRestart`).  It completes in
-the middle of a round; its GPUs are free from the next round on.  GPUs are counted, not placed.  Batch sizes
-change where the trace says, in the middle of a round too; the authors' simulator waits for the round's end.
+loading its checkpoint (:class:`copter.problems.cluster.simulation.resize.DispatchRestart`).  A job may
+complete within a round; its GPUs are free from the next round on.  GPUs are counted, not placed.  Batch sizes
+change at the times of the trace, also within a round; in the authors' simulator they change at the round's
+end.
 
 Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the authors' public code.
 """
@@ -26,15 +27,15 @@ from copter.problems.shockwave.traces import RegimeJob, check_names
 from copter.problems.shockwave.workloads import RESTART_SECONDS, scenario_of
 
 Watch = Callable[[ClusterRecord, int], None]
-"""Takes the record of a round and the number of jobs complete."""
+"""Function of the record of a round and the number of completed jobs."""
 
 
 @dataclass(frozen=True)
 class ReplayResult:
     """Outcome of a replay.
 
-    `jobs`: the jobs that were let in. `rejected`: jobs that need more GPUs than there are: they never enter
-    the queue. `segments`: who held GPUs when.
+    `jobs`: admitted jobs. `rejected`: jobs that need more GPUs than there are, and never enter the queue.
+    `segments`: intervals in which a job held GPUs.
     """
 
     policy: str
@@ -64,23 +65,23 @@ def replay(
     estimator: Estimator | None = None,
     watch: Watch | None = None,
 ) -> ReplayResult:
-    """Run a trace to its end.
+    """Replay a trace to its end.
 
     Parameters
     ----------
     policy : Policy
-        A fresh one, for rigid jobs.
+        A new policy of rigid jobs.
     estimator : Estimator, optional
-        What the policy knows of the jobs; by default the speed of now, and Shockwave what users specify.
+        Speeds that the policy knows; default: present speeds, and for Shockwave the patterns of users.
     watch : callable, optional
-        Called after every round.
+        Function to call after every round.
 
     Raises
     ------
     PolicyError
-        The policy named a job that is not there, or gave more GPUs than there are.
+        The policy named an unknown job, or gave more GPUs than there are.
     StarvationError
-        It gives jobs nothing for ever.
+        The policy never gives GPUs to the remaining jobs.
     """
     if not restart_seconds >= 0 or not round_seconds > restart_seconds:
         raise ValueError(f"round_seconds = {round_seconds}: must be more than a restart, {restart_seconds}")
@@ -123,7 +124,7 @@ def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
 
 
 def schedule_matrix(result: ReplayResult) -> tuple[list[str], Flags]:
-    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs."""
+    """Return the jobs in order of arrival, and a matrix of the rounds in which each ran, for plots."""
     names = [job.name for job in result.jobs]
     rows = {name: k for k, name in enumerate(names)}
     times = np.array([record.time for record in result.rounds])

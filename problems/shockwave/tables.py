@@ -1,9 +1,9 @@
-"""What whole rounds are worth to the jobs of a plan, and bounds on all plans by prices.
+"""Values of whole rounds for the jobs of a plan, and bounds on all plans by prices.
 
-n rounds are worth value_jn to job j and leave it a run time left_jn; a plan's objective is the sum of the
-values less a weight times H, the lower bound on the makespan.  At prices mu of a GPU's round and alpha of the
-rows of H, sum alpha = weight, every job has its own best count: the sum of what those are worth bounds every
-plan (Lagrange).
+With n rounds, job j has value value_jn and remaining run time left_jn.  A plan's objective is the sum of the
+values minus a weight times H, the lower bound on the makespan.  Take prices mu of a GPU in a round and alpha
+of the rows of H, with sum alpha = weight.  Every job then has its own best count, and the sum of these values
+net of prices bounds every plan (Lagrange).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from scipy.optimize import minimize_scalar
 from copter.arrays import Floats, Ints
 
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
-"""Limits of the search for the best price, which takes some 30 steps; accuracy over the largest price."""
+"""Limits of the search for the best price, which takes about 30 steps; accuracy over the largest price."""
 
 
 @dataclass(frozen=True)
 class PlanProblem:
-    """What a plan is worth.
+    """Tables of the values of a plan.
 
-    `value`: the value of n rounds to each job, finite; never falls with n. `remaining`: run time that is left
-    after n rounds; never grows with n. `gpus`, `capacity`: GPUs of each job, and of a round.
-    `makespan_weight`: factor on H, >= 0.
+    `value`: value of n rounds for each job, finite and nondecreasing in n. `remaining`: run time left after n
+    rounds, nonincreasing in n. `gpus`: GPUs of each job. `capacity`: GPUs of a round. `makespan_weight`:
+    factor on H, >= 0.
     """
 
     value: Floats
@@ -37,63 +37,63 @@ class PlanProblem:
     def __post_init__(self) -> None:
         if self.value.shape != self.remaining.shape or self.value.ndim != 2 or self.value.shape[1] < 2:
             raise ValueError(
-                f"value is {self.value.shape}, remaining {self.remaining.shape}: (N, T + 1) each"
+                f"value {self.value.shape}, remaining {self.remaining.shape}: must be (N, T + 1) each, T >= 1"
             )
         if self.gpus.shape != self.value.shape[:1] or (self.gpus < 1).any():
-            raise ValueError("gpus: one for each job, at least 1")
+            raise ValueError("gpus: must be one number for each job, at least 1")
 
     @property
     def rounds(self) -> int:
-        """T."""
+        """Number of rounds, T."""
         return self.value.shape[1] - 1
 
     @property
     def most(self) -> Ints:
-        """Rounds that a job has a use for; none for a job that does not fit on the GPUs."""
+        """Number of useful rounds of each job; 0 for a job that does not fit on the GPUs."""
         useful = (self.remaining[:, :-1] > 0) & (self.gpus <= self.capacity)[:, None]
         return useful.sum(axis=1)
 
     def objective(self, counts: Ints) -> float:
-        """Return the objective of a plan, to be maximised."""
+        """Return the objective of a plan, maximised."""
         rows = np.arange(len(counts))
         value = float(self.value[rows, counts].sum())
         return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])
 
     def size(self, counts: Ints) -> float:
-        """Return what the objective of a plan is made up of: its terms' magnitudes, which may cancel."""
+        """Return the magnitude of the terms of a plan's objective, which may cancel."""
         rows = np.arange(len(counts))
         value = float(abs(self.value[rows, counts]).sum())
         return value + self.makespan_weight * self.makespan(self.remaining[rows, counts])
 
     def makespan(self, left: Floats) -> float:
-        """H for the run time that is left of each job."""
+        """Return H for the remaining run times of the jobs."""
         if not left.size:
             return 0.0
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def bound(self, mu: float, work: float, jobs: Floats) -> float:
-        """Bound on every plan, by any prices with work + sum(jobs) = makespan_weight."""
+        """Return a bound on every plan, by prices with work + sum(jobs) = makespan_weight."""
         best = self.net(mu, work, jobs).max(axis=1)
         return float(best.sum()) + mu * self.capacity * self.rounds
 
     def net(self, mu: float, work: float, jobs: Floats) -> Floats:
-        """(N, T + 1) worth of n rounds to each job at prices, minus infinity where it has no use for them."""
+        """Return the (N, T + 1) values of n rounds net of prices; minus infinity if they are not useful."""
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
         net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
         return np.where(np.arange(self.rounds + 1) <= self.most[:, None], net, -np.inf)
 
 
 def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tuple[float, float]:
-    """Return the price of a GPU's round with the best bound, which is convex in it, and that bound.
+    """Return the price of a GPU in a round with the least bound, which is convex in it, and that bound.
 
-    `mu`: price to begin with. `work`, `jobs` (N,): prices of the rows of H, which stay.
+    `mu`: first price of the search. `work`, `jobs` (N,): fixed prices of the rows of H.
     """
     best = min((problem.bound(price, work, jobs), price) for price in (mu, 0.0))[::-1]
     if not len(problem.gpus):
         return best
     steepest = float((gains(problem, work, jobs) / problem.gpus[:, None]).max())
     if not steepest > 0:
-        return best  # nobody would pay for a round
+        return best  # no job has a gain from a round at any price
     high = max(2.0 * mu, 1e-6 * steepest)
     while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
         high *= 2.0
@@ -111,7 +111,7 @@ def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tu
 def normal_prices(
     problem: PlanProblem, prices: tuple[float, float, Floats] | None
 ) -> tuple[float, float, Floats]:
-    """Return the prices that :meth:`PlanProblem.bound` takes, from those of a relaxation."""
+    """Return the prices for :meth:`PlanProblem.bound` from those of a relaxation."""
     count = len(problem.gpus)
     if prices is None:
         return 0.0, problem.makespan_weight, np.zeros(count)
@@ -124,6 +124,6 @@ def normal_prices(
 
 
 def gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
-    """(N, T) worth of each further round at the prices of H. `work`, `jobs` (N,)."""
+    """Return the (N, T) values of each next round net of the prices `work` and `jobs` (N,) of H."""
     price = (jobs + work * problem.gpus / problem.capacity)[:, None]
     return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)

@@ -1,12 +1,12 @@
 """Jobs of a shared cluster whose batch size changes while they train, and the reader of the authors' traces.
 
-A trace is a JSON list; each entry is a job with ``arrival_s``, ``scale_factor`` (GPUs, fixed for life),
-``mode`` (``static``, ``accordion`` or ``gns``) and ``regimes_bs_nepochs_epochsec``: the batch size, number of
-epochs and seconds an epoch of each regime, in order, as the job goes through them when it runs on its GPUs
-alone.  ``num_epochs`` must be the sum of the regimes' epochs.
+A trace is a JSON list of jobs.  A job has ``arrival_s``, ``scale_factor`` (its constant number of GPUs),
+``mode`` (``static``, ``accordion`` or ``gns``) and ``regimes_bs_nepochs_epochsec``.  The last one has the
+batch size, number of epochs and seconds per epoch of each regime, in order, for a run alone on its GPUs.
+``num_epochs`` must be the sum of the regimes' epochs.
 
-Source: Shockwave, section 5 (a regime is a configuration and how long it lasts; a trajectory is a sequence
-of them) and section 8.1 (workloads); the files are ``derived_job_epochs/*.json`` of the authors' repository.
+Source: Shockwave, section 5 (a regime is a configuration and its duration; a trajectory is a sequence of
+regimes) and section 8.1 (workloads).  The files are ``derived_job_epochs/*.json`` of the authors' repository.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from copter.problems.reading import JsonObject, read_json
 
 
 class Mode(StrEnum):
-    """How a job changes its batch size."""
+    """Rule by which a job changes its batch size."""
 
     STATIC = "static"
     ACCORDION = "accordion"
@@ -38,7 +38,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Regime:
-    """Epochs trained with one batch size. `epoch_seconds`: seconds of an epoch on the job's GPUs."""
+    """Epochs trained with one batch size. `epoch_seconds`: seconds per epoch on the job's GPUs."""
 
     batch_size: int
     epochs: int
@@ -55,14 +55,13 @@ class Regime:
 
 @dataclass(frozen=True)
 class RegimeJob:
-    """A training job as it really ran, regime by regime.
+    """A training job with its real regimes.
 
-    What its user hands in is its :attr:`submission`; how it runs in the simulator is a
+    Its :attr:`submission` is the input of the user.  In the simulator, the job runs by a
     :class:`.workloads.RegimeProfile`.
 
-    `arrival`: seconds. `gpus`: GPUs that it holds while it runs; it runs with all of them or not at all.
-    `regimes`: what really happens, in order; a scheduler knows only the part that is over. `samples`: samples
-    an epoch.
+    `arrival`: seconds. `gpus`: number of GPUs; the job runs on all of them or not at all. `regimes`: the real
+    regimes, in order; a scheduler knows only past ones. `samples`: samples per epoch.
     """
 
     name: str
@@ -81,18 +80,18 @@ class RegimeJob:
         if self.samples < 1:
             raise ValueError(f"samples = {self.samples}: must be at least 1")
         if not self.regimes:
-            raise ValueError("regimes: a job needs at least one")
+            raise ValueError("regimes: must be at least one")
         if self.mode is Mode.STATIC and len(self.regimes) > 1:
-            raise ValueError(f"regimes: a static job has one, not {len(self.regimes)}")
+            raise ValueError(f"regimes = {len(self.regimes)}: must be 1 for a static job")
 
     @property
     def submission(self) -> JobSubmission:
-        """What the user hands in; the job has a profile of its own, by its name."""
+        """Submission of the user; the job has a profile of its own, by its name."""
         return JobSubmission(self.name, self.arrival, str(self.mode), self.name, "rigid", self.gpus)
 
     @cached_property
     def epochs(self) -> int:
-        """Epochs in all."""
+        """Total number of epochs."""
         return sum(regime.epochs for regime in self.regimes)
 
     @cached_property
@@ -102,7 +101,7 @@ class RegimeJob:
 
     @cached_property
     def epochs_by_regime(self) -> Floats:
-        """Epochs at the start, and at the end of each regime."""
+        """Completed epochs at the start, and at the end of each regime."""
         return np.cumsum([0.0] + [float(regime.epochs) for regime in self.regimes])
 
     @cached_property
@@ -112,7 +111,7 @@ class RegimeJob:
 
 
 def write_jobs(path: str | Path, jobs: Iterable[RegimeJob]) -> None:
-    """Write jobs as a trace that :func:`read_jobs` reads."""
+    """Write jobs as a trace for :func:`read_jobs`."""
     entries = [
         {
             "name": job.name,
@@ -132,7 +131,7 @@ def write_jobs(path: str | Path, jobs: Iterable[RegimeJob]) -> None:
 def read_jobs(path: str | Path) -> list[RegimeJob]:
     """Read a trace, in order of arrival.
 
-    A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
+    A job without a ``name`` is named by its position in the file: ``job-0``, ``job-1`` etc.
     """
     content = read_json(path)
     if not isinstance(content, list):
@@ -143,18 +142,18 @@ def read_jobs(path: str | Path) -> list[RegimeJob]:
 
 
 def check_names(source: str | Path, jobs: Sequence[RegimeJob]) -> None:
-    """Raise if two jobs have the same name."""
+    """Raise an error if two jobs have the same name."""
     seen: set[str] = set()
     for job in jobs:
         if job.name in seen:
-            raise InputError(source, f"job {job.name!r}", "two jobs have this name")
+            raise InputError(source, f"job {job.name!r}", "job names must be unique")
         seen.add(job.name)
 
 
 def _job(record: JsonObject, k: int) -> RegimeJob:
     mode = record.get("mode", str)
     if mode not in set(Mode):
-        raise record.error("mode", f"{mode!r} is none of {', '.join(Mode)}")
+        raise record.error("mode", f"{mode!r}: must be one of {', '.join(Mode)}")
     name = "regimes_bs_nepochs_epochsec"
     regimes = tuple(
         _regime(record.path, f"{record.where}.{name}[{i}]", regime)
@@ -176,13 +175,13 @@ def _job(record: JsonObject, k: int) -> RegimeJob:
         raise InputError(record.path, record.where, str(error)) from None
     said = record.get("num_epochs", int)
     if said != job.epochs:
-        raise record.error("num_epochs", f"{said}, but the regimes have {job.epochs}")
+        raise record.error("num_epochs", f"{said}: must be {job.epochs}, the sum of the regimes' epochs")
     return job
 
 
 def _regime(path: str | Path, where: str, entry: Any) -> Regime:
     if not isinstance(entry, list) or len(entry) != 3:
-        raise InputError(path, where, f"must be [batch size, epochs, seconds an epoch], is {entry!r}")
+        raise InputError(path, where, f"{entry!r}: must be [batch size, epochs, seconds per epoch]")
     record = JsonObject(path, dict(zip(("batch size", "epochs", "seconds"), entry, strict=True)), where)
     values = record.get("batch size", int), record.get("epochs", int), record.get("seconds", float)
     try:

@@ -1,19 +1,18 @@
-"""Exact solution of the relaxation by water-filling: fast, and independent of any solver.
+"""Exact solution of the relaxation by water-filling, fast and without a solver.
 
-For an upper bound h on the run time that any job has left, each job has at least lo_j = (R_j - h) / D
-rounds.  At a price mu of a GPU's round, job j fills its segments in order, each up to where its marginal
-value is the price,
+For an upper bound h on all remaining run times, each job has at least lo_j = (R_j - h) / D rounds.  At a
+price mu of a GPU in a round, job j fills its segments in order, each until its marginal value is the price,
 
     z_q = clip( w_j / (N M mu g_j) - u_q / gain_q, 0, rounds_q ),     y_j = max(lo_j, sum_q z_q),
 
-u_q the utility at the start of the segment; mu makes the GPUs' time used up.  A round more for a job that
-lo_j forces loses alpha_j = (mu g_j - its marginal value) / D for each second of run time, so that h is best
-where the alpha_j add up to lambda / Z_0 (or at the least h there is, where a job has all rounds of the
-window).  With all GPU time used, the other part of H is the constant W = (sum_j g_j R_j - D M T) / M: h is
-never chosen below it, and what the alpha_j then lack of lambda / Z_0 is the price of that row.
+where u_q is the utility at the start of the segment, and at mu all GPU time is used.  One more round for a
+job that is forced by lo_j loses alpha_j = (mu g_j - its marginal value) / D per second of run time.  So at
+the best h, the alpha_j add up to lambda / Z_0 (or h is the least one, at which a job has all rounds of the
+window).  When all GPU time is used, the other part of H is the constant W = (sum_j g_j R_j - D M T) / M.  So
+h is at least W, and the difference of lambda / Z_0 from the sum of the alpha_j is the price of that row.
 
-Source: KKT conditions of the relaxation in :mod:`.relaxation`; Eisenberg-Gale programs with one good are
-solved so.
+Source: KKT conditions of the relaxation in :mod:`.relaxation`; this method is usual for Eisenberg-Gale
+programs with one good.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _CERTAIN = 1e-9
 
 
 class _Filling:
-    """Segments of a window, and rounds of each job at a price."""
+    """Segments of a window, for the rounds of each job at a price."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -49,13 +48,13 @@ class _Filling:
         self.budget = float(window.capacity * window.rounds)
 
     def rounds(self, mu: float, least: Floats) -> Floats:
-        """Return the rounds of each job at a price of a GPU's round."""
+        """Return the rounds of each job at a price of a GPU in a round."""
         window = self.window
         z = np.clip(self.worth / mu - self.utility / window.segment_gain, 0.0, window.segment_rounds)
         return np.maximum(np.bincount(self.owner, z, self.count), least)
 
     def price(self, least: Floats) -> tuple[float, Floats]:
-        """Price at which GPU time is used up, and the rounds at it."""
+        """Return the price at which all GPU time is used, and the rounds at this price."""
         gpus = self.window.gpus
         low, high = 0.0, float((self.worth * self.window.segment_gain / self.utility).max(initial=0.0))
         if not high > 0:
@@ -74,17 +73,17 @@ class _Filling:
         return high, self.rounds(high, least)
 
     def leftover(self, rounds: Floats) -> Floats:
-        """Share GPU time that is left among those that can use it: they are indifferent at the price."""
+        """Share remaining GPU time among jobs that can use it, which are indifferent at the price."""
         left = self.budget - float(self.window.gpus @ rounds)
         room = float(self.window.gpus @ (self.most - rounds))
         return rounds + (self.most - rounds) * min(1.0, max(left, 0.0) / room) if room > 0 else rounds
 
     def marginal(self, rounds: Floats) -> Floats:
-        """Return the value of a round less to each job, the slope of the welfare just below ``rounds``."""
+        """Return each job's value of one round less: the slope of the welfare just below `rounds`."""
         window = self.window
         result = np.zeros(self.count)
         inside = (self.before < rounds[self.owner]) | (self.before == 0.0)
-        # Segments come in order: the last that has begun overwrites those before it.
+        # Segments are in order, so the last one that has begun overwrites the previous ones.
         picked = np.flatnonzero(inside)
         last = np.full(self.count, -1, np.int64)
         last[self.owner[picked]] = picked
@@ -107,15 +106,16 @@ def solve_waterfilling(window: Window) -> Relaxation:
     work = max(window.makespan_weight - float(alpha.sum()), 0.0)
     left = window.remaining - window.round_seconds * rounds
     if work > 0 and float(left.max()) > floor * (1 + 1e-12):
-        # The longest job has every round of the window: what it lacks of h costs others nothing.
+        # The longest job has every round of the window, so its price in h costs the other jobs nothing.
         alpha[int(left.argmax())] += work
         work = 0.0
-    # The price of GPU time has in it what the other part of H saves by using it.
+    # The price of GPU time includes its saving in the other part of H.
     mu += work * window.round_seconds / window.capacity
     relaxed = answer(window, rounds, mu, work, alpha, begin)
     if relaxed.bound - relaxed.objective <= _CERTAIN * relaxed.size:
         return relaxed
-    # Where GPU time is just used up at an end of a segment, many prices of it fit; alpha says which.
+    # If GPU time is used up at the end of a segment, many of its prices are possible; alpha determines the
+    # price.
     highest = float((filling.worth * window.segment_gain / filling.utility).max())
     price = _least_bound(window, work, alpha, highest)
     better = answer(window, rounds, price, work, alpha, begin)
@@ -127,7 +127,7 @@ def _longest(window: Window) -> float:
 
 
 def _least_run_time(filling: _Filling) -> float:
-    """Return the least h that GPU time allows: below it there is no plan."""
+    """Return the least h that GPU time allows; below it there is no plan."""
     low, high = 0.0, _longest(filling.window)
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
@@ -141,26 +141,26 @@ def _least_run_time(filling: _Filling) -> float:
 
 
 def _slopes(filling: _Filling, h: float) -> tuple[float, Floats, Floats]:
-    """Return the price of GPU time and rounds of each job at an h, and the alpha_j."""
+    """Return, for an h, the price of GPU time, the rounds of each job, and the alpha_j."""
     window, none = filling.window, np.zeros(filling.count)
     least = np.clip((window.remaining - h) / window.round_seconds, 0.0, filling.most)
     mu, rounds = filling.price(least)
     if mu <= 0:
         return mu, filling.leftover(rounds), none
-    # Whoever has at least as much of its own will loses nothing.  Its marginal value cannot tell: at the
-    # end of a segment rounding decides whether it is that of the next.
+    # A job that has the least rounds without being forced loses nothing.  Its marginal value cannot show
+    # this, because at the end of a segment it is that of this or of the next segment by rounding errors.
     lost = np.maximum(mu * window.gpus - filling.marginal(rounds), 0.0) / window.round_seconds
     return mu, filling.leftover(rounds), np.where(least > filling.rounds(mu, none), lost, 0.0)
 
 
 def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, Floats, Floats]:
-    """Return the same at the best h between two: where the alpha_j add up to lambda / Z_0."""
+    """Return the same at the best h in an interval, at which the alpha_j add up to lambda / Z_0."""
     kappa, seconds = filling.window.makespan_weight, filling.window.round_seconds
     mu, rounds, alpha = _slopes(filling, low)
     if float(alpha.sum()) <= kappa:
         return mu, rounds, alpha
     over = alpha
-    # The upper end, where nobody is forced, may itself be the answer: no middle ever gets there.
+    # At the upper end no job is forced; it may be the answer, but bisection would never reach it.
     mu, rounds, alpha = _slopes(filling, high)
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
@@ -171,7 +171,8 @@ def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, F
             high, (mu, rounds, alpha) = middle, at
         if high - low <= _CLOSE * max(high, seconds):
             break
-    # The slopes jump where a job enters another segment: between the two sides of the jump all are right.
+    # The slopes jump where a job enters another segment; all values between the two sides of the jump are
+    # valid.
     jump = float(over.sum() - alpha.sum())
     if jump > 0:
         alpha = alpha + (over - alpha) * min(1.0, max(kappa - float(alpha.sum()), 0.0) / jump)
@@ -179,7 +180,7 @@ def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, F
 
 
 def _least_bound(window: Window, work: float, alpha: Floats, high: float) -> float:
-    """Price of GPU time with the least bound, which is convex in it: by thirds, and at kinks close by."""
+    """Return the price with the least bound, which is convex in it: by thirds, and at kinks nearby."""
     beta = alpha + work * window.gpus / window.capacity
     kinks = np.unique(beta * window.round_seconds / window.gpus)
     low, high = 0.0, max(high, float(kinks.max(initial=0.0)))
@@ -206,7 +207,7 @@ def _possible(filling: _Filling, h: float) -> bool:
 
 
 def _all(window: Window, filling: _Filling, begin: float) -> Relaxation:
-    """Return every job has all rounds that it can use."""
+    """Return the answer in which every job has all rounds that it can use."""
     rounds = filling.most
     left = np.maximum(window.remaining - rounds * window.round_seconds, 0.0)
     alpha = np.zeros(len(window))

@@ -1,6 +1,7 @@
-"""Data of program (11): what the next T rounds are worth to every job (Shockwave, section 6.1, appendix G).
+"""Data of program (11): values of the next T rounds for every job (Shockwave, section 6.1, appendix G).
 
-With y_j the rounds that job j runs in the window, F_j its epochs so far, E_j in all, D seconds a round:
+Let y_j be the rounds that job j runs in the window, F_j its epochs so far, E_j its total epochs, D seconds of
+a round:
 
     maximise  1/(N M) sum_j rho_j^k log UTIL_j(y_j)  -  lambda/Z_0 H(y)
     UTIL_j(y) = (F_j + epochs of y D seconds through the regimes in order) / E_j                          (7)
@@ -8,20 +9,19 @@ With y_j the rounds that job j runs in the window, F_j its epochs so far, E_j in
     sum over jobs that run in round t of g_j <= M  for every t;  a job runs at most once in a round;
     regimes in order; no GPU idle while a job fits.
 
-Two facts shape the data:
+The data use two facts:
 
-- Nothing in the objective depends on *which* rounds a job gets, and all rounds have the same capacity.  So
-  the relaxation over one variable for each job and round, x_jt in [0, 1] with a row for each round, has the
-  same optimum as one over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T: x_jt = y_j / T
-  is as good as any x with the same y.
-- Progress through the regimes in order is piecewise linear in y but not concave where a job speeds up.  The
-  relaxation replaces it by its least concave majorant over the reachable rounds: *segments*, each with a
-  number of rounds and a progress a round that falls from one to the next, so that the order of segments
-  needs no constraint.  The bound of the relaxation thus holds for every plan that keeps the order of
-  regimes.
+- The objective does not depend on *which* rounds a job gets, and all rounds have the same capacity.  So the
+  relaxation with a variable x_jt in [0, 1] for each job and round and a row for each round has the same
+  optimum as one over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T: x_jt = y_j / T has
+  the same objective as any x with the same y.
+- Progress through the regimes in order is piecewise linear in y, but not concave where a job becomes faster.
+  The relaxation has its least concave majorant over the reachable rounds.  Its *segments* have a number of
+  rounds and a progress per round that falls from segment to segment, so their order needs no constraint.  So
+  the bound of the relaxation holds for every plan with the regimes in order.
 
-In the paper H's first part sums run times of jobs without their GPUs; here a job counts its GPUs, without
-which it is no lower bound on the makespan (with one GPU each the two are the same).
+In the paper, the first part of H is the sum of run times of jobs without their numbers of GPUs.  Here it
+includes them, because otherwise it is no lower bound on the makespan; with one GPU per job both are the same.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from copter.problems.shockwave.forecast import POWER, Forecast, budgets, forecas
 from copter.problems.shockwave.interface import RoundState
 
 ROUNDS = 20
-"""T, the published length of the plan."""
+"""T, the published number of rounds in a plan."""
 LAMBDA = 10.0
-"""lambda; appendix G.2 finds 1e-1 to 1e1 alike.
+"""lambda; in appendix G.2, values from 1e-1 to 1e1 give similar results.
 
-The 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 adds up the run times of all jobs.
+The value 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 is the sum of all jobs' run times.
 """
 _FLOOR = 1e-6
-"""Added to the utility, so that log is finite for a job without progress; as in the authors' code."""
+"""Constant in the utility, so that log is finite for a job without progress; as in the authors' code."""
 _NO_SECONDS = 1e-9
-"""Jobs that take less in all take no time."""
+"""Total seconds below which jobs take no time."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Data of a plan, one entry for each job unless said otherwise.
+    """Data of a plan, with one entry for each job unless stated otherwise.
 
-    `weights`: rho_j^k >= 0; a job of weight 0 has no say in the plan. `base`: utility without any round, F_j
-    / E_j plus the floor; positive. `remaining`: R_j, seconds. `total_seconds`: P_j, seconds; their sum is
-    Z_0. `segment_start`: where the segments of each job begin. `segment_rounds`, `segment_gain`: rounds of a
-    segment, and what a round of it adds to the utility; gains of a job fall. `regime_rounds`, `regime_gain`:
-    the same for the regimes themselves, in the order in which the job has to take them. `rounds`, `capacity`:
-    T and M. `round_seconds`: D. `lam`: lambda.
+    `weights`: rho_j^k >= 0; jobs of weight 0 do not affect the welfare. `base`: utility without any round,
+    F_j / E_j plus the floor; positive. `remaining`: R_j, seconds. `total_seconds`: P_j, seconds; their sum is
+    Z_0. `segment_start`: index of each job's first segment. `segment_rounds`: rounds of each segment.
+    `segment_gain`: gain in utility per round of each segment; a job's gains fall. `regime_start`,
+    `regime_rounds`, `regime_gain`: the same for regimes, in the order in which a job has to run them.
+    `rounds`, `capacity`: T and M. `round_seconds`: D. `lam`: lambda.
     """
 
     names: tuple[str, ...]
@@ -83,28 +83,28 @@ class Window:
 
     @property
     def scale(self) -> float:
-        """1 / (N M), the factor on the welfare."""
+        """Factor on the welfare, 1 / (N M)."""
         return 1.0 / (max(len(self), 1) * self.capacity)
 
     @property
     def makespan_weight(self) -> float:
-        """lambda / Z_0, the factor on H."""
+        """Factor on H, lambda / Z_0."""
         total = float(self.total_seconds.sum())
         return self.lam / (total if total > _NO_SECONDS else 1.0)
 
     @property
     def most_rounds(self) -> Floats:
-        """Rounds that a job can use in the window, as a real number: min(T, R_j / D)."""
+        """Real number of rounds that each job can use in the window: min(T, R_j / D)."""
         return np.add.reduceat(np.append(self.segment_rounds, 0.0), self.segment_start[:-1]) * (
             np.diff(self.segment_start) > 0
         )
 
     def utility(self, rounds: Floats) -> Floats:
-        """Return the utility of each job after some rounds, regimes in order."""
+        """Return the utility of each job after some rounds, with the regimes in order."""
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
     def relaxed_utility(self, rounds: Floats) -> Floats:
-        """Return the least concave majorant of the utility, what the relaxation works with."""
+        """Return the least concave majorant of the utility, as in the relaxation."""
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
 
     def _progress(self, rounds: Floats, start: Ints, length: Floats, gain: Floats) -> Floats:
@@ -116,18 +116,18 @@ class Window:
         return self.base + np.bincount(owner, inside * gain, len(self))
 
     def welfare(self, utility: Floats) -> float:
-        """Return the first part of the objective for given utilities. `utility`: positive."""
+        """Return the first part of the objective for positive utilities."""
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
     def makespan(self, rounds: Floats) -> float:
-        """H: lower bound on the time to complete all jobs after the window. Result: seconds."""
+        """Return H, a lower bound on the seconds to complete all jobs after the window."""
         left = np.maximum(self.remaining - rounds * self.round_seconds, 0.0)
         if not left.size:
             return 0.0
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def objective(self, rounds: Floats) -> float:
-        """Return the objective of (11), to be maximised, with the regimes in order."""
+        """Return the objective of (11), maximised, with the regimes in order."""
         return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def relaxed_objective(self, rounds: Floats) -> float:
@@ -135,7 +135,7 @@ class Window:
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def size(self, rounds: Floats) -> float:
-        """Sum of the magnitudes of the terms in the objective of the relaxation, which may cancel."""
+        """Return the sum of magnitudes of the relaxed objective's terms, which may cancel."""
         logs = abs(np.log(self.relaxed_utility(rounds)))
         return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
 
@@ -149,11 +149,11 @@ def build_window(
     predictor: str = "restatement",
     ending: float = 0.0,
 ) -> Window:
-    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
+    """Return the window of a round; a job that needs more GPUs than there are has no rounds in it.
 
-    `rounds`: T. `power`: k: a job's weight is this power of its predicted finish time fairness. `lam`:
-    lambda. `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `ending`: as
-    :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
+    `rounds`: T. `power`: k: exponent of predicted finish time fairness in a job's weight. `lam`: lambda.
+    `predictor`: one of :data:`copter.problems.shockwave.PREDICTORS`. `ending`: as in
+    :func:`.forecast.budgets`; 0: program (11) as printed.
     """
     seen = forecast(now.jobs, predictor)
     return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
@@ -168,9 +168,9 @@ def window_of_forecast(
     lam: float = LAMBDA,
     ending: float = 0.0,
 ) -> Window:
-    """Return the window of the jobs of a round by what is predicted of them.
+    """Return the window of a round from predictions for its jobs.
 
-    `seen`: what was seen of its jobs. `rounds`, `power`, `lam`, `ending`: as :func:`build_window` takes them.
+    `seen`: predictions for the jobs. `rounds`, `power`, `lam`, `ending`: as for :func:`build_window`.
     """
     return _window(
         [state.name for state in now.jobs],
@@ -197,11 +197,11 @@ def _window(
 ) -> Window:
     if rounds < 1 or capacity < 1 or not round_seconds > 0:
         raise ValueError(
-            f"rounds = {rounds}, capacity = {capacity}, round_seconds = {round_seconds}: positive"
+            f"rounds = {rounds}, capacity = {capacity}, round_seconds = {round_seconds}: must be positive"
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all()) or not 0 <= lam < math.inf:
-        raise ValueError("weights and lambda must be finite and not negative")
-    # Rounds of each regime that fit into the window, and progress a round in it.
+        raise ValueError("weights, lam: must be finite and not negative")
+    # Rounds of each regime that fit in the window, and progress per round of it.
     length = seen.left * seen.epoch_seconds / round_seconds
     usable = (rounds * (gpus <= capacity))[:, None]
     length = np.clip(usable - (np.cumsum(length, axis=1) - length), 0.0, length)
@@ -235,9 +235,9 @@ def _starts(owner: Ints, count: int) -> Ints:
 
 
 def _majorant(owner: Ints, length: Floats, gain: Floats) -> tuple[Ints, Floats, Floats]:
-    """Least concave majorants of jobs: a piece that is steeper than the one before is merged with it.
+    """Return least concave majorants: a piece that is steeper than the previous one is merged with it.
 
-    The order of merges does not matter, so that in each pass the first such pair of every job is merged.
+    The order of merges does not matter.  So each pass merges the first such pair of every job.
     """
     while True:
         steeper = (owner[1:] == owner[:-1]) & (gain[1:] >= gain[:-1])

@@ -1,12 +1,12 @@
-"""Jobs of Shockwave's traces as the simulator takes them: rigid, at a speed that changes by regimes.
+"""Jobs of Shockwave's traces for the simulator: rigid jobs whose speed changes with their regimes.
 
-A job makes one unit of progress an epoch.  Level k of its profile is its k-th regime, with the rate 1 /
-(seconds an epoch) on its own number of GPUs, whatever their type and nodes, and none on any other number: the
-traces know of no other.
+A job makes one unit of progress per epoch.  Level k of its profile is its k-th regime.  Its rate is 1 /
+(seconds per epoch) on the job's own number of GPUs, for any types and nodes.  The rate is 0 on any other
+number, for which traces have no data.
 
 Source: Shockwave, sections 5 and 8.1.
 
-:func:`shockwave` has the workloads as a trace for any cluster: the authors' own where the files are, or
+:func:`shockwave` returns the workloads as a trace for any cluster: the authors' own if the files exist, else
 generated ones.
 """
 
@@ -27,18 +27,18 @@ from copter.problems.shockwave.generator import ARRIVAL_SECONDS, SIZE_MIX, gener
 from copter.problems.shockwave.traces import RegimeJob, read_jobs
 
 RESTART_SECONDS = 20.0
-"""Dispatch and loading of a checkpoint in the authors' simulator."""
+"""Seconds of dispatch and loading of a checkpoint in the authors' simulator."""
 _GPU, _GPUS_PER_NODE = "rtx5000", 4
-"""The authors' cluster has four GPUs a node (section 8.1)."""
+"""GPU type and GPUs per node of the authors' cluster (section 8.1)."""
 
 
 _FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
 _JOBS = {32: 120, 64: 220, 128: 460, 256: 900}
-"""Jobs of the authors' workloads by GPUs of the cluster (section 8.1)."""
+"""Numbers of jobs in the authors' workloads, by GPUs of the cluster (section 8.1)."""
 
 
 class RegimeProfile(Profile):
-    """A job with regimes, on its own number of GPUs."""
+    """Profile of a job with regimes on its own number of GPUs."""
 
     def __init__(self, job: RegimeJob, restart_seconds: float = RESTART_SECONDS) -> None:
         super().__init__(job.name, restart_seconds, job.epochs_by_regime[1:])
@@ -49,12 +49,12 @@ class RegimeProfile(Profile):
         return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
 
     def steps(self, level: int) -> float:
-        """Return the training steps an epoch: samples over the batch size."""
+        """Return the training steps per epoch: samples over the batch size."""
         return self.job.samples / self.job.regimes[level].batch_size
 
 
 def _cluster_of(gpus: int) -> Cluster:
-    """So many GPUs of one type, four a node where that divides them."""
+    """Return a cluster with a number of GPUs of one type, four per node if this divides the number."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     size = gcd(gpus, _GPUS_PER_NODE)
@@ -62,7 +62,7 @@ def _cluster_of(gpus: int) -> Cluster:
 
 
 def scenario_of(jobs: Iterable[RegimeJob], gpus: int) -> Scenario:
-    """Return what the simulator needs to replay a trace."""
+    """Return the scenario in which the simulator replays a trace."""
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
     return Scenario(_cluster_of(gpus), [job.submission for job in listed], profiles)
@@ -78,11 +78,11 @@ def shockwave(
 ) -> Scenario:
     """Return the jobs of the authors' workload for a cluster of this size, or generated ones.
 
-    `seed`: seed of generated jobs; the authors publish one workload for each size of the cluster. `data`: its
-    files are taken for the number of jobs, the rate and the sizes that the authors have. `jobs`: by default
+    `seed`: seed of generated jobs; the authors published one workload for each size of the cluster. `data`:
+    folder of their files, which are used if number of jobs, rate and sizes are the authors'. `jobs`: default:
     the authors' number for the nearest size of cluster. `arrival_seconds`: mean seconds between two arrivals;
-    by default the authors' for the nearest size. `sizes`: sizes by GPU-hours as the text of the paper has
-    them, :data:`.generator.SIZE_MIX`.
+    default: the authors' for the nearest size. `sizes`: whether sizes by GPU-hours are as in the text of the
+    paper (:data:`.generator.SIZE_MIX`).
     """
     nearest = min(_JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
     count = _JOBS[nearest] if jobs is None else jobs
